@@ -1,0 +1,1 @@
+"""How to decide: Weir's planners as pure, Django-free values and functions."""

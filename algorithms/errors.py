@@ -1,0 +1,61 @@
+"""What a planner cannot do, as types with the numbers in them."""
+
+from collections.abc import Mapping, Sequence
+
+
+class PlanningError(Exception):
+    """Base of everything the planners raise on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions pickle by their message; these are rebuilt from their data instead.
+        return (_rebuilt, (type(self), self.__dict__.copy(), self.args))
+
+
+class BadProblem(PlanningError):
+    """The input is not a problem: `where` names the value, `why` says what is wrong with it."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.where = where
+        self.why = why
+
+
+class BadParameters(PlanningError):
+    """Parameters are out of range or of the wrong type: messages by field name."""
+
+    def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
+        self.fields = {name: list(messages) for name, messages in fields.items()}
+        super().__init__("; ".join(f"{name}: {' '.join(why)}" for name, why in fields.items()))
+
+
+class Infeasible(PlanningError):
+    """All servers filled to their capacity do not hold all queries."""
+
+    def __init__(self, queries: int, servers: int, capacity: int, nu: float) -> None:
+        super().__init__(
+            f"{queries:,} queries do not fit on {servers:,} servers of {capacity:,} queries each "
+            f"({servers * capacity:,} places at slack {nu:g})"
+        )
+        self.queries = queries
+        self.servers = servers
+        self.capacity = capacity
+        self.nu = nu
+
+
+class UnknownAlgorithm(PlanningError):
+    """No algorithm of that name is registered for the planner."""
+
+    def __init__(self, planner: str, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"{planner} has no algorithm {name!r}; known: {', '.join(known)}")
+        self.planner = planner
+        self.name = name
+        self.known = tuple(known)
+
+
+def _rebuilt(
+    kind: type[PlanningError], data: dict[str, object], arguments: tuple[object, ...]
+) -> PlanningError:
+    error = kind.__new__(kind)
+    error.__dict__.update(data)
+    error.args = arguments
+    return error

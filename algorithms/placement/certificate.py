@@ -1,0 +1,74 @@
+"""A check of any plan that shares no code with the algorithms: sets, sums and nothing else."""
+
+import math
+
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.result import PlacementPlan
+
+# Sums of rates taken in another order differ in the last digits.
+_TOLERANCE = 1e-9
+
+
+class Refuted(AssertionError):
+    """A plan is not what it says; `faults` lists every difference."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+def certify(problem: PlacementProblem, plan: PlacementPlan, cap: int) -> None:
+    """Raise `Refuted` unless the plan is feasible at `cap` and its measures are true.
+
+    Recomputes loads, traffic and replication factor from the assignment and the queries.
+    """
+    faults = placement_faults(problem, plan, cap)
+    if not faults:
+        faults = measure_faults(problem, plan)
+    if faults:
+        raise Refuted(faults)
+
+
+def placement_faults(problem: PlacementProblem, plan: PlacementPlan, cap: int) -> list[str]:
+    """Say what keeps the assignment from being feasible."""
+    servers = [int(server) for server in plan.assignment]
+    if len(servers) != problem.queries:
+        return [f"{len(servers)} assignments for {problem.queries} queries"]
+    faults = [
+        f"query {query} is on server {server} of {problem.servers}"
+        for query, server in enumerate(servers)
+        if not 0 <= server < problem.servers
+    ]
+    crowded = {s: servers.count(s) for s in set(servers)}
+    faults += [f"server {s} hosts {load}, cap {cap}" for s, load in crowded.items() if load > cap]
+    return faults
+
+
+def measure_faults(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
+    """Say which of the plan's measures differ from those computed anew."""
+    servers = [int(server) for server in plan.assignment]
+    loads = [0] * problem.servers
+    delivered: set[tuple[int, int]] = set()
+    for query, server in enumerate(servers):
+        loads[server] += 1
+        delivered.update((server, int(source)) for source in problem.sources_of(query))
+    traffic = math.fsum(float(problem.rates[source]) for _, source in delivered)
+    live = math.fsum(float(problem.rates[source]) for source in {s for _, s in delivered})
+    faults = []
+    if plan.loads.tolist() != loads:
+        faults.append(f"loads {plan.loads.tolist()} where {loads} was found")
+    if plan.max_load != max(loads):
+        faults.append(f"largest load {plan.max_load} where {max(loads)} was found")
+    if not math.isclose(plan.traffic, traffic, rel_tol=_TOLERANCE):
+        faults.append(f"traffic {plan.traffic} where {traffic} was found")
+    if not _same_ratio(plan.replication_factor, traffic, live):
+        faults.append(f"replication factor {plan.replication_factor} of {traffic} / {live}")
+    if plan.lower_bound > traffic * (1 + _TOLERANCE):
+        faults.append(f"lower bound {plan.lower_bound} above traffic {traffic}")
+    return faults
+
+
+def _same_ratio(ratio: float | None, traffic: float, live: float) -> bool:
+    if ratio is None or not live:
+        return ratio is None and not live
+    return math.isclose(ratio, traffic / live, rel_tol=_TOLERANCE)

@@ -1,0 +1,86 @@
+"""Checks of a placement problem's input: each says which value is wrong and why."""
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.vocabulary import Floats, Ints, SmallInts
+
+_MOST_SOURCES = np.iinfo(np.int32).max
+
+
+def as_integers(where: str, values: Any) -> Ints:
+    """Return `values` as a new int64 vector; floats and text are refused, never rounded."""
+    try:
+        array = np.array(values)
+    except ValueError as error:
+        raise BadProblem(where, "must be a flat list of whole numbers") from error
+    if array.ndim != 1:
+        raise BadProblem(where, f"must have one dimension, not {array.ndim}")
+    if array.size and array.dtype.kind not in "iu":
+        raise BadProblem(where, f"must hold whole numbers, not {array.dtype}")
+    return array.astype(np.int64)
+
+
+def checked_rates(rates: Any) -> Floats:
+    """Return the rates as a new float64 vector, finite and not negative."""
+    try:
+        array = np.array(rates, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadProblem("rates", "must be a flat list of numbers") from error
+    if array.ndim != 1:
+        raise BadProblem("rates", f"must have one dimension, not {array.ndim}")
+    if len(array) > _MOST_SOURCES:
+        raise BadProblem("rates", f"more than {_MOST_SOURCES:,} sources")
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(wrong):
+        first = int(wrong[0])
+        raise BadProblem(f"rates[{first}]", f"must be finite and not negative, not {array[first]}")
+    return array
+
+
+def checked_indptr(indptr: Any) -> Ints:
+    """Return the row boundaries as a new vector: from 0, growing, so that no query is empty."""
+    array = as_integers("indptr", indptr)
+    if not len(array) or array[0] != 0:
+        raise BadProblem("indptr", "must begin with 0")
+    steps = np.diff(array)
+    falling = np.flatnonzero(steps < 0)
+    if len(falling):
+        raise BadProblem(f"indptr[{int(falling[0]) + 1}]", "must not fall")
+    empty = np.flatnonzero(steps == 0)
+    if len(empty):
+        raise BadProblem(f"queries[{int(empty[0])}]", "reads no source")
+    return array
+
+
+def checked_sources(indices: Any, indptr: Ints, known: int) -> SmallInts:
+    """Return the source numbers as a new vector, all of them below `known`."""
+    array = as_integers("indices", indices)
+    if len(array) != indptr[-1]:
+        raise BadProblem("indices", f"has {len(array)} entries where indptr ends at {indptr[-1]}")
+    wrong = np.flatnonzero((array < 0) | (array >= known))
+    if len(wrong):
+        query = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
+        what = f"reads source {array[wrong[0]]}, but there are {known} (0 to {known - 1})"
+        raise BadProblem(f"queries[{query}]", what)
+    return array.astype(np.int32)
+
+
+def check_servers(servers: Any) -> None:
+    """Raise unless there is a whole number of servers, at least one."""
+    if isinstance(servers, bool) or not isinstance(servers, numbers.Integral):
+        raise BadProblem("servers", f"must be a whole number, not {servers!r}")
+    if int(servers) < 1:
+        raise BadProblem("servers", f"must be at least 1, not {servers}")
+
+
+def check_nu(nu: Any) -> None:
+    """Raise unless the slack is a finite number that is not negative."""
+    if isinstance(nu, bool) or not isinstance(nu, numbers.Real):
+        raise BadProblem("nu", f"must be a number, not {nu!r}")
+    if not math.isfinite(float(nu)) or float(nu) < 0:
+        raise BadProblem("nu", f"must be finite and not negative, not {nu}")

@@ -1,0 +1,104 @@
+"""Typed readers of the environment; every wrong value is told by name, value and what is allowed."""
+
+import os
+import secrets
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off", ""})
+
+
+class EnvironmentValueError(ValueError):
+    """A variable of the environment holds a value that Weir cannot use."""
+
+    def __init__(self, name: str, value: str, wanted: str) -> None:
+        self.name = name
+        super().__init__(f"{name}={value!r}: {wanted}")
+
+
+def text(name: str, default: str = "") -> str:
+    """Return the variable without outer blanks; unset or blank gives the default."""
+    return os.environ.get(name, "").strip() or default
+
+
+def integer(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
+    """Return a whole number from minimum to maximum."""
+    value = text(name, str(default))
+    try:
+        number = int(value)
+    except ValueError:
+        raise EnvironmentValueError(name, value, "must be a whole number") from None
+    if not minimum <= number <= maximum:
+        raise EnvironmentValueError(name, value, f"must be from {minimum} to {maximum}")
+    return number
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    """Return a switch: 1, true, yes, on against 0, false, no, off."""
+    value = text(name, "1" if default else "0").lower()
+    if value not in TRUE | FALSE:
+        raise EnvironmentValueError(name, value, "must be one of 1, true, yes, on, 0, false, no, off")
+    return value in TRUE
+
+
+def words(name: str, default: str) -> list[str]:
+    """Return the comma-separated words of a variable."""
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
+    """Return a URL with one of the schemes."""
+    value = text(name, default)
+    if value.partition("://")[0] not in schemes or "://" not in value:
+        raise EnvironmentValueError(name, value, f"must begin with one of {', '.join(schemes)} and ://")
+    return value
+
+
+def data_dir() -> Path:
+    """Return WEIR_DATA, where database, Redis, checkpoints, logs and secrets stand."""
+    return Path(text("WEIR_DATA", str(ROOT / ".weir"))).expanduser().resolve()
+
+
+def redis_url() -> str:
+    """Return REDIS_URL: the log, the routing, the channel layer and Celery's broker."""
+    return url("REDIS_URL", "redis://127.0.0.1:6390/0", ("redis", "rediss", "unix"))
+
+
+def secret_key(directory: Path) -> str:
+    """Return WEIR_SECRET_KEY, else the key kept in the data directory, made at first use."""
+    return text("WEIR_SECRET_KEY") or kept_secret(directory / "secrets" / "secret_key")
+
+
+def kept_secret(path: Path) -> str:
+    """Return the secret in the file; a missing file is written once with mode 600.
+
+    O_EXCL decides which of two processes that start together writes it; the other one reads.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _written_secret(path)
+    with os.fdopen(descriptor, "w") as file:
+        secret = secrets.token_urlsafe(50)
+        file.write(secret)
+    return secret
+
+
+def _written_secret(path: Path) -> str:
+    secret = path.read_text().strip()
+    if not secret:
+        raise EnvironmentValueError(str(path), "", "is empty: remove the file and start again")
+    return secret
+
+
+def write_private(path: Path, content: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(content)
+    draft.replace(path)

@@ -1,0 +1,50 @@
+"""What a service can refuse, as types with data in them; the API and the pages translate them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+class WeirError(Exception):
+    """A refusal that a person can act on; str() is a sentence for them."""
+
+
+class Invalid(WeirError):  # noqa: N818 - a refusal named for its reason, as the API speaks of it
+    """Input that cannot be accepted: messages per field, "" for the whole."""
+
+    def __init__(self, fields: dict[str, list[str]], title: str = "Some values are not valid") -> None:
+        self.fields = fields
+        self.title = title
+        super().__init__(title)
+
+
+class Forbidden(WeirError):  # noqa: N818
+    """The actor lacks the role that this needs."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        super().__init__(f"This needs the role {role}")
+
+
+class NotFound(WeirError):  # noqa: N818
+    """No such row, or none that this cluster has."""
+
+    def __init__(self, kind: str, name: object) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"There is no {kind} {name}")
+
+
+class Conflict(WeirError):  # noqa: N818
+    """The state of the row does not allow this now; code is stable, data says what stood in the way."""
+
+    def __init__(self, code: str, message: str, data: Mapping[str, Any] | None = None) -> None:
+        self.code = code
+        self.data = dict(data or {})
+        super().__init__(message)
+
+
+class VersionMoved(WeirError):  # noqa: N818
+    """Another writer took the routing version this one was computed for: read again and retry."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        super().__init__(f"Routing moved past version {expected}")

@@ -1,0 +1,76 @@
+"""Clusters and their nodes."""
+
+from django.core.validators import MinValueValidator
+from django.db import models
+
+
+class Cluster(models.Model):
+    """One Spark Structured Streaming application with its nodes, streams and queries.
+
+    desired is what an operator asked for, state what was last seen. routing_version is the last
+    decided version, applied_version the last one a micro-batch ran with. telemetry_position and
+    progress_position are the relay's places in the Redis streams: they move in the transaction
+    that stores the samples, so nothing is counted twice.
+    """
+
+    class Desired(models.TextChoices):
+        """What an operator asked for."""
+
+        RUNNING = "running"
+        STOPPED = "stopped"
+
+    class State(models.TextChoices):
+        """What was last seen of the application."""
+
+        STARTING = "starting"
+        RUNNING = "running"
+        DEGRADED = "degraded"
+        STOPPED = "stopped"
+        FAILED = "failed"
+
+    slug = models.SlugField(max_length=40, unique=True)
+    name = models.CharField(max_length=100)
+    description = models.TextField(blank=True)
+    desired = models.CharField(max_length=10, choices=Desired, default=Desired.STOPPED)
+    state = models.CharField(max_length=10, choices=State, default=State.STOPPED)
+    state_detail = models.TextField(blank=True)
+    slots = models.PositiveSmallIntegerField(default=4, validators=[MinValueValidator(1)])
+    splits = models.PositiveSmallIntegerField(default=2, validators=[MinValueValidator(1)])
+    # nu is the relaxation ratio of the placement paper (section 2), alpha the additive slack that
+    # lets an almost empty cluster take its first queries.
+    nu = models.FloatField(default=0.05, validators=[MinValueValidator(0.0)])
+    alpha = models.FloatField(default=10.0, validators=[MinValueValidator(0.0)])
+    routing_version = models.PositiveBigIntegerField(default=0)
+    applied_version = models.PositiveBigIntegerField(default=0)
+    trigger_ms = models.PositiveIntegerField(default=1000)
+    last_batch = models.BigIntegerField(null=True, blank=True)
+    last_sample_at = models.DateTimeField(null=True, blank=True)
+    telemetry_position = models.CharField(max_length=45, default="0-0", editable=False)
+    progress_position = models.CharField(max_length=45, default="0-0", editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Node(models.Model):
+    """A state partition of the application; hosts tasks; capacity in records/s."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
+    index = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=60)
+    capacity = models.FloatField(default=500.0, validators=[MinValueValidator(0.001)])
+    active = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["cluster", "index"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "index"], name="node_index_once"),
+            models.CheckConstraint(condition=models.Q(capacity__gt=0), name="node_capacity_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

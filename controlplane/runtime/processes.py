@@ -1,0 +1,126 @@
+"""Starting processes that cannot outlive us, and ending whole trees of them.
+
+Each child leads a session of its own, so that Ctrl-C in a terminal reaches the runner alone, and
+asks the kernel to be told when its parent dies (prctl(2), PR_SET_PDEATHSIG), so that a parent
+killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the main
+one.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+PR_SET_PDEATHSIG: Final = 1
+PR_SET_CHILD_SUBREAPER: Final = 36
+# Loaded before any fork: the child of a fork must not import or allocate more than it must.
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def spawn(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    log: Path,
+    *,
+    death_signal: signal.Signals = signal.SIGTERM,
+    cwd: Path | None = None,
+) -> "subprocess.Popen[bytes]":
+    """Start `command` in its own session, output appended to `log`, and return it.
+
+    The child gets `death_signal` when this process dies. Raises OSError if it cannot start.
+    """
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_tie_to_parent(death_signal),
+        )
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of descendants whose own parent dies (Linux only)."""
+    _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap_adopted(own: Iterable[int]) -> None:
+    """Collect dead orphans we adopted; leave the processes `own` to their Popen objects."""
+    ours = set(own)
+    with suppress(ChildProcessError):
+        while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if dead.si_pid in ours:
+                return
+            os.waitpid(dead.si_pid, os.WNOHANG)
+
+
+def descendants() -> list[psutil.Process]:
+    """Return every living process below this one, adopted orphans included."""
+    return [process for process in psutil.Process().children(recursive=True) if is_alive(process)]
+
+
+def with_environment(name: str, value: str) -> list[psutil.Process]:
+    """Return the living processes, other than this one, started with `name=value` around them."""
+    return [
+        process
+        for process in psutil.process_iter()
+        if process.pid != os.getpid() and _has(process, name, value) and is_alive(process)
+    ]
+
+
+def kill_all(find: Callable[[], list[psutil.Process]], patience_s: float = 10.0) -> bool:
+    """Kill (-9) what `find` returns until it returns nothing; say whether all is gone.
+
+    Looking again after each round catches what was forked meanwhile.
+    """
+    deadline = time.monotonic() + patience_s
+    while found := find():
+        if time.monotonic() > deadline:
+            return False
+        send(found, signal.SIGKILL)
+        psutil.wait_procs(found, timeout=0.5)
+    return True
+
+
+def send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    """Send a signal to each process that is still there."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.send_signal(number)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Return whether a process runs; a zombie does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _has(process: psutil.Process, name: str, value: str) -> bool:
+    try:
+        return process.environ().get(name) == value
+    except (psutil.Error, OSError):
+        return False
+
+
+def _tie_to_parent(number: signal.Signals) -> Callable[[], None]:
+    parent = os.getpid()
+
+    def tie() -> None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+        # The parent may have died before the line above took effect.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return tie

@@ -1,0 +1,141 @@
+"""Clusters: one by its slug, all as rows of the fleet, and the nodes of one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Min
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, Node, Proposal, Query, Stream, Task
+from controlplane.selectors.metrics import latest_values, recent
+
+
+@dataclass(frozen=True)
+class FleetRow:
+    """One cluster as the fleet shows it; sample is the newest one, samples the last few minutes."""
+
+    cluster: Cluster
+    running: int
+    pending: int
+    streams: int
+    nodes: int
+    active_nodes: int
+    waiting: int
+    oldest_waiting: datetime | None
+    applying: int | None
+    sample: dict[str, Any] | None
+    samples: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """One node with what it hosts; load in records/s and busy share as of the newest sample."""
+
+    node: Node
+    queries: int
+    streams: int
+    load: float | None
+    busy: float | None
+    tasks: int | None
+
+    @property
+    def share(self) -> float | None:
+        """Return load over capacity."""
+        return None if self.load is None else self.load / self.node.capacity
+
+
+def cluster_by_slug(slug: str) -> Cluster:
+    """Return the cluster; raises `NotFound`."""
+    try:
+        return Cluster.objects.get(slug=slug)
+    except Cluster.DoesNotExist:
+        raise NotFound("cluster", slug) from None
+
+
+def fleet() -> list[FleetRow]:
+    """Return one row per cluster, by slug."""
+    clusters = list(Cluster.objects.order_by("slug"))
+    running = _count(Query.objects.filter(state=Query.State.RUNNING))
+    pending = _count(Query.objects.filter(state=Query.State.PENDING))
+    streams = _count(Stream.objects.all())
+    nodes = _count(Node.objects.all())
+    active = _count(Node.objects.filter(active=True))
+    waiting = _waiting()
+    applying = dict(
+        Proposal.objects.filter(state=Proposal.State.APPLYING).values_list("cluster_id", "id")
+    )
+    return [
+        FleetRow(
+            cluster=cluster,
+            running=running.get(cluster.pk, 0),
+            pending=pending.get(cluster.pk, 0),
+            streams=streams.get(cluster.pk, 0),
+            nodes=nodes.get(cluster.pk, 0),
+            active_nodes=active.get(cluster.pk, 0),
+            waiting=waiting.get(cluster.pk, (0, None))[0],
+            oldest_waiting=waiting.get(cluster.pk, (0, None))[1],
+            applying=applying.get(cluster.pk),
+            sample=latest_values(cluster),
+            samples=recent(cluster),
+        )
+        for cluster in clusters
+    ]
+
+
+def _count(rows: Any) -> dict[int, int]:
+    counted = rows.order_by().values("cluster").annotate(n=Count("id"))
+    return dict(counted.values_list("cluster", "n"))
+
+
+def _waiting() -> dict[int, tuple[int, datetime | None]]:
+    rows = (
+        Proposal.objects.filter(state=Proposal.State.READY)
+        .order_by()
+        .values("cluster")
+        .annotate(n=Count("id"), oldest=Min("requested_at"))
+    )
+    return {row["cluster"]: (row["n"], row["oldest"]) for row in rows}
+
+
+def node_table(cluster: Cluster) -> list[NodeRow]:
+    """Return the nodes by index with their queries, streams and newest measured load."""
+    nodes = list(cluster.nodes.order_by("index"))
+    hosted = dict(
+        Task.objects.filter(node__cluster=cluster)
+        .order_by()
+        .values("node")
+        .annotate(n=Count("id"))
+        .values_list("node", "n")
+    )
+    read = dict(
+        Task.objects.filter(node__cluster=cluster)
+        .order_by()
+        .values("node")
+        .annotate(n=Count("query__subscriptions__stream", distinct=True))
+        .values_list("node", "n")
+    )
+    sample = latest_values(cluster) or {}
+    return [
+        NodeRow(
+            node=node,
+            queries=hosted.get(node.pk, 0),
+            streams=read.get(node.pk, 0),
+            load=_at(sample.get("loads"), node.index),
+            busy=_at(sample.get("busy"), node.index),
+            tasks=_at(sample.get("tasks"), node.index),
+        )
+        for node in nodes
+    ]
+
+
+def node_by_index(cluster: Cluster, index: int) -> Node:
+    """Return a node of the cluster; raises `NotFound`."""
+    try:
+        return cluster.nodes.get(index=index)
+    except Node.DoesNotExist:
+        raise NotFound("node", index) from None
+
+
+def _at(values: list[Any] | None, index: int) -> Any:
+    return values[index] if values is not None and index < len(values) else None

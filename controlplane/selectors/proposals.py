@@ -1,0 +1,45 @@
+"""Proposals of a cluster: pages with filters, one by its id."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, Proposal
+from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
+
+STATES = tuple(str(state) for state in Proposal.State.values)
+
+
+@dataclass(frozen=True)
+class ProposalFilters:
+    """What the list shows; state "" is all."""
+
+    state: str = ""
+    page: int = 1
+    per_page: int = PER_PAGE
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "ProposalFilters":
+        """Read state, page, per_page of a query string."""
+        return cls(
+            state=one_of(values, "state", STATES),
+            page=whole(values, "page", 1),
+            per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
+        )
+
+
+def proposals_page(cluster: Cluster, filters: ProposalFilters) -> Page[Proposal]:
+    """Return one page, the newest first; the large snapshot is read when it is asked for."""
+    found = Proposal.objects.filter(cluster=cluster).defer("snapshot")
+    if filters.state:
+        found = found.filter(state=filters.state)
+    return page_of(found, filters.page, filters.per_page, list)
+
+
+def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:
+    """Return a proposal of the cluster; raises `NotFound`."""
+    try:
+        return Proposal.objects.select_related("cluster").get(cluster=cluster, pk=pk)
+    except Proposal.DoesNotExist:
+        raise NotFound("proposal", pk) from None

@@ -1,0 +1,91 @@
+"""Streams of a cluster: pages with filters, one by its id."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, QueryStream, Stream
+from controlplane.models.query import LIVE_STATES
+from controlplane.selectors.paging import (
+    MAX_PER_PAGE,
+    PER_PAGE,
+    Page,
+    one_of,
+    optional_whole,
+    page_of,
+    whole,
+)
+
+ORDERS = ("name", "-rate", "rate", "-queries", "queries", "split")
+
+
+@dataclass(frozen=True)
+class StreamFilters:
+    """What the list shows; order is one of ORDERS."""
+
+    text: str = ""
+    split: int | None = None
+    order: str = "name"
+    page: int = 1
+    per_page: int = PER_PAGE
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "StreamFilters":
+        """Read q, split, order, page, per_page of a query string."""
+        return cls(
+            text=str(values.get("q", "")).strip()[:100],
+            split=optional_whole(values, "split"),
+            order=one_of(values, "order", ORDERS, "name"),
+            page=whole(values, "page", 1),
+            per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
+        )
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """One stream and how many live queries read it."""
+
+    stream: Stream
+    queries: int
+
+
+def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
+    """Return one page of streams with the number of live queries that read each."""
+    found = _filtered(cluster, filters).annotate(query_count=_live_readers())
+    column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
+    ordered = found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0)).order_by(column, "pk")
+    return page_of(ordered, filters.page, filters.per_page, _rows)
+
+
+def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
+    """Return a stream of the cluster; raises `NotFound`."""
+    found = cluster.streams.filter(pk=pk).annotate(query_count=_live_readers()).first()
+    if found is None:
+        raise NotFound("stream", pk)
+    return _rows([found])[0]
+
+
+def _filtered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
+    found = Stream.objects.filter(cluster=cluster)
+    if filters.text:
+        found = found.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
+    return found if filters.split is None else found.filter(split=filters.split)
+
+
+def _live_readers() -> Any:
+    readers = (
+        QueryStream.objects.filter(stream=OuterRef("pk"), query__state__in=LIVE_STATES)
+        .order_by()
+        .values("stream")
+        .annotate(n=Count("id"))
+        .values("n")
+    )
+    return Coalesce(Subquery(readers), 0)
+
+
+def _rows(streams: Sequence[Stream]) -> list[StreamRow]:
+    return [StreamRow(stream, getattr(stream, "query_count", 0)) for stream in streams]

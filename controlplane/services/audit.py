@@ -1,0 +1,33 @@
+"""Writing the audit log, in the transaction of the change itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.models import AuditEntry, Cluster
+from controlplane.services.access import Actor
+
+
+def record(
+    actor: Actor,
+    action: str,
+    subject: str,
+    *,
+    cluster: Cluster | None = None,
+    reason: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write one row; a bulk request is one change and gets one row."""
+    AuditEntry.objects.create(
+        at=timezone.now(),
+        actor=actor.name,
+        address=actor.address,
+        cluster=cluster,
+        action=action,
+        object=subject[:200],
+        reason=reason,
+        before=dict(before or {}),
+        after=dict(after or {}),
+    )

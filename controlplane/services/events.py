@@ -1,0 +1,61 @@
+"""Announcing what happened to the browsers of a cluster, over the channel layer."""
+
+import logging
+from functools import partial
+from typing import Any, TypedDict
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+from django.utils import timezone
+
+logger = logging.getLogger(__name__)
+
+
+class Event(TypedDict):
+    """What a browser is told; kind is routing, proposal or state, t in ms since the epoch."""
+
+    t: int
+    kind: str
+    version: int | None
+    text: str
+    url: str | None
+    id: int | None
+    state: str | None
+
+
+def group(cluster_id: int) -> str:
+    """Return the channel-layer group of a cluster."""
+    return f"cluster.{cluster_id}"
+
+
+def event(
+    kind: str,
+    text: str,
+    *,
+    version: int | None = None,
+    url: str | None = None,
+    pk: int | None = None,
+    state: str | None = None,
+) -> Event:
+    """Return an event that happens now."""
+    now = int(timezone.now().timestamp() * 1000)
+    return Event(t=now, kind=kind, version=version, text=text, url=url, id=pk, state=state)
+
+
+def announce(cluster_id: int, told: Event) -> None:
+    """Tell the browsers once the transaction is committed; a lost Redis is logged, not raised."""
+    message = {"type": "cluster.event", "event": told}
+    transaction.on_commit(partial(_send, cluster_id, message), robust=True)
+
+
+def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:
+    """Send measured samples to the browsers right away."""
+    for sample in samples:
+        _send(cluster_id, {"type": "cluster.sample", "sample": sample})
+
+
+def _send(cluster_id: int, message: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is not None:
+        async_to_sync(layer.group_send)(group(cluster_id), message)

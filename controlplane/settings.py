@@ -1,0 +1,187 @@
+"""Django settings, read from the environment by controlplane.env: the composition root's values."""
+
+from datetime import timedelta
+from typing import Any
+
+import dj_database_url
+
+from controlplane import env
+
+
+BASE_DIR = env.ROOT
+DATA_DIR = env.data_dir()
+DEBUG = env.flag("WEIR_DEBUG")
+SECRET_KEY = env.secret_key(DATA_DIR)
+ALLOWED_HOSTS = env.words("WEIR_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+REDIS_URL = env.redis_url()
+
+# Whether browsers reach Weir by https (directly or through a proxy that sets X-Forwarded-Proto).
+HTTPS = env.flag("WEIR_HTTPS")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "ninja",
+    "django_htmx",
+    "controlplane",
+    "dashboard",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "controlplane.middleware.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+ROOT_URLCONF = "controlplane.urls"
+ASGI_APPLICATION = "controlplane.asgi.application"
+# Named, not imported: the control plane imports neither the pages nor the workers.
+WEBSOCKET_URLPATTERNS = "dashboard.routing.websocket_urlpatterns"
+TASK_APP = "workers.celery.app"
+
+
+def database() -> dict[str, Any]:
+    """Return PostgreSQL by DATABASE_URL, else SQLite in the data directory.
+
+    SQLite is shared by web, worker, beat and relay. WAL lets them read while one writes;
+    IMMEDIATE takes the write lock at BEGIN, where the busy timeout works (a lock upgrade in the
+    middle of a transaction fails at once); synchronous NORMAL syncs at checkpoints only.
+    """
+    given = env.text("DATABASE_URL")
+    if given and not given.startswith("sqlite"):
+        return dict(dj_database_url.parse(given, conn_max_age=60, conn_health_checks=True))
+    if given:
+        config: dict[str, Any] = dict(dj_database_url.parse(given))
+    else:
+        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        config = {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "db.sqlite3"}
+    config["OPTIONS"] = {
+        "timeout": 20,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": (
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;"
+            " PRAGMA cache_size=-32000;"
+        ),
+    }
+    # Tests that run a worker in its own process need a file, not memory.
+    config["TEST"] = {"NAME": env.text("WEIR_TEST_DATABASE") or None}
+    return config
+
+
+DATABASES = {"default": database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {
+            "hosts": [REDIS_URL],
+            "prefix": "weir:channels",
+            # A browser that does not read loses samples after this many seconds and asks again.
+            "expiry": 30,
+            "capacity": 500,
+        },
+    },
+}
+
+CELERY_BROKER_URL = REDIS_URL
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+# A task is acknowledged after it ran: a worker that dies leaves it to the next one.
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "weir"
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # Longer than any task runs (CELERY_TASK_TIME_LIMIT), or Redis would hand it out twice.
+    "visibility_timeout": 900,
+    "global_keyprefix": "weir:celery:",
+    "socket_connect_timeout": 3,
+    # Reads of the worker block for a while by design: no socket_timeout here.
+}
+CELERY_TASK_TIME_LIMIT = 600
+CELERY_TASK_SOFT_TIME_LIMIT = 570
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_TIMEZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "controlplane.staticfiles.PlotlyFinder",
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+
+SESSION_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = int(timedelta(days=7).total_seconds())
+CSRF_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_TRUSTED_ORIGINS = env.words("WEIR_TRUSTED_ORIGINS", "")
+# Off on plain http, where it would lock people out; a year where Weir is known to be on https.
+SECURE_HSTS_SECONDS = env.integer("WEIR_HSTS_SECONDS", 31_536_000 if HTTPS else 0)
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+X_FRAME_OPTIONS = "DENY"
+# A bulk of 1000 queries with long names and hundreds of streams each stays below this.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+# Hours after which an ended query and its task leave the database.
+QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.text("WEIR_LOG_LEVEL", "INFO").upper()},
+}

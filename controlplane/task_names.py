@@ -1,0 +1,37 @@
+"""Names of the tasks that workers run, and how they are sent; the workers are never imported.
+
+place             cluster id     place pending queries, remove ending ones
+compute_proposal  proposal id    compute a requested proposal
+tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
+roll_up           every 10 s     10 s and 60 s samples
+prune             every 5 min    samples, ended queries, old versions, sessions past their time
+"""
+
+import logging
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.module_loading import import_string
+
+PLACE = "weir.place"
+COMPUTE_PROPOSAL = "weir.compute_proposal"
+TEND_ROUTING = "weir.tend_routing"
+ROLL_UP = "weir.roll_up"
+PRUNE = "weir.prune"
+
+logger = logging.getLogger(__name__)
+
+
+def send_on_commit(name: str, *args: Any) -> None:
+    """Send the task once the transaction is committed.
+
+    A broker that cannot be reached is logged, not raised: the row is saved by then, and the beat's
+    task finds it within seconds.
+    """
+    transaction.on_commit(partial(_send, name, args), robust=True)
+
+
+def _send(name: str, args: tuple[Any, ...]) -> None:
+    import_string(settings.TASK_APP).send_task(name, args=args)

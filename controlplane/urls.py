@@ -1,0 +1,20 @@
+"""Every URL of Weir; the pages are included by name, the control plane does not import them."""
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import include, path
+
+from controlplane.api import api
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Say that the web process answers; reads nothing."""
+    return HttpResponse("ok", content_type="text/plain")
+
+
+urlpatterns = [
+    path("healthz", healthz),
+    path("admin/", admin.site.urls),
+    path("api/v1/", api.urls),
+    path("", include("dashboard.urls")),
+]

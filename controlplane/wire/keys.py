@@ -1,0 +1,65 @@
+"""The names of everything a cluster keeps in Redis.
+
+The braces around the cluster's slug are literal: on a Redis Cluster they keep all keys of one
+Weir cluster on one node, which the atomic append of `controlplane.wire.log` needs.
+"""
+
+
+def cluster_prefix(cluster: str) -> str:
+    """Return what every key of `cluster` begins with."""
+    return f"weir:{{{cluster}}}:"
+
+
+def log_key(cluster: str, stream: int) -> str:
+    """Return the key of one stream's durable log (a Redis Stream of Arrow blocks)."""
+    return f"{cluster_prefix(cluster)}log:{stream}"
+
+
+def index_key(cluster: str) -> str:
+    """Return the key of the log's index: one entry per append, over all streams."""
+    return f"{cluster_prefix(cluster)}index"
+
+
+def committed_key(cluster: str) -> str:
+    """Return the key of what the pipeline has committed: hash of position and total."""
+    return f"{cluster_prefix(cluster)}committed"
+
+
+def route_latest_key(cluster: str) -> str:
+    """Return the key of the newest published routing version (an integer)."""
+    return f"{cluster_prefix(cluster)}route:latest"
+
+
+def route_delta_key(cluster: str, version: int) -> str:
+    """Return the key of the immutable delta that leads to `version`."""
+    return f"{cluster_prefix(cluster)}route:{version}"
+
+
+def route_snapshot_key(cluster: str, version: int) -> str:
+    """Return the key of the whole routing table at `version`."""
+    return f"{cluster_prefix(cluster)}route:{version}:full"
+
+
+def route_snapshots_key(cluster: str) -> str:
+    """Return the key of the sorted set of versions that have a snapshot."""
+    return f"{cluster_prefix(cluster)}route:snapshots"
+
+
+def result_key(cluster: str, query: int) -> str:
+    """Return the key of one query's result rows (a Redis Stream)."""
+    return f"{cluster_prefix(cluster)}result:{query}"
+
+
+def telemetry_key(cluster: str) -> str:
+    """Return the key of the telemetry stream: one entry per micro-batch."""
+    return f"{cluster_prefix(cluster)}telemetry"
+
+
+def progress_key(cluster: str) -> str:
+    """Return the key of the stream of Spark's own progress reports."""
+    return f"{cluster_prefix(cluster)}progress"
+
+
+def driver_key(cluster: str) -> str:
+    """Return the key of the driver's heartbeat hash."""
+    return f"{cluster_prefix(cluster)}driver"

@@ -1,0 +1,133 @@
+"""Publishing routing versions to a cluster, and reading them back.
+
+A version is published once, in order, and never changes. The Lua scripts make "write the delta,
+then move the pointer" one step, so that a publisher killed half-way leaves nothing behind.
+"""
+
+from typing import Final, cast
+
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.errors import RoutingGap, RoutingMissing
+from controlplane.wire.routing import RoutingDelta, RoutingTable
+
+# Readers start from a snapshot; with one in 256 versions they replay at most 255 small deltas.
+SNAPSHOT_EVERY: Final = 256
+# How many versions stay readable behind the newest; a restarted driver replays its last batch,
+# which is seconds old, so an hour of the busiest publisher is generous.
+KEPT_VERSIONS: Final = 4096
+
+_PUBLISH: Final = """
+local latest = redis.call('GET', KEYS[1])
+local version = tonumber(ARGV[1])
+if latest and tonumber(latest) >= version then return {'old', latest} end
+if not latest and version ~= 1 then return {'gap', ''} end
+if latest and tonumber(latest) ~= version - 1 then return {'gap', latest} end
+redis.call('SET', KEYS[2], ARGV[2])
+redis.call('SET', KEYS[1], version)
+redis.call('DEL', KEYS[3])
+return {'ok', version}
+"""
+
+_PUBLISH_SNAPSHOT: Final = """
+local latest = redis.call('GET', KEYS[1])
+local version = tonumber(ARGV[1])
+redis.call('SET', KEYS[2], ARGV[2])
+redis.call('ZADD', KEYS[3], version, version)
+if not latest or tonumber(latest) < version then redis.call('SET', KEYS[1], version) end
+return version
+"""
+
+
+def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
+    """Publish one delta; publishing it again changes nothing.
+
+    Raises `RoutingGap` where the newest published version is not the one before.
+    """
+    outcome, latest = cast(
+        "tuple[bytes, bytes]",
+        client.eval(
+            _PUBLISH,
+            3,
+            keys.route_latest_key(cluster),
+            keys.route_delta_key(cluster, delta.version),
+            keys.route_delta_key(cluster, delta.version - KEPT_VERSIONS),
+            delta.version,
+            delta.to_json(),
+        ),
+    )
+    if outcome == b"gap":
+        raise RoutingGap(int(latest) if latest else None, delta.version)
+    if outcome == b"ok" and delta.version % SNAPSHOT_EVERY == 0:
+        publish_snapshot(client, cluster, read_table(client, cluster, delta.version))
+
+
+def publish_snapshot(client: "redis.Redis", cluster: str, table: RoutingTable) -> None:
+    """Publish the whole table at its version: a starting point, or a repair after a loss."""
+    client.eval(
+        _PUBLISH_SNAPSHOT,
+        3,
+        keys.route_latest_key(cluster),
+        keys.route_snapshot_key(cluster, table.version),
+        keys.route_snapshots_key(cluster),
+        table.version,
+        table.to_json(),
+    )
+    _drop_old_snapshots(client, cluster, table.version)
+
+
+def latest_version(client: "redis.Redis", cluster: str) -> int | None:
+    """Return the newest published version, or None before the first."""
+    value = cast("bytes | None", client.get(keys.route_latest_key(cluster)))
+    return None if value is None else int(value)
+
+
+def read_table(
+    client: "redis.Redis", cluster: str, version: int, known: RoutingTable | None = None
+) -> RoutingTable:
+    """Return the table at `version`, built from `known` or the nearest snapshot plus deltas.
+
+    Raises `RoutingMissing` where a part is gone from Redis.
+    """
+    if known is not None and known.version <= version:
+        try:
+            return _follow(client, cluster, known, version)
+        except RoutingMissing:
+            pass  # too far behind, or a repaired Redis that has only the snapshot
+    return _follow(client, cluster, _nearest_snapshot(client, cluster, version), version)
+
+
+def _follow(
+    client: "redis.Redis", cluster: str, table: RoutingTable, version: int
+) -> RoutingTable:
+    wanted = range(table.version + 1, version + 1)
+    if not wanted:
+        return table
+    names = [keys.route_delta_key(cluster, number) for number in wanted]
+    found = cast("list[bytes | None]", client.mget(names))
+    if any(text is None for text in found):
+        raise RoutingMissing(cluster, version)
+    return table.apply(*(RoutingDelta.from_json(text) for text in found if text is not None))
+
+
+def _nearest_snapshot(client: "redis.Redis", cluster: str, version: int) -> RoutingTable:
+    found = cast(
+        "list[bytes]",
+        client.zrevrangebyscore(keys.route_snapshots_key(cluster), version, 0, start=0, num=1),
+    )
+    if not found:
+        return RoutingTable()
+    text = cast("bytes | None", client.get(keys.route_snapshot_key(cluster, int(found[0]))))
+    if text is None:
+        raise RoutingMissing(cluster, version)
+    return RoutingTable.from_json(text)
+
+
+def _drop_old_snapshots(client: "redis.Redis", cluster: str, version: int) -> None:
+    index = keys.route_snapshots_key(cluster)
+    # One snapshot older than every kept delta must remain, or those deltas hang in the air.
+    bound = version - KEPT_VERSIONS - SNAPSHOT_EVERY
+    for old in cast("list[bytes]", client.zrangebyscore(index, 0, bound)):
+        client.delete(keys.route_snapshot_key(cluster, int(old)))
+        client.zrem(index, old)

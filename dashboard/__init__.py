@@ -1,0 +1,1 @@
+"""What is seen: pages, live sockets and figures."""

@@ -1,0 +1,1 @@
+"""The PySpark application of one cluster; it never imports Django."""

@@ -1,0 +1,110 @@
+"""Run the Spark application of one cluster: `python -m workers.pipeline --cluster sf …`."""
+
+import argparse
+import fcntl
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from workers.pipeline.application import Application, start
+from workers.pipeline.connections import client_of
+from workers.pipeline.heartbeat import Heartbeat
+from workers.pipeline.listener import ProgressListener
+from workers.pipeline.session import session
+
+logger = logging.getLogger("weir.pipeline")
+
+
+class AlreadyRunning(Exception):
+    """Another driver holds the checkpoint."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until stopped; return 0 after a stop, 1 after a failure."""
+    options = _parse(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    application = Application(
+        options.cluster, options.redis_url, options.checkpoint, options.slots, options.splits,
+        options.trigger_ms, options.max_records,
+    )  # fmt: skip
+    try:
+        with _sole_owner(Path(options.checkpoint)):
+            return _run(application, options.master)
+    except AlreadyRunning as error:
+        logger.error("%s", error)
+        return 1
+
+
+def _run(application: Application, master: str) -> int:
+    client = client_of(application.redis_url)
+    stop = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.set())
+    with Heartbeat(client, application.cluster) as heartbeat:
+        try:
+            spark = session(application.cluster, application.slots, master)
+            spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
+            error = _wait(start(spark, application), stop)
+        except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported
+            error = problem
+        if error is None:
+            heartbeat.say(state="stopped")
+            return 0
+        logger.error("the application failed", exc_info=error)
+        heartbeat.say(state="failed", error=_last_line(error))
+        return 1
+
+
+def _wait(query: StreamingQuery, stop: threading.Event) -> Exception | None:
+    """Wait until told to stop or until the query ends; return what ended it."""
+    while query.isActive and not stop.wait(0.5):
+        pass
+    if stop.is_set():
+        query.stop()
+        return None
+    return query.exception() or RuntimeError("the streaming query ended by itself")
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if "Error" in line or "Exception" in line]
+    return (named or lines or [type(error).__name__])[-1][:500]
+
+
+@contextmanager
+def _sole_owner(checkpoint: Path) -> Iterator[None]:
+    """Hold the checkpoint's lock file; two drivers on one checkpoint would spoil it."""
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    path = checkpoint.with_name(checkpoint.name + ".lock")
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRunning(f"another driver runs on {checkpoint}: end it first") from error
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="workers.pipeline", description=__doc__)
+    parser.add_argument("--cluster", required=True)
+    parser.add_argument("--redis-url", required=True)
+    parser.add_argument("--checkpoint", required=True)
+    parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--splits", type=int, required=True)
+    parser.add_argument("--trigger-ms", type=int, default=1000)
+    parser.add_argument("--max-records", type=int, default=200_000)
+    parser.add_argument("--master", default="local[2]")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""The driver's heartbeat: what the agent and the pages know of a running application."""
+
+import os
+import threading
+import time
+from types import TracebackType
+from typing import Any, Final
+
+import redis
+
+from controlplane.wire import keys
+
+BEAT_SECONDS: Final = 2.0
+# A driver that is gone for this long is not running, whatever it said last.
+EXPIRES_SECONDS: Final = 30
+
+
+class Heartbeat:
+    """Writes the driver hash of a cluster every two seconds, from its own thread."""
+
+    def __init__(self, client: "redis.Redis[Any]", cluster: str) -> None:
+        self._client = client
+        self._key = keys.driver_key(cluster)
+        self._fields: dict[str, str | int] = {
+            "pid": os.getpid(),
+            "started_ms": _now_ms(),
+            "state": "starting",
+            "batch": -1,
+            "error": "",
+        }
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> "Heartbeat":
+        self.say(state="starting")
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopped.set()
+        self._thread.join(timeout=5)
+
+    def say(self, **fields: str | int) -> None:
+        """Change fields and write them at once; a Redis that is away is tried again."""
+        self._fields = {**self._fields, **fields}
+        try:
+            self._write()
+        except redis.RedisError:
+            pass  # the thread writes the same fields again in two seconds
+
+    def _run(self) -> None:
+        while not self._stopped.wait(BEAT_SECONDS):
+            self.say()
+
+    def _write(self) -> None:
+        pipe = self._client.pipeline()
+        pipe.hset(self._key, mapping={**self._fields, "beat_ms": _now_ms()})
+        pipe.expire(self._key, EXPIRES_SECONDS)
+        pipe.execute()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

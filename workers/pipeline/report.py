@@ -1,0 +1,50 @@
+"""What a node says of its own batch; becomes telemetry once the batch is committed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from workers.pipeline.envelope import Envelope
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """Measures of one node in one batch.
+
+    `arrivals` pairs the time a block was appended (ms) with its record count, for latencies;
+    `sources` is what the split nodes report (in one node's envelopes only); `ended` are queries
+    that left the table.
+    """
+
+    node: int
+    batch: int
+    version: int
+    records: int
+    bytes: int
+    busy_ms: float
+    tasks: int
+    state_bytes: int
+    late: int
+    event_ms: int | None
+    arrivals: list[list[int]] = field(default_factory=list)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        """Return the report as one line of JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "NodeReport":
+        """Return the report that `to_json` wrote."""
+        return cls(**json.loads(text))
+
+
+def arrivals_of(envelopes: Sequence[Envelope]) -> list[list[int]]:
+    """Return [appended ms, records] pairs, one per append."""
+    found: dict[int, int] = {}
+    for envelope in envelopes:
+        for appended_ms, records in zip(envelope.appended_ms, envelope.lengths, strict=True):
+            found[appended_ms] = found.get(appended_ms, 0) + records
+    return sorted([ms, records] for ms, records in found.items())

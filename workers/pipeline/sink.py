@@ -1,0 +1,137 @@
+"""The Spark sink: results per query, and the telemetry row that says a batch is done.
+
+Everything written carries an explicit id made of the batch number, so writing a batch again
+after a crash is refused entry by entry and changes nothing.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import redis
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from controlplane.wire import keys, results
+from workers.pipeline.connections import client_of
+from workers.pipeline.pages import decode
+from workers.pipeline.report import NodeReport
+from workers.pipeline.telemetry import telemetry_row
+from workers.pipeline.windows import Column, Rows
+
+TELEMETRY_KEPT: Final = 4096
+# A result key nobody ends (its node's state was thrown away) goes by itself after a week.
+_UNTOUCHED_SECONDS: Final = 7 * 86_400
+# Which columns of a window row travel in a result row, in the order of `results.ResultRow`.
+_RESULT_COLUMNS: Final = [
+    Column.RUN, Column.STREAM, Column.WINDOW, Column.COUNT, Column.N, Column.TOTAL,
+    Column.MINIMUM, Column.MAXIMUM,
+]  # fmt: skip
+_DUPLICATE: Final = "equal or smaller"
+
+
+class WeirSink(DataSource):
+    """The data sink `weir_sink`; options: cluster, redis_url."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name that `writeStream.format` takes."""
+        return "weir_sink"
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        """Return the writer of one streaming query."""
+        return SinkWriter(self.options["cluster"], self.options["redis_url"])
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """The reports of the nodes that one sink task wrote."""
+
+    reports: list[str] = field(default_factory=list)
+
+
+@dataclass
+class SinkWriter(DataSourceStreamArrowWriter):
+    """Writes results on the executors, and telemetry on the driver once all are written."""
+
+    cluster: str
+    redis_url: str
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Append the changed windows of every query and return the reports."""
+        client = client_of(self.redis_url)
+        written = Written()
+        for rows in iterator:
+            for row in rows.to_pylist():
+                report = NodeReport.from_json(row["report"])
+                write_results(client, self.cluster, row["batch"], decode(row["results"]))
+                expire_results(client, self.cluster, report.ended)
+                written.reports.append(row["report"])
+        return written
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Append the batch's telemetry row."""
+        texts = [text for message in messages if isinstance(message, Written)
+                 for text in message.reports]  # fmt: skip
+        if texts:
+            reports = [NodeReport.from_json(text) for text in texts]
+            emitted_ms = time.time_ns() // 1_000_000
+            write_telemetry(client_of(self.redis_url), self.cluster, reports, emitted_ms)
+
+
+def write_results(client: "redis.Redis[Any]", cluster: str, batch: int, changed: Rows) -> None:
+    """Append one entry per query of `changed` (sorted by query) to its result stream."""
+    pipe = client.pipeline(transaction=False)
+    for query, rows in _by_query(changed):
+        key = keys.result_key(cluster, query)
+        text = json.dumps(rows, separators=(",", ":"))
+        pipe.xadd(key, {"r": text}, id=f"{batch}-0", maxlen=results.KEPT_ENTRIES)
+        pipe.expire(key, _UNTOUCHED_SECONDS)
+    _execute_ignoring_duplicates(pipe)
+
+
+def expire_results(client: "redis.Redis[Any]", cluster: str, ended: Sequence[int]) -> None:
+    """Let the results of departed queries go after a while."""
+    pipe = client.pipeline(transaction=False)
+    for query in ended:
+        pipe.expire(keys.result_key(cluster, query), results.KEPT_SECONDS)
+    pipe.execute()
+
+
+def write_telemetry(
+    client: "redis.Redis[Any]", cluster: str, reports: Sequence[NodeReport], emitted_ms: int
+) -> None:
+    """Append the telemetry row of one batch."""
+    row = telemetry_row(reports, emitted_ms)
+    pipe = client.pipeline(transaction=False)
+    pipe.xadd(
+        keys.telemetry_key(cluster),
+        {"t": json.dumps(row, separators=(",", ":"))},
+        id=f"{row['batch']}-0",
+        maxlen=TELEMETRY_KEPT,
+    )
+    _execute_ignoring_duplicates(pipe)
+
+
+def _by_query(changed: Rows) -> Iterator[tuple[int, list[list[int]]]]:
+    found: dict[int, list[list[int]]] = {}
+    values = changed[:, _RESULT_COLUMNS].tolist()
+    for query, row in zip(changed[:, Column.QUERY].tolist(), values, strict=True):
+        found.setdefault(query, []).append(row)
+    yield from found.items()
+
+
+def _execute_ignoring_duplicates(pipe: Any) -> None:
+    for outcome in cast("list[Any]", pipe.execute(raise_on_error=False)):
+        if isinstance(outcome, Exception) and _DUPLICATE not in str(outcome):
+            raise outcome

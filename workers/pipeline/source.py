@@ -1,0 +1,130 @@
+"""The Spark source: the log of a cluster, read by its split nodes and routed while it is read.
+
+One input partition per split node; each yields one row per node that carries an envelope. Which
+records a batch holds, and under which routing table, is in the offsets alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from controlplane.wire import log
+from controlplane.wire.publish import latest_version
+from workers.pipeline.connections import client_of, tables_of
+from workers.pipeline.high_water import first_batch
+from workers.pipeline.offset import Offset
+from workers.pipeline.route import route
+from workers.pipeline.salt import node_keys
+
+ROW_SCHEMA: Final = pa.schema(
+    [
+        pa.field("nk", pa.int32()),
+        pa.field("batch", pa.int64()),
+        pa.field("version", pa.int64()),
+        pa.field("split", pa.int32()),
+        pa.field("payload", pa.binary()),
+    ]
+)
+ROW_DDL: Final = "nk int, batch long, version long, split int, payload binary"
+
+
+class WeirLog(DataSource):
+    """The data source `weir_log`; options: cluster, redis_url, slots, splits, max_records."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name that `readStream.format` takes."""
+        return "weir_log"
+
+    def schema(self) -> str:
+        """Return the columns of a routed row."""
+        return ROW_DDL
+
+    def streamReader(self, schema: StructType) -> "LogReader":  # noqa: N802 - Spark's name
+        """Return the reader of one streaming query."""
+        return LogReader(
+            cluster=self.options["cluster"],
+            redis_url=self.options["redis_url"],
+            slots=int(self.options["slots"]),
+            splits=int(self.options["splits"]),
+            max_records=int(self.options["max_records"]),
+        )
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """What one split node reads in one batch."""
+
+    split: int
+    batch: int
+    version: int
+    start: str
+    end: str
+
+
+@dataclass
+class LogReader(DataSourceStreamReader):
+    """Reads the log between two offsets; holds nothing that a replay would need."""
+
+    cluster: str
+    redis_url: str
+    slots: int
+    splits: int
+    max_records: int
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where a new checkpoint starts: behind what an earlier one committed."""
+        client = client_of(self.redis_url)
+        cut = log.committed_cut(client, self.cluster)
+        version = latest_version(client, self.cluster) or 0
+        batch = first_batch(client, self.cluster)
+        return Offset(batch, cut.position, cut.total, version).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
+        """Return where the next batch ends: the newest routing, and a bounded piece of the log."""
+        client = client_of(self.redis_url)
+        offset = Offset.from_json(start)
+        version = max(latest_version(client, self.cluster) or 0, offset.version)
+        cut = log.cut_after(client, self.cluster, offset.cut, self.max_records)
+        return offset.next(cut, version).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return one partition per split node."""
+        begin, stop = Offset.from_json(start), Offset.from_json(end)
+        if begin == stop:
+            return []
+        return [
+            SplitPartition(split, stop.batch, stop.version, begin.position, stop.position)
+            for split in range(self.splits)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield one row per node: its envelope of what this split node has read."""
+        assert isinstance(partition, SplitPartition)
+        client = client_of(self.redis_url)
+        table = tables_of(self.redis_url, self.cluster).at(partition.version)
+        streams = table.streams_of_split(partition.split)
+        entries = log.read_streams(client, self.cluster, streams, partition.start, partition.end)
+        envelopes = route(partition.split, entries, table, self.slots)
+        yield pa.RecordBatch.from_pydict(
+            {
+                "nk": list(node_keys(self.slots)),
+                "batch": [partition.batch] * self.slots,
+                "version": [partition.version] * self.slots,
+                "split": [partition.split] * self.slots,
+                "payload": [envelope.encode() for envelope in envelopes],
+            },
+            schema=ROW_SCHEMA,
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Give back the log that no replay can ask for any more."""
+        offset = Offset.from_json(end)
+        table = tables_of(self.redis_url, self.cluster).at(offset.version)
+        log.mark_committed(
+            client_of(self.redis_url), self.cluster, offset.cut, list(table.table.splits)
+        )
