@@ -100,7 +100,8 @@ class Parameters:
 
 def _described(field: "dataclasses.Field[Any]") -> ParameterField:
     kind = float if field.type in (float, "float") else int
-    return ParameterField(field.name, kind, field.default, **field.metadata[_METADATA])
+    default = cast("float", field.default)
+    return ParameterField(field.name, kind, default, **field.metadata[_METADATA])
 
 
 def _is_number(value: object, kind: type) -> bool:

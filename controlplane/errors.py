@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
+Fields = dict[str, list[str]]
+
+
 class WeirError(Exception):
     """A refusal that a person can act on; str() is a sentence for them."""
 
 
 class Invalid(WeirError):  # noqa: N818 - a refusal named for its reason, as the API speaks of it
-    """Input that cannot be accepted: messages per field, "" for the whole."""
+    """Input that cannot be accepted: messages per field, and per row of a bulk request."""
 
-    def __init__(self, fields: dict[str, list[str]], title: str = "Some values are not valid") -> None:
+    def __init__(self, fields: Fields, rows: Mapping[int, Fields] | None = None) -> None:
         self.fields = fields
-        self.title = title
-        super().__init__(title)
+        self.rows = dict(rows or {})
+        super().__init__("Some values are not valid")
 
 
 class Forbidden(WeirError):  # noqa: N818

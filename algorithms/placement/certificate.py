@@ -1,6 +1,7 @@
 """A check of any plan that shares no code with the algorithms: sets, sums and nothing else."""
 
 import math
+from collections import Counter
 
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
@@ -39,9 +40,8 @@ def placement_faults(problem: PlacementProblem, plan: PlacementPlan, cap: int) -
         for query, server in enumerate(servers)
         if not 0 <= server < problem.servers
     ]
-    crowded = {s: servers.count(s) for s in set(servers)}
-    faults += [f"server {s} hosts {load}, cap {cap}" for s, load in crowded.items() if load > cap]
-    return faults
+    crowded = [(server, load) for server, load in Counter(servers).items() if load > cap]
+    return faults + [f"server {server} hosts {load}, cap {cap}" for server, load in crowded]
 
 
 def measure_faults(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from algorithms.errors import BadProblem, Infeasible
+from algorithms.errors import Infeasible
 from algorithms.placement import checks
 from algorithms.placement.balance import relative_cap
 from algorithms.placement.types import QueryTypes, collapse
@@ -120,6 +120,3 @@ def _sorted_rows(indptr: Ints, indices: SmallInts, sources: int) -> tuple[Ints, 
     rows = np.zeros(queries + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=queries), out=rows[1:])
     return rows, kept.astype(np.int32)
-
-
-__all__ = ["BadProblem", "Infeasible", "PlacementProblem"]

@@ -1,6 +1,7 @@
 """Query types: queries that read the same set of sources, section 2."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def collapse(indptr: Ints, indices: SmallInts) -> QueryTypes:
     data, width = indices.tobytes(), indices.itemsize
     of_query = np.empty(len(bounds) - 1, np.int32)
     firsts: list[int] = []
-    for query, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for query, (start, end) in enumerate(pairwise(bounds)):
         number = known.setdefault(data[start * width : end * width], len(firsts))
         if number == len(firsts):
             firsts.append(query)

@@ -1,6 +1,7 @@
 """Routing: the entries a split node has read, put into one envelope per node."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -10,13 +11,18 @@ from workers.pipeline.envelope import EMPTY, Envelope
 from workers.pipeline.tables import CompiledTable
 
 # The node whose envelope also carries what the split node reports; node 0 always exists.
-REPORTING_NODE = 0
+REPORTING_NODE: Final = 0
 
 
 def route(
-    split: int, entries: Mapping[int, Sequence[Entry]], table: CompiledTable, slots: int
+    entries: Mapping[int, Sequence[Entry]],
+    table: CompiledTable,
+    slots: int,
+    source: Mapping[str, Any],
 ) -> list[Envelope]:
     """Return one envelope for each node 0..slots-1; a node without records gets an empty one.
+
+    `source` is what the split node reports; it travels in the reporting node's envelope.
 
     A record goes once to every node that hosts a query over its stream, whatever number of
     queries there read it (paper 000, section 2: "a stream is delivered at most once per server").
@@ -29,7 +35,6 @@ def route(
         decoded = [(stream, entry, decode_block(entry.block)) for entry in read]
         for node in nodes:
             wanted[node].extend(decoded)
-    source = source_report(split, entries, table)
     return [
         _envelope(runs, source if node == REPORTING_NODE else {})
         for node, runs in enumerate(wanted)
@@ -38,7 +43,7 @@ def route(
 
 def source_report(
     split: int, entries: Mapping[int, Sequence[Entry]], table: CompiledTable
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return what one split node has read: records per stream, bytes, and records with a reader."""
     records = {stream: sum(entry.records for entry in read) for stream, read in entries.items()}
     return {
@@ -50,14 +55,14 @@ def source_report(
 
 
 def _envelope(
-    runs: Sequence[tuple[int, Entry, pa.RecordBatch]], source: dict[str, object]
+    runs: Sequence[tuple[int, Entry, pa.RecordBatch]], source: Mapping[str, Any]
 ) -> Envelope:
     return Envelope(
         streams=[stream for stream, _, _ in runs],
         appended_ms=[entry.appended_ms for _, entry, _ in runs],
         lengths=[batch.num_rows for _, _, batch in runs],
         records=_concatenated(batch for _, _, batch in runs),
-        source=source,
+        source=dict(source),
     )
 
 

@@ -17,7 +17,7 @@ from controlplane.wire.publish import latest_version
 from workers.pipeline.connections import client_of, tables_of
 from workers.pipeline.high_water import first_batch
 from workers.pipeline.offset import Offset
-from workers.pipeline.route import route
+from workers.pipeline.route import route, source_report
 from workers.pipeline.salt import node_keys
 
 ROW_SCHEMA: Final = pa.schema(
@@ -109,7 +109,12 @@ class LogReader(DataSourceStreamReader):
         table = tables_of(self.redis_url, self.cluster).at(partition.version)
         streams = table.streams_of_split(partition.split)
         entries = log.read_streams(client, self.cluster, streams, partition.start, partition.end)
-        envelopes = route(partition.split, entries, table, self.slots)
+        source = {
+            "start": partition.start,
+            "end": partition.end,
+            **source_report(partition.split, entries, table),
+        }
+        envelopes = route(entries, table, self.slots, source)
         yield pa.RecordBatch.from_pydict(
             {
                 "nk": list(node_keys(self.slots)),

@@ -20,6 +20,9 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
     return {
         "batch": reports[0].batch,
         "version": reports[0].version,
+        # All splits read the same span of the log: which records met which routing version.
+        "start": sources[0]["start"] if sources else None,
+        "end": sources[0]["end"] if sources else None,
         "emitted_ms": emitted_ms,
         "event_ms": max((r.event_ms for r in reports if r.event_ms is not None), default=None),
         "records_in": sum(sum(source["streams"].values()) for source in sources),

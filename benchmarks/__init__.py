@@ -1,0 +1,1 @@
+"""Measurements of Weir: speed and quality, with fixed seeds."""

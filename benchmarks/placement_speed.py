@@ -1,0 +1,76 @@
+"""Speed of the placement algorithms on fixed instances: medians, not quality.
+
+python -m benchmarks.placement_speed [--repeats 5]
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from algorithms.placement.online import LeastCost
+from algorithms.placement.problem import PlacementProblem
+from algorithms.registry import PLACEMENT, algorithms
+from benchmarks.placement_instances import zipf_instance
+
+_LIVE = 10_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    report_collapse(repeats)
+    report_solvers(repeats)
+    report_one_arrival(repeats)
+
+
+def report_collapse(repeats: int) -> None:
+    instance = zipf_instance()
+    seconds = median_seconds(lambda: rebuilt(instance).types, repeats)
+    print(f"{'100K queries: check and collapse':44} {seconds * 1e3:10.1f} ms")
+
+
+def report_solvers(repeats: int) -> None:
+    for exponent in (2.0, 1.0):
+        instance = zipf_instance(exponent=exponent)
+        types = len(instance.types)
+        print(f"100K queries, d=2, k=100, Zipf {exponent}: {types:,} types")
+        for algorithm in algorithms(PLACEMENT):
+            algorithm.solve(instance)  # compiles, or loads what was compiled
+            plans = [algorithm.solve(instance) for _ in range(repeats)]
+            seconds = statistics.median(plan.seconds for plan in plans)
+            ratio = f"replication {plans[0].replication_factor:.3f}"
+            print(f"  {algorithm.name:42} {seconds * 1e3:10.1f} ms   {ratio}")
+
+
+def report_one_arrival(repeats: int) -> None:
+    instance = zipf_instance(queries=_LIVE, sources=2_000, sources_per_query=4, exponent=1.0)
+    placement, assignment = LeastCost(), LeastCost().solve(instance).assignment.tolist()
+    arriving = instance.sources_of(7).tolist()
+    state = placement.state_from(instance, assignment)
+    load = median_seconds(lambda: placement.state_from(instance, assignment), 10 * repeats)
+    place = median_seconds(lambda: placement.choose(state, arriving), 100 * repeats)
+    print(f"{'state of 10,000 live queries, in bulk':44} {load * 1e3:10.2f} ms")
+    print(f"{'one arrival at 10,000 live queries':44} {place * 1e3:10.3f} ms")
+
+
+def rebuilt(problem: PlacementProblem) -> PlacementProblem:
+    return PlacementProblem.from_arrays(
+        problem.rates, problem.indptr, problem.indices, problem.servers, problem.nu
+    )
+
+
+def median_seconds(action: Callable[[], object], repeats: int) -> float:
+    times = np.empty(repeats)
+    for turn in range(repeats):
+        started = time.perf_counter()
+        action()
+        times[turn] = time.perf_counter() - started
+    return float(np.median(times))
+
+
+if __name__ == "__main__":
+    main()

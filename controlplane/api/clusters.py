@@ -1,0 +1,100 @@
+"""Clusters, their nodes and their samples."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Router
+
+from controlplane.api.schemas import CapacityIn, ClusterOut, NodeOut, ReasonIn
+from controlplane.api.security import caller
+from controlplane.errors import Invalid
+from controlplane.models import Cluster
+from controlplane.selectors.clusters import NodeRow, cluster_by_slug, node_by_index, node_table
+from controlplane.selectors.metrics import RESOLUTIONS
+from controlplane.selectors.metrics import samples as read_samples
+from controlplane.services import clusters, nodes
+
+router = Router(tags=["clusters"])
+DEFAULT_SPAN = timedelta(minutes=15)
+
+
+@router.get("", response=list[ClusterOut])
+def list_clusters(request: HttpRequest) -> Any:
+    """Return every cluster."""
+    caller(request)
+    return Cluster.objects.order_by("slug")
+
+
+@router.get("/{slug}", response=ClusterOut)
+def get_cluster(request: HttpRequest, slug: str) -> Any:
+    """Return one cluster."""
+    caller(request)
+    return cluster_by_slug(slug)
+
+
+@router.post("/{slug}/start", response=ClusterOut)
+def start_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
+    """Ask for the cluster's application to run."""
+    return clusters.start(caller(request), cluster_by_slug(slug), body.reason)
+
+
+@router.post("/{slug}/stop", response=ClusterOut)
+def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
+    """Ask for the cluster's application to stop."""
+    return clusters.stop(caller(request), cluster_by_slug(slug), body.reason)
+
+
+@router.get("/{slug}/nodes", response=list[NodeOut])
+def list_nodes(request: HttpRequest, slug: str) -> Any:
+    """Return the nodes with what they host and carry."""
+    caller(request)
+    return [_node(row) for row in node_table(cluster_by_slug(slug))]
+
+
+@router.post("/{slug}/nodes/{int:index}/capacity", response=list[NodeOut])
+def set_capacity(request: HttpRequest, slug: str, index: int, body: CapacityIn) -> Any:
+    """Declare what a node can carry; returns all nodes."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    nodes.set_capacity(actor, node_by_index(cluster, index), body.capacity, body.reason)
+    return [_node(row) for row in node_table(cluster)]
+
+
+@router.get("/{slug}/samples", response=list[dict[str, Any]])
+def list_samples(
+    request: HttpRequest,
+    slug: str,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    resolution: int | None = None,
+) -> Any:
+    """Return measured samples, oldest first; by default the last fifteen minutes."""
+    caller(request)
+    if resolution is not None and resolution not in RESOLUTIONS:
+        raise Invalid({"resolution": ["Must be 1, 10 or 60 seconds"]})
+    until = _aware("end", end) or timezone.now()
+    since = _aware("start", start) or until - DEFAULT_SPAN
+    if since >= until:
+        raise Invalid({"start": ["Must be before end"]})
+    return read_samples(cluster_by_slug(slug), since, until, resolution)
+
+
+def _aware(field: str, moment: datetime | None) -> datetime | None:
+    if moment is not None and timezone.is_naive(moment):
+        raise Invalid({field: ["Give a time zone"]})
+    return moment
+
+
+def _node(row: NodeRow) -> NodeOut:
+    node = row.node
+    return NodeOut(
+        index=node.index,
+        name=node.name,
+        capacity=node.capacity,
+        active=node.active,
+        queries=row.queries,
+        streams=row.streams,
+        load=row.load,
+        busy=row.busy,
+    )

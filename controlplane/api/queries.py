@@ -1,0 +1,112 @@
+"""Queries: submitting, ending, listing them and reading their results."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from controlplane.api.schemas import (
+    CountOut,
+    NamesIn,
+    QueriesIn,
+    QueryIn,
+    QueryOut,
+    QueryPage,
+    SubmittedOut,
+    WindowOut,
+)
+from controlplane.api.security import caller
+from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.selectors.queries import (
+    QueryFilters,
+    queries_page,
+    query_by_id,
+    query_by_name,
+    query_results,
+)
+from controlplane.services import queries
+from controlplane.services.queries import QuerySpec
+
+router = Router(tags=["queries"])
+MAX_WINDOWS = 1000
+
+
+@router.post("/{slug}/queries", response={201: QueryOut})
+def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
+    """Submit one query; it is pending until the worker placed it, well under a second."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = queries.submit(actor, cluster, _spec(body))
+    return Status(201, QueryOut.of(query_by_id(cluster, query.pk)))
+
+
+@router.get("/{slug}/queries", response=QueryPage)
+def list_queries(request: HttpRequest, slug: str) -> Any:
+    """Return one page; parameters q, state (or live), node, stream, page, per_page (up to 1000)."""
+    caller(request)
+    page = queries_page(cluster_by_slug(slug), QueryFilters.of(request.GET))
+    return QueryPage(
+        total=page.total,
+        page=page.number,
+        pages=page.pages,
+        queries=[QueryOut.of(row) for row in page.rows],
+    )
+
+
+@router.post("/{slug}/queries/bulk", response={201: SubmittedOut})
+def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
+    """Submit up to 1000 queries, all or none; refusals name the rows."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    saved = queries.submit_many(actor, cluster, [_spec(row) for row in body.queries])
+    return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
+
+
+@router.post("/{slug}/queries/end", response=CountOut)
+def end_queries(request: HttpRequest, slug: str, body: NamesIn) -> Any:
+    """End live queries by name, all or none."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    return CountOut(count=queries.end(actor, cluster, body.names, body.reason))
+
+
+@router.get("/{slug}/queries/{name}", response=QueryOut)
+def get_query(request: HttpRequest, slug: str, name: str) -> Any:
+    """Return the newest query of that name."""
+    caller(request)
+    return QueryOut.of(query_by_name(cluster_by_slug(slug), name))
+
+
+@router.delete("/{slug}/queries/{name}", response=QueryOut)
+def end_query(request: HttpRequest, slug: str, name: str) -> Any:
+    """End a live query; one that has ended already is left as it is."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = query_by_name(cluster, name).query
+    if query.state != query.State.ENDED:
+        queries.end(actor, cluster, [name])
+    return QueryOut.of(query_by_id(cluster, query.pk))
+
+
+@router.get("/{slug}/queries/{name}/results", response=list[WindowOut])
+def list_results(request: HttpRequest, slug: str, name: str, limit: int = 200) -> Any:
+    """Return the newest windows of a query, newest first."""
+    caller(request)
+    cluster = cluster_by_slug(slug)
+    row = query_by_name(cluster, name)
+    names = {stream.pk: stream.name for stream in row.query.streams.all()}
+    found = query_results(cluster, row.query, min(max(1, limit), MAX_WINDOWS))
+    return [
+        WindowOut(
+            stream=names.get(window.stream, str(window.stream)),
+            window_start=datetime.fromtimestamp(window.window_start_ms / 1000, UTC),
+            count=window.count,
+            n=window.n,
+            mean=window.mean,
+            minimum=window.minimum,
+            maximum=window.maximum,
+            batch=window.batch,
+        )
+        for window in found
+    ]
+
+
+def _spec(body: QueryIn) -> QuerySpec:
+    return QuerySpec(body.name, tuple(body.streams), body.window_s, body.value, body.ends_at)

@@ -1,0 +1,261 @@
+"""Shapes of the API's bodies; what they mean is told by the models and services."""
+
+from datetime import datetime
+from typing import Any
+
+from ninja import Schema
+from pydantic import Field, StrictInt
+
+from controlplane.models import Cluster, Proposal
+from controlplane.selectors.queries import QueryRow
+from controlplane.selectors.streams import StreamRow
+
+
+class ClusterOut(Schema):
+    """A cluster; age of the data is now minus last_sample_at."""
+
+    slug: str
+    name: str
+    description: str
+    desired: str
+    state: str
+    state_detail: str
+    slots: int
+    splits: int
+    nu: float
+    alpha: float
+    trigger_ms: int
+    routing_version: int
+    applied_version: int
+    last_batch: int | None
+    last_sample_at: datetime | None
+
+
+class ReasonIn(Schema):
+    """Why it is done; kept in the audit log."""
+
+    reason: str = Field("", max_length=2000)
+
+
+class NodeOut(Schema):
+    """A node; capacity and load in records/s, busy a share of wall time."""
+
+    index: int
+    name: str
+    capacity: float
+    active: bool
+    queries: int
+    streams: int
+    load: float | None
+    busy: float | None
+
+
+class CapacityIn(ReasonIn):
+    """A node's declared capacity in records/s."""
+
+    capacity: float
+
+
+class StreamIn(Schema):
+    """A stream as declared; declared_rate in records/s."""
+
+    name: str
+    title: str = ""
+    data_schema: dict[str, Any] = Field(default_factory=dict, alias="schema")
+    declared_rate: float | None = None
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+
+class StreamsIn(Schema):
+    """Streams to register together."""
+
+    streams: list[StreamIn]
+
+
+class StreamOut(Schema):
+    """A stream; id is its id on the wire, rates in records/s."""
+
+    id: int
+    name: str
+    title: str
+    declared_rate: float | None
+    rate: float | None
+    split: int
+    meta: dict[str, Any]
+    queries: int
+
+    @staticmethod
+    def of(row: StreamRow) -> "StreamOut":
+        """Return the body of a row."""
+        stream = row.stream
+        return StreamOut(
+            id=stream.pk,
+            name=stream.name,
+            title=stream.title,
+            declared_rate=stream.declared_rate,
+            rate=stream.rate,
+            split=stream.split,
+            meta=stream.meta,
+            queries=row.queries,
+        )
+
+
+class QueryIn(Schema):
+    """A query to submit: streams by name, window in whole seconds, value the column aggregated."""
+
+    name: str
+    streams: list[str]
+    window_s: StrictInt = 60
+    value: str = "speed"
+    ends_at: datetime | None = None
+
+
+class QueriesIn(Schema):
+    """Up to 1000 queries to submit together: all or none."""
+
+    queries: list[QueryIn]
+
+
+class NamesIn(ReasonIn):
+    """Names of live queries to end together: all or none."""
+
+    names: list[str]
+
+
+class QueryOut(Schema):
+    """A query; node is the index of the node its task runs on."""
+
+    id: int
+    name: str
+    state: str
+    detail: str
+    streams: list[str]
+    window_s: int
+    value: str
+    node: int | None
+    run: int
+    submitted_by: str
+    submitted_at: datetime
+    placed_at: datetime | None
+    ends_at: datetime | None
+    ended_at: datetime | None
+
+    @staticmethod
+    def of(row: QueryRow) -> "QueryOut":
+        """Return the body of a row."""
+        query = row.query
+        return QueryOut(
+            id=query.pk,
+            name=query.name,
+            state=query.state,
+            detail=query.detail,
+            streams=list(row.streams),
+            window_s=query.window_s,
+            value=query.value,
+            node=None if row.node is None else row.node.index,
+            run=query.run,
+            submitted_by=query.submitted_by,
+            submitted_at=query.submitted_at,
+            placed_at=query.placed_at,
+            ends_at=query.ends_at,
+            ended_at=query.ended_at,
+        )
+
+
+class CountOut(Schema):
+    """How many rows a request changed."""
+
+    count: int
+
+
+class SubmittedOut(Schema):
+    """The queries a bulk request saved."""
+
+    count: int
+    names: list[str]
+
+
+class WindowOut(Schema):
+    """One window of one stream; count counts records, n those with a value."""
+
+    stream: str
+    window_start: datetime
+    count: int
+    n: int
+    mean: float | None
+    minimum: int | None
+    maximum: int | None
+    batch: int
+
+
+class QueryPage(Schema):
+    """One page of queries."""
+
+    total: int
+    page: int
+    pages: int
+    queries: list[QueryOut]
+
+
+class StreamPage(Schema):
+    """One page of streams."""
+
+    total: int
+    page: int
+    pages: int
+    streams: list[StreamOut]
+
+
+class ProposalIn(Schema):
+    """Which algorithm of the placement planner, and its parameters."""
+
+    algorithm: str = "mms"
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class ApplyIn(Schema):
+    """The seal names exactly the moves that are approved; restart accepts the loss of state."""
+
+    seal: str
+    restart: bool = False
+
+
+class ProposalOut(Schema):
+    """A proposal without its snapshot; lower_bound is a bound of the replication factor."""
+
+    id: int
+    state: str
+    progress: float
+    algorithm: str
+    parameters: dict[str, Any]
+    requested_by: str
+    requested_at: datetime
+    decided_by: str
+    decided_at: datetime | None
+    snapshot_version: int
+    before: dict[str, Any]
+    after: dict[str, Any]
+    lower_bound: float | None
+    move_count: int
+    moves: list[dict[str, Any]]
+    seal: str
+    error: str
+
+    @staticmethod
+    def resolve_move_count(row: Proposal) -> int:
+        """Return how many queries the proposal moves."""
+        return len(row.moves)
+
+
+class ProposalPage(Schema):
+    """One page of proposals."""
+
+    total: int
+    page: int
+    pages: int
+    proposals: list[ProposalOut]
+
+
+def cluster_out(cluster: Cluster) -> ClusterOut:
+    """Return the body of a cluster."""
+    return ClusterOut.from_orm(cluster)

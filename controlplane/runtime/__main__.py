@@ -1,0 +1,36 @@
+"""`python -m controlplane.runtime`: run Weir on this machine."""
+
+import sys
+from contextlib import suppress
+
+from controlplane.env import EnvironmentValueError
+from controlplane.runtime.errors import RunError
+from controlplane.runtime.runner import RunOptions, run
+from controlplane.runtime.signals import EndRequests
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal, if there still is one."""
+    with suppress(OSError, ValueError):
+        sys.stdout.write(f"weir: {text}\n")
+        sys.stdout.flush()
+
+
+def main() -> int:
+    """Run until ended; return 0 after an end somebody asked for, 1 after a failure."""
+    requests = EndRequests()
+    requests.listen()
+    try:
+        run(RunOptions.from_environment(), requests, say)
+    except EnvironmentValueError as error:
+        say(f"cannot start: {error}")
+        return 1
+    except RunError as error:
+        say(f"cannot go on: {error}")
+        say(f"what to do: {error.advice}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

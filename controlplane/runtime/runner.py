@@ -1,0 +1,199 @@
+"""What `make run` does: check, start everything, wait until it is live, keep it, end it."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import redis
+
+from controlplane import env
+from controlplane.runtime import children, health, processes
+from controlplane.runtime.checks import (
+    FREE_BYTES,
+    check_disk,
+    check_port,
+    check_python,
+    lock_data,
+    prepare_data,
+)
+from controlplane.runtime.children import ChildSpec, Place
+from controlplane.runtime.credentials import Login, ensure_login
+from controlplane.runtime.errors import CheckFailed, Stopped
+from controlplane.runtime.java import find_java
+from controlplane.runtime.redis_server import OwnRedis, answers, check_given, check_writes, find_own
+from controlplane.runtime.signals import EndRequests
+from controlplane.runtime.supervisor import Supervisor
+
+Say = Callable[[str], None]
+
+PLACEHOLDER: Final = "redis://127.0.0.1:6390/0"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a person chose by environment: data directory, web address, Redis, demo or not."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    redis_url: str | None = None
+    demo: bool = True
+    free_bytes: int = FREE_BYTES
+
+    @classmethod
+    def from_environment(cls) -> "RunOptions":
+        """Read them; raises `controlplane.env.EnvironmentValueError` on a value that is none."""
+        return cls(
+            data=env.data_dir(),
+            host=env.text("WEIR_HOST", "127.0.0.1"),
+            port=env.integer("WEIR_PORT", 8000, minimum=1, maximum=65535),
+            redis_url=env.redis_url() if env.text("REDIS_URL") else None,
+            demo=env.flag("WEIR_DEMO", default=True),
+        )
+
+
+def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
+    """Run Weir until its end is asked for.
+
+    Returns after such an end. Raises `RunError` if it cannot start or go on. Either way no
+    process is left.
+    """
+    begun = time.time()
+    place, own = prepare(options, say)
+    processes.adopt_orphans()
+    supervisor = Supervisor(options.data / "logs", place.environment(), say, requests.asked)
+    try:
+        start_all(supervisor, place, own, options, say)
+        say(f"Weir is live after {time.time() - begun:.0f} s: {place.address}")
+        _tell_login(ensure_login(options.data), options, say)
+        say("Ctrl-C ends it; the data stays in " + str(options.data))
+        while True:
+            supervisor.tick()
+            supervisor.pause(0.25)
+    except Stopped:
+        say(f"{requests.reason}: ending (again to hurry)")
+    finally:
+        _end(supervisor, requests, say)
+
+
+def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
+    """Check this machine and find Java and Redis; nothing is started yet.
+
+    Raises `CheckFailed`.
+    """
+    check_python()
+    prepare_data(options.data)
+    lock_data(options.data)
+    end_leftovers(options.data, say)
+    check_disk(options.data, options.free_bytes)
+    check_port(options.host, options.port)
+    java = find_java(os.environ, options.data / "java", say)
+    say(f"Java {java.major} ({java.origin})")
+    place = Place(options.data, options.host, options.port, options.redis_url or "", java.home)
+    if options.redis_url:
+        check_given(options.redis_url)
+        say("Redis of REDIS_URL")
+        return place, None
+    own = find_own(os.environ, options.data / "redis", say)
+    say(f"Redis ({own.origin}) on port {own.port}")
+    return replace(place, redis_url=own.url), own
+
+
+def end_leftovers(data: Path, say: Say) -> None:
+    """End what a runner that was killed (-9) could not: processes marked with this directory."""
+    found = processes.with_environment("WEIR_RUN", str(data))
+    if not found:
+        return
+    say(f"ending {len(found)} processes left over by a run that was killed")
+    psutil.wait_procs(found, timeout=3)
+    if not processes.kill_all(lambda: processes.with_environment("WEIR_RUN", str(data))):
+        raise CheckFailed("processes of a killed run do not end", "end them, or restart the machine")
+
+
+def start_all(
+    supervisor: Supervisor, place: Place, own: OwnRedis | None, options: RunOptions, say: Say
+) -> None:
+    """Start everything and wait until it is live.
+
+    The agent goes first: Spark takes longest, and the rest starts beside it.
+    """
+    since_ms = time.time_ns() // 1_000_000
+    if own is not None:
+        _start_redis(supervisor, own)
+    say("preparing the database")
+    supervisor.run_step(_migrate())
+    ensure_login(options.data)
+    supervisor.start(children.agent_child())
+    for spec in children.service_children(place):
+        supervisor.start(spec)
+    if options.demo:
+        say("preparing the demo cluster")
+        supervisor.run_step(_setup_demo())
+        supervisor.start(children.replayer_child())
+    with redis.Redis.from_url(place.redis_url, socket_timeout=5) as client:
+        probes = _probes(place, client, since_ms)
+        health.wait_until_ready(probes, say, lambda seconds: _keep(supervisor, seconds))
+
+
+def _keep(supervisor: Supervisor, seconds: float) -> None:
+    supervisor.tick()
+    supervisor.pause(seconds)
+
+
+def _start_redis(supervisor: Supervisor, own: OwnRedis) -> None:
+    supervisor.start(children.redis_child(own.command()))
+    while not answers(own.url):
+        _keep(supervisor, 0.05)
+    with redis.Redis.from_url(own.url) as client:
+        check_writes(client)
+
+
+def _probes(place: Place, client: "redis.Redis", since_ms: int) -> dict[str, health.Probe]:
+    return {
+        "web": health.web_probe(place),
+        "worker": health.worker_probe(place, _broker_options()),
+        "beat": health.beat_probe(client, "beat", since_ms),
+        "relay": health.beat_probe(client, "relay", since_ms),
+        "Spark": health.spark_probe(client, since_ms),
+    }
+
+
+def _broker_options() -> dict[str, Any]:
+    # Read late: importing the settings makes the secret key in the data directory.
+    from controlplane import settings  # noqa: PLC0415
+
+    return dict(settings.CELERY_BROKER_TRANSPORT_OPTIONS)
+
+
+def _migrate() -> ChildSpec:
+    return ChildSpec(
+        "migrate",
+        children.django("migrate", "--no-input", "--verbosity", "1"),
+        "check DATABASE_URL, and that the database is of this version of Weir or older",
+    )
+
+
+def _setup_demo() -> ChildSpec:
+    return ChildSpec(
+        "setup_demo",
+        children.django("setup_demo"),
+        "read logs/setup_demo.log; WEIR_DEMO=0 make run starts without the demo",
+    )
+
+
+def _tell_login(login: Login, options: RunOptions, say: Say) -> None:
+    if login.is_new:
+        say(f"log in as {login.name} with password {login.password}")
+    else:
+        say(f"log in as {login.name}; the password is in {login.file}")
+
+
+def _end(supervisor: Supervisor, requests: EndRequests, say: Say) -> None:
+    if supervisor.end_all(hurry=requests.urgent):
+        say("everything has ended")
+    else:
+        say("some processes could not be ended; the next start will try again")

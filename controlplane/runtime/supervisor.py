@@ -1,0 +1,185 @@
+"""Keeps child processes running, and ends all of them."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from controlplane.runtime import processes
+from controlplane.runtime.children import ChildSpec
+from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped, how_it_ended
+from controlplane.runtime.logs import Follower, keep_small, tail
+
+# Deaths in a row are counted anew after a minute of running.
+HEALTHY_S: Final = 60.0
+# Lines of warning shown per child and minute; the log has them all.
+SHOWN_PER_MINUTE: Final = 5
+
+
+@dataclass(slots=True)
+class Child:
+    """A process under supervision."""
+
+    spec: ChildSpec
+    log: Path
+    follower: Follower
+    process: "subprocess.Popen[bytes] | None" = None
+    started_at: float = 0.0
+    deaths: int = 0
+    due_at: float = 0.0
+    shown: list[float] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, while it runs."""
+        return self.process.pid if self.process else None
+
+
+class Supervisor:
+    """Starts children, restarts the dead with back-off, forwards their warnings, ends them all.
+
+    `stopping` says whether somebody asked for the end; every wait looks at it.
+    """
+
+    def __init__(
+        self,
+        logs: Path,
+        env: Mapping[str, str],
+        say: Callable[[str], None],
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.children: dict[str, Child] = {}
+        self.env = dict(env)
+        self._logs = logs
+        self._say = say
+        self._stopping = stopping
+        self._step: subprocess.Popen[bytes] | None = None
+
+    def start(self, spec: ChildSpec) -> None:
+        """Start a child and keep it."""
+        log = self._logs / f"{spec.name}.log"
+        keep_small(log)
+        child = Child(spec, log, Follower(log))
+        child.follower.skip()
+        self.children[spec.name] = child
+        self._launch(child)
+
+    def run_step(self, spec: ChildSpec) -> None:
+        """Run a command to its end while keeping the others.
+
+        Raises `StepFailed` if it fails, `Stopped` if the end was asked for meanwhile.
+        """
+        log = self._logs / f"{spec.name}.log"
+        keep_small(log)
+        start = log.stat().st_size if log.exists() else 0
+        process = processes.spawn(spec.command, self.env, log)
+        self._step = process
+        while process.poll() is None:
+            self.tick()
+            self.pause(0.05)
+        self._step = None
+        if process.returncode:
+            lines = "\n".join(f"    {line}" for line in tail(log, start=start))
+            raise StepFailed(spec.name, process.returncode, lines, spec.advice)
+
+    def pause(self, seconds: float) -> None:
+        """Wait; raise `Stopped` if the end was asked for."""
+        if self._stopping():
+            raise Stopped
+        time.sleep(seconds)
+
+    def tick(self) -> None:
+        """Look after every child once. Raises `ChildFailed` when one died too often."""
+        now = time.monotonic()
+        for child in list(self.children.values()):
+            self._forward_alarms(child, now)
+            self._look_after(child, now)
+            keep_small(child.log)
+        processes.reap_adopted(self._own_pids())
+
+    def end_all(self, last: str = "redis", hurry: Callable[[], bool] = lambda: False) -> bool:
+        """End every process below this one, `last` after all others; say whether all is gone.
+
+        `hurry` (a second Ctrl-C) cuts the patience short.
+        """
+        others = [child for child in self.children.values() if child.spec.name != last]
+        self._end(others, hurry)
+        self._kill_strays(keep=self._pids_of(last))
+        self._end([child for child in self.children.values() if child.spec.name == last], hurry)
+        gone = processes.kill_all(processes.descendants)
+        self.children.clear()
+        return gone
+
+    def _launch(self, child: Child) -> None:
+        spec = child.spec
+        child.process = processes.spawn(spec.command, self.env, child.log)
+        child.started_at = time.monotonic()
+
+    def _look_after(self, child: Child, now: float) -> None:
+        if child.process is None:
+            if now >= child.due_at:
+                self._launch(child)
+        elif (code := child.process.poll()) is not None:
+            self._bury(child, code, now)
+        elif child.deaths and now - child.started_at > HEALTHY_S:
+            child.deaths = 0
+
+    def _bury(self, child: Child, code: int, now: float) -> None:
+        child.process = None
+        child.deaths += 1
+        name = child.spec.name
+        if child.deaths > child.spec.restarts:
+            lines = "\n".join(f"    {line}" for line in tail(child.log))
+            advice = f"{child.spec.advice}\nwhole log: {child.log}"
+            raise ChildFailed(name, code, child.deaths, lines, advice)
+        delay = 2.0 ** (child.deaths - 1)
+        child.due_at = now + delay
+        self._say(f"{name} {how_it_ended(code)}; starting it again in {delay:.0f} s ({child.log})")
+
+    def _forward_alarms(self, child: Child, now: float) -> None:
+        child.shown = [at for at in child.shown if now - at < HEALTHY_S]
+        for line in child.follower.alarms():
+            if len(child.shown) < SHOWN_PER_MINUTE:
+                self._say(f"{child.spec.name:>8} | {line[:300]}")
+                child.shown.append(now)
+
+    def _end(self, children: list[Child], hurry: Callable[[], bool]) -> None:
+        running = [child for child in children if child.process and child.process.poll() is None]
+        for child in running:
+            _signal(child, signal.SIGTERM)
+        begun = time.monotonic()
+        while running and not hurry():
+            time.sleep(0.05)
+            running = [child for child in running if _waits(child, time.monotonic() - begun)]
+        for child in children:
+            _signal(child, signal.SIGKILL)
+
+    def _kill_strays(self, keep: set[int]) -> None:
+        processes.kill_all(lambda: [p for p in processes.descendants() if p.pid not in keep])
+
+    def _own_pids(self) -> list[int]:
+        step = [self._step.pid] if self._step else []
+        return [*step, *(child.pid for child in self.children.values() if child.pid)]
+
+    def _pids_of(self, name: str) -> set[int]:
+        child = self.children.get(name)
+        return {child.pid} if child and child.pid else set()
+
+
+def _waits(child: Child, waited: float) -> bool:
+    running = child.process is not None and child.process.poll() is None
+    return running and waited < child.spec.patience_s
+
+
+def _signal(child: Child, number: signal.Signals) -> None:
+    """Signal a child; its descendants follow it or are killed afterwards."""
+    if child.process is not None and child.process.poll() is None:
+        try:
+            psutil.Process(child.process.pid).send_signal(number)
+        except psutil.NoSuchProcess:
+            return

@@ -1,0 +1,39 @@
+"""Starting and stopping clusters: what an operator wants, which the agent brings about."""
+
+from django.db import transaction
+
+from controlplane.models import Cluster
+from controlplane.services import audit
+from controlplane.services.access import Actor, require_operator
+from controlplane.services.events import announce, event
+
+
+def start(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
+    """Ask for a running application; asking twice changes nothing. Raises `Forbidden`."""
+    return _want(actor, cluster, Cluster.Desired.RUNNING, reason)
+
+
+def stop(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
+    """Ask for no application; queries stay and run again after a start. Raises `Forbidden`."""
+    return _want(actor, cluster, Cluster.Desired.STOPPED, reason)
+
+
+@transaction.atomic
+def _want(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str) -> Cluster:
+    require_operator(actor)
+    changed = Cluster.objects.filter(pk=cluster.pk).exclude(desired=desired).update(desired=desired)
+    if changed:
+        verb = "start" if desired == Cluster.Desired.RUNNING else "stop"
+        before = {"desired": cluster.desired}
+        audit.record(
+            actor,
+            f"cluster.{verb}",
+            cluster.slug,
+            cluster=cluster,
+            reason=reason,
+            before=before,
+            after={"desired": desired},
+        )
+        announce(cluster.pk, event("state", f"{verb} asked by {actor.name}", state=desired))
+    cluster.refresh_from_db()
+    return cluster

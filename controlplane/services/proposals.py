@@ -1,0 +1,1 @@
+"""Proposals: the front door. Requesting, computing, applying, rejecting and cancelling them."""

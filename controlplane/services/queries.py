@@ -1,0 +1,227 @@
+"""Submitting and ending queries; placing them is the business of services.placing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Cluster, Query, QueryStream
+from controlplane.models.query import LIVE_STATES
+from controlplane.services import audit, names
+from controlplane.services.access import Actor, require_operator
+from controlplane.services.events import announce, event
+from controlplane.task_names import PLACE, send_on_commit
+from controlplane.wire.blocks import VALUE_COLUMNS
+
+MAX_BULK = 1000
+# The widest real query (a taxi trip) reads 79 streams.
+MAX_STREAMS = 200
+MIN_WINDOW_S = 1
+MAX_WINDOW_S = 86_400
+# Databases limit the values of one statement.
+CHUNK = 500
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """A query as submitted: streams by name, the window in seconds, the column aggregated."""
+
+    name: str
+    streams: Sequence[str]
+    window_s: int = 60
+    value: str = "speed"
+    ends_at: datetime | None = None
+
+
+def submit(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Query:
+    """Save a pending query and have it placed. Raises `Forbidden`, `Invalid` (per field)."""
+    try:
+        return submit_many(actor, cluster, [spec])[0]
+    except Invalid as invalid:
+        raise Invalid(invalid.rows.get(0) or invalid.fields) from None
+
+
+def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Query]:
+    """Save all queries or none, one audit row for all. Raises `Forbidden`, `Invalid` (per row)."""
+    require_operator(actor)
+    if not 1 <= len(specs) <= MAX_BULK:
+        raise Invalid({"queries": [f"Give 1 to {MAX_BULK} queries, not {len(specs)}"]})
+    try:
+        with transaction.atomic():
+            return _save(actor, cluster, specs)
+    except IntegrityError:
+        # Another request took a name between the check and the insert: now the check tells which.
+        check(cluster, specs)
+        raise
+
+
+def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
+    """Return the stream ids by name; raises `Invalid` with the faults of each row."""
+    known = _stream_ids(cluster, specs)
+    taken = _taken_names(cluster, specs)
+    now = timezone.now()
+    rows: dict[int, Fields] = {}
+    seen: set[str] = set()
+    for index, spec in enumerate(specs):
+        faults = _faults(spec, known, now)
+        if spec.name in taken or spec.name in seen:
+            faults.setdefault("name", []).append(f"A live query is called {spec.name} already")
+        seen.add(spec.name)
+        if faults:
+            rows[index] = faults
+    if rows:
+        raise Invalid({}, rows)
+    return known
+
+
+def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
+    """End the live queries with these names, all or none; returns how many were still live.
+
+    A pending one ends at once, a running one is removed from the routing table first. Raises
+    `Forbidden`, `Invalid` with the names that no live query has.
+    """
+    require_operator(actor)
+    if not 1 <= len(wanted) <= MAX_BULK:
+        raise Invalid({"names": [f"Give 1 to {MAX_BULK} names, not {len(wanted)}"]})
+    with transaction.atomic():
+        found = _live(cluster, wanted)
+        if missing := [name for name in wanted if name not in found]:
+            raise Invalid({"names": [f"No live query is called {name}" for name in missing]})
+        ended = begin_end(cluster.pk, list(found.values()))
+        audit.record(
+            actor,
+            "query.end",
+            wanted[0] if len(wanted) == 1 else f"{len(wanted)} queries",
+            cluster=cluster,
+            reason=reason,
+            before={"names": list(wanted)},
+        )
+    return ended
+
+
+def end_overdue(cluster_id: int, now: datetime) -> int:
+    """End the queries whose time has come; returns how many."""
+    overdue = Query.objects.filter(
+        cluster=cluster_id, ends_at__lte=now, state__in=("pending", "running")
+    )
+    with transaction.atomic():
+        return begin_end(cluster_id, list(overdue.values_list("id", flat=True)[:MAX_BULK]))
+
+
+def begin_end(cluster_id: int, ids: Sequence[int]) -> int:
+    """End pending queries, mark running ones ending and have them removed; returns how many.
+
+    Pending first: a query that is placed in between is then found running.
+    """
+    now, changed = timezone.now(), 0
+    for begin in range(0, len(ids), CHUNK):
+        chunk = Query.objects.filter(id__in=ids[begin : begin + CHUNK])
+        changed += chunk.filter(state="pending").update(state="ended", ended_at=now, detail="")
+        changed += chunk.filter(state="running").update(state="ending")
+    if changed:
+        send_on_commit(PLACE, cluster_id)
+    return changed
+
+
+def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Query]:
+    known = check(cluster, specs)
+    now = timezone.now()
+    queries = Query.objects.bulk_create(
+        [
+            Query(
+                cluster=cluster,
+                name=spec.name,
+                window_s=spec.window_s,
+                value=spec.value,
+                ends_at=spec.ends_at,
+                submitted_by=actor.name,
+                submitted_at=now,
+            )
+            for spec in specs
+        ]
+    )
+    QueryStream.objects.bulk_create(
+        QueryStream(query=query, stream_id=known[name])
+        for query, spec in zip(queries, specs, strict=True)
+        for name in spec.streams
+    )
+    _tell(actor, cluster, specs)
+    send_on_commit(PLACE, cluster.pk)
+    return queries
+
+
+def _tell(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> None:
+    one = len(specs) == 1
+    subject = specs[0].name if one else f"{len(specs)} queries"
+    after: dict[str, Any] = {"names": [spec.name for spec in specs]}
+    if one:
+        after |= {"streams": list(specs[0].streams), "window_s": specs[0].window_s}
+    audit.record(actor, "query.submit", subject, cluster=cluster, after=after)
+    announce(cluster.pk, event("state", f"{subject} submitted by {actor.name}", state="pending"))
+
+
+def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
+    wanted = sorted({name for spec in specs for name in spec.streams})
+    found: dict[str, int] = {}
+    for begin in range(0, len(wanted), CHUNK):
+        rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
+        found |= dict(rows.values_list("name", "id"))
+    return found
+
+
+def _taken_names(cluster: Cluster, specs: Sequence[QuerySpec]) -> set[str]:
+    return set(_live(cluster, [spec.name for spec in specs]))
+
+
+def _live(cluster: Cluster, wanted: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for begin in range(0, len(wanted), CHUNK):
+        rows = cluster.queries.filter(
+            name__in=wanted[begin : begin + CHUNK], state__in=LIVE_STATES
+        )
+        found |= dict(rows.values_list("name", "id"))
+    return found
+
+
+def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
+    told = {
+        "name": names.faults(spec.name),
+        "streams": _stream_faults(spec, known),
+        "window_s": _window_faults(spec.window_s),
+        "value": _value_faults(spec.value),
+        "ends_at": _end_faults(spec.ends_at, now),
+    }
+    return {field: faults for field, faults in told.items() if faults}
+
+
+def _stream_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
+    if not 1 <= len(spec.streams) <= MAX_STREAMS:
+        return [f"Name 1 to {MAX_STREAMS} streams, not {len(spec.streams)}"]
+    doubled = sorted({name for name in spec.streams if spec.streams.count(name) > 1})
+    unknown = [name for name in spec.streams if name not in known]
+    faults = [f"There is no stream {name[:100]}" for name in dict.fromkeys(unknown)]
+    return faults + [f"{name[:100]} is named twice" for name in doubled]
+
+
+def _window_faults(window_s: int) -> list[str]:
+    if MIN_WINDOW_S <= window_s <= MAX_WINDOW_S:
+        return []
+    return [f"Must be {MIN_WINDOW_S} to {MAX_WINDOW_S} seconds, not {window_s}"]
+
+
+def _value_faults(value: str) -> list[str]:
+    if value in VALUE_COLUMNS:
+        return []
+    return [f"Must be one of {', '.join(VALUE_COLUMNS)}, not {value[:40] or 'empty'}"]
+
+
+def _end_faults(ends_at: datetime | None, now: datetime) -> list[str]:
+    if ends_at is None:
+        return []
+    if timezone.is_naive(ends_at):
+        return ["Give a time zone"]
+    return [] if ends_at > now else ["Must be in the future"]

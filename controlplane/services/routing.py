@@ -1,0 +1,159 @@
+"""The routing table: appending versions, publishing them in order, healing a Redis that lost them.
+
+A version is decided in the database, by a conditional update of Cluster.routing_version that must
+change exactly one row, and published after the commit. What could not be published then is
+published by the beat's task within seconds.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict, VersionMoved
+from controlplane.models import Cluster, Proposal, QueryStream, RoutingVersion, Task
+from controlplane.services.events import announce, event
+from controlplane.wire.errors import RoutingGap, RoutingMissing
+from controlplane.wire.publish import latest_version, publish, publish_snapshot
+from controlplane.wire.routing import Op, Route, RoutingDelta, RoutingTable, op_from_json, op_to_json
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+# Every lost race means that another writer got its version in; twenty in a row is a sick system.
+TRIES = 20
+
+
+def retry_when_moved(work: Callable[[], T]) -> T:
+    """Return what work does in a transaction of its own, begun again when the version moved."""
+    for _ in range(TRIES):
+        try:
+            with transaction.atomic():
+                return work()
+        except VersionMoved as moved:
+            logger.info("%s: trying again", moved)
+    raise Conflict("busy", "The routing table changes too quickly; try again")
+
+
+def append(
+    cluster_id: int,
+    expected: int,
+    ops: Sequence[Op],
+    reason: str,
+    *,
+    actor: str = "",
+    proposal: Proposal | None = None,
+) -> RoutingVersion:
+    """Write version expected + 1 in the caller's transaction and publish it after the commit.
+
+    Raises `VersionMoved` if another writer was first: everything read since is out of date.
+    """
+    version = expected + 1
+    claimed = Cluster.objects.filter(pk=cluster_id, routing_version=expected)
+    if claimed.update(routing_version=version) != 1:
+        raise VersionMoved(expected)
+    row = RoutingVersion.objects.create(
+        cluster_id=cluster_id,
+        version=version,
+        ops=[op_to_json(op) for op in ops],
+        reason=reason[:300],
+        actor=actor,
+        proposal=proposal,
+    )
+    transaction.on_commit(partial(publish_unpublished, cluster_id), robust=True)
+    announce(cluster_id, event("routing", reason, version=version))
+    return row
+
+
+def publish_unpublished(cluster_id: int) -> int:
+    """Publish the versions that are not yet, in order; returns how many there were.
+
+    A Redis that lost versions in between gets a snapshot of the whole table instead.
+    """
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    if cluster is None:
+        return 0
+    waiting = cluster.routing_versions.filter(published_at=None).order_by("version")
+    published = 0
+    for row in waiting:
+        try:
+            publish(redis_client(), cluster.slug, delta_of(row))
+        except (RoutingGap, RoutingMissing) as lost:
+            logger.warning("%s: publishing the whole table of %s", lost, cluster.slug)
+            return published + republish(cluster)
+        _mark_published(cluster, row.version)
+        published += 1
+    return published
+
+
+def republish(cluster: Cluster) -> int:
+    """Publish the whole table as a snapshot; returns how many waiting versions it covers."""
+    table = current_table(cluster.pk)
+    publish_snapshot(redis_client(), cluster.slug, table)
+    return _mark_published(cluster, table.version)
+
+
+def heal(cluster: Cluster) -> bool:
+    """Republish the table if Redis has lost what was published; tells whether it had."""
+    published = cluster.routing_versions.filter(published_at__isnull=False)
+    newest = published.aggregate(newest=Max("version"))["newest"]
+    if newest is None:
+        return False
+    found = latest_version(redis_client(), cluster.slug)
+    if found is not None and found >= newest:
+        return False
+    logger.warning("Redis has routing version %s of %s, not %s", found, cluster.slug, newest)
+    republish(cluster)
+    return True
+
+
+def delta_of(row: RoutingVersion) -> RoutingDelta:
+    """Return the wire's delta of a stored version."""
+    return RoutingDelta(row.version, tuple(op_from_json(op) for op in row.ops))
+
+
+def current_table(cluster_id: int) -> RoutingTable:
+    """Return the whole table as the rows have it, consistent with one version.
+
+    Raises `Conflict` if it changes under the reader again and again.
+    """
+    for _ in range(TRIES):
+        version = _version(cluster_id)
+        table = _read_table(cluster_id, version)
+        if _version(cluster_id) == version:
+            return table
+    raise Conflict("busy", "The routing table changes too quickly; try again")
+
+
+def _version(cluster_id: int) -> int:
+    return Cluster.objects.values_list("routing_version", flat=True).get(pk=cluster_id)
+
+
+def _read_table(cluster_id: int, version: int) -> RoutingTable:
+    streams: dict[int, list[int]] = {}
+    routed = QueryStream.objects.filter(query__cluster=cluster_id, query__tasks__isnull=False)
+    for query, stream in routed.order_by("id").values_list("query_id", "stream_id"):
+        streams.setdefault(query, []).append(stream)
+    columns = ("query_id", "query__run", "node__index", "query__window_s", "query__value")
+    queries = {
+        query: Route(run, node, tuple(sorted(streams.get(query, ()))), window_s, value)
+        for query, run, node, window_s, value in Task.objects.filter(
+            query__cluster=cluster_id
+        ).values_list(*columns)
+    }
+    return RoutingTable(version, queries, _splits(cluster_id))
+
+
+def _splits(cluster_id: int) -> dict[int, int]:
+    cluster = Cluster.objects.get(pk=cluster_id)
+    return dict(cluster.streams.values_list("id", "split"))
+
+
+def _mark_published(cluster: Cluster, version: int) -> int:
+    waiting = cluster.routing_versions.filter(version__lte=version, published_at=None)
+    return waiting.update(published_at=timezone.now())

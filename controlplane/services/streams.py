@@ -1,0 +1,118 @@
+"""Registering streams and giving each a split node."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.services import audit, names, routing
+from controlplane.services.access import Actor, require_operator
+from controlplane.wire.routing import AssignStream
+
+MAX_SPECS = 5000
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """A stream as its producer declares it; declared_rate in records/s."""
+
+    name: str
+    title: str = ""
+    schema: dict[str, Any] = field(default_factory=dict)
+    declared_rate: float | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
+    """Return the streams in the order of specs; known names are brought up to date.
+
+    New ones go to the split node with the least declared rate, in one routing version. All or
+    nothing. Raises `Forbidden`, `Invalid`.
+    """
+    require_operator(actor)
+    _check(specs)
+    return routing.retry_when_moved(lambda: _register(actor, cluster, specs))
+
+
+def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
+    cluster.refresh_from_db(fields=["routing_version"])
+    known = {stream.name: stream for stream in cluster.streams.all()}
+    new = _create(cluster, [spec for spec in specs if spec.name not in known], list(known.values()))
+    changed = _update([(known[spec.name], spec) for spec in specs if spec.name in known])
+    if new:
+        ops = [AssignStream(stream.pk, stream.split) for stream in new]
+        told = f"{len(new)} new streams assigned to split nodes"
+        routing.append(cluster.pk, cluster.routing_version, ops, told, actor=actor.name)
+    if new or changed:
+        audit.record(
+            actor,
+            "streams.register",
+            f"{len(specs)} streams",
+            cluster=cluster,
+            after={"new": len(new), "changed": changed, "first": specs[0].name},
+        )
+    by_name = known | {stream.name: stream for stream in new}
+    return [by_name[spec.name] for spec in specs]
+
+
+def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) -> list[Stream]:
+    carried = [0.0] * cluster.splits
+    for stream in known:
+        carried[stream.split % cluster.splits] += stream.weight
+    rows = []
+    # The heaviest first: the longest-processing-time rule keeps the splits even.
+    for spec in sorted(specs, key=lambda spec: -(spec.declared_rate or 1.0)):
+        split = carried.index(min(carried))
+        row = Stream(cluster=cluster, split=split, **_columns(spec), name=spec.name)
+        carried[split] += row.weight
+        rows.append(row)
+    return Stream.objects.bulk_create(rows, batch_size=200)
+
+
+def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
+    changed = []
+    for stream, spec in pairs:
+        columns = _columns(spec)
+        if any(getattr(stream, name) != value for name, value in columns.items()):
+            for name, value in columns.items():
+                setattr(stream, name, value)
+            changed.append(stream)
+    Stream.objects.bulk_update(changed, ["title", "schema", "declared_rate", "meta"], batch_size=200)
+    return len(changed)
+
+
+def _columns(spec: StreamSpec) -> dict[str, Any]:
+    return {
+        "title": spec.title,
+        "schema": spec.schema,
+        "declared_rate": spec.declared_rate,
+        "meta": spec.meta,
+    }
+
+
+def _check(specs: Sequence[StreamSpec]) -> None:
+    if not 1 <= len(specs) <= MAX_SPECS:
+        raise Invalid({"streams": [f"Give 1 to {MAX_SPECS} streams"]})
+    seen: set[str] = set()
+    rows = {}
+    for index, spec in enumerate(specs):
+        faults = _faults(spec)
+        if spec.name in seen:
+            faults.setdefault("name", []).append("Given twice")
+        seen.add(spec.name)
+        if faults:
+            rows[index] = faults
+    if rows:
+        raise Invalid({}, rows)
+
+
+def _faults(spec: StreamSpec) -> Fields:
+    faults: Fields = {}
+    if told := names.faults(spec.name):
+        faults["name"] = told
+    if len(spec.title) > 200:  # noqa: PLR2004 - the column's length
+        faults["title"] = ["At most 200 characters"]
+    if spec.declared_rate is not None and not 0 <= spec.declared_rate <= 1e9:  # noqa: PLR2004
+        faults["declared_rate"] = ["Must be 0 to 1,000,000,000 records/s"]
+    return faults

@@ -1,0 +1,209 @@
+"""A driver killed with -9 loses no record and doubles none.
+
+Real taxi reports flow through a real application while queries come, go and move; the whole
+process tree is killed twice. Every window of every query is then compared with a computation
+that knows only the input, the routing operations, and which span of the log each batch had.
+"""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import redis
+
+from controlplane.wire import keys, log
+from controlplane.wire.blocks import SCHEMA
+from controlplane.wire.producer import Producer
+from controlplane.wire.publish import publish
+from controlplane.wire.results import read_results
+from controlplane.wire.routing import (
+    AddQuery,
+    AssignStream,
+    MoveQuery,
+    Op,
+    RemoveQuery,
+    RoutingDelta,
+    RoutingTable,
+)
+from tests.support.driver import Driver
+
+EVENTS = Path(__file__).parents[4] / "shared" / "data" / "cab_sf_events.parquet"
+STREAMS = 20
+MINUTE_MS = 60_000
+Window = tuple[int, int, int]  # query, stream, start
+Numbers = tuple[int, int, int, int, int]  # count, n, sum, minimum, maximum
+
+
+def taxi_reports(limit: int) -> list[dict[int, pa.RecordBatch]]:
+    """Return real reports, per minute and stream: a busy tile; speed from the car's last report."""
+    rows = pq.read_table(EVENTS).slice(0, limit).to_pandas()
+    rows["x"], rows["y"] = rows.tile_x.astype("int32") * 100, rows.tile_y.astype("int32") * 100
+    before = rows.groupby("car")[["ts", "x", "y"]].shift()
+    seconds = (rows.ts - before.ts).dt.total_seconds()
+    metres = np.hypot(rows.x - before.x, rows.y - before.y)
+    rows["speed"] = (100 * metres / seconds.where(seconds.between(1, 300))).round()
+    tile = rows.tile_x // 10 * 1000 + rows.tile_y // 10
+    rank = {t: i + 1 for i, t in enumerate(tile.value_counts().index[:STREAMS])}
+    rows["stream"] = tile.map(rank)
+    rows = rows.dropna(subset=["stream"])
+    return [
+        {int(stream): _batch(mine) for stream, mine in part.groupby("stream")}
+        for _, part in rows.groupby(rows.ts.dt.floor("1min"))
+    ]
+
+
+def _batch(rows: Any) -> pa.RecordBatch:
+    rows = rows.assign(ts=rows.ts.astype("datetime64[ms, UTC]"))
+    columns = [pa.array(rows[f.name], f.type, from_pandas=True) for f in SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+@dataclass
+class World:
+    """What the test itself knows: every append with its position, every table it published."""
+
+    client: "redis.Redis"
+    cluster: str
+    appended: list[tuple[str, int, pa.RecordBatch]] = field(default_factory=list)
+    tables: list[RoutingTable] = field(default_factory=lambda: [RoutingTable()])
+
+    def publish(self, *ops: Op) -> None:
+        delta = RoutingDelta(len(self.tables), ops)
+        self.tables.append(self.tables[-1].apply(delta))
+        publish(self.client, self.cluster, delta)
+
+    def append(self, producer: Producer, minute: dict[int, pa.RecordBatch]) -> None:
+        position = producer.append(minute)
+        assert position is not None
+        self.appended += [(position, stream, batch) for stream, batch in minute.items()]
+
+    def expected(self, batches: list[dict[str, Any]]) -> dict[Window, Numbers]:
+        """Return every window by a plain pass over the input."""
+        values: dict[Window, list[int | None]] = defaultdict(list)
+        for batch in batches:
+            readers = _readers(self.tables[batch["version"]])
+            for position, stream, records in self.appended:
+                if _key(batch["start"]) < _key(position) <= _key(batch["end"]):
+                    for row in records.to_pylist():
+                        start = int(row["ts"].timestamp()) * 1000 // MINUTE_MS * MINUTE_MS
+                        for query in readers.get(stream, ()):
+                            values[query, stream, start].append(row["speed"])
+        return {window: _numbers(found) for window, found in values.items()}
+
+
+def _readers(table: RoutingTable) -> dict[int, list[int]]:
+    readers: dict[int, list[int]] = defaultdict(list)
+    for query, route in table.queries.items():
+        for stream in route.streams:
+            readers[stream].append(query)
+    return readers
+
+
+def _numbers(values: list[int | None]) -> Numbers:
+    there = [value for value in values if value is not None] or [0]
+    n = sum(value is not None for value in values)
+    return len(values), n, sum(there), min(there), max(there)
+
+
+def _key(position: str) -> tuple[int, int]:
+    ms, sequence = position.split("-")
+    return int(ms), int(sequence)
+
+
+def _measured(client: "redis.Redis", cluster: str, queries: set[int]) -> dict[Window, Numbers]:
+    return {
+        (query, w.stream, w.window_start_ms): (
+            w.count, w.n, round((w.mean or 0) * w.n), w.minimum or 0, w.maximum or 0
+        )
+        for query in queries
+        for w in read_results(client, cluster, query, limit=1_000_000)
+    }  # fmt: skip
+
+
+@pytest.mark.spark
+def test_two_kills_lose_and_double_nothing(pipeline_redis_url: str, tmp_path: Path) -> None:
+    """Per query, stream and minute: count, sum and extremes, exactly."""
+    cluster = "exact"
+    client = redis.Redis.from_url(pipeline_redis_url)
+    world = World(client, cluster)
+    driver = Driver(pipeline_redis_url, tmp_path, cluster)
+    reports = iter(taxi_reports(limit=400_000))
+    rng = np.random.default_rng(7)
+
+    world.publish(*(AssignStream(s, s % 2) for s in range(1, STREAMS + 1)))
+    world.publish(*(_arrival(q, rng) for q in range(1, 31)))
+    driver.start()
+    try:
+        with Producer(pipeline_redis_url, cluster) as producer:
+            _feed(world, producer, reports, driver, until_batches=3)
+            world.publish(_arrival(31, rng), RemoveQuery(1), MoveQuery(2, 1, 2))
+            _feed(world, producer, reports, driver, until_batches=6)
+            driver.kill()
+            for _ in range(10):  # the log goes on while nobody reads it
+                world.append(producer, next(reports))
+            world.publish(_arrival(32, rng), RemoveQuery(3), MoveQuery(4, 1, 0))
+            driver.start()
+            _feed(world, producer, reports, driver, until_batches=10)
+            world.publish(MoveQuery(2, 2, 0), _arrival(33, rng))
+            driver.kill()
+            driver.start()
+            _feed(world, producer, reports, driver, until_batches=14)
+        _wait_until_read(driver, world)
+    finally:
+        driver.kill()
+
+    batches = driver.telemetry()
+    _check_spans(batches, world)
+    measured = _measured(client, cluster, set(range(1, 34)))
+    expected = world.expected(batches)
+    assert measured == expected
+    whole_time = [q for q in range(5, 31) if 1 in world.tables[-1].queries[q].streams]
+    assert whole_time, "some query must have read the busiest tile from start to end"
+    in_stream_1 = sum(records.num_rows for _, stream, records in world.appended if stream == 1)
+    for query in whole_time:
+        assert sum(n[0] for w, n in measured.items() if w[:2] == (query, 1)) == in_stream_1
+
+
+def _arrival(query: int, rng: np.random.Generator) -> AddQuery:
+    streams = rng.choice(STREAMS, size=int(rng.integers(1, 5)), replace=False) + 1
+    return AddQuery(query, 0, int(rng.integers(0, 3)), tuple(sorted(streams.tolist())), 60, "speed")
+
+
+def _feed(
+    world: World, producer: Producer, reports: Any, driver: Driver, until_batches: int
+) -> None:
+    """Append about ten minutes of reports a second until so many batches are done."""
+
+    def fed(batches: list[dict[str, Any]]) -> bool:
+        world.append(producer, next(reports))
+        return len(batches) >= until_batches
+
+    driver.wait_for(fed, f"{until_batches} batches")
+
+
+def _wait_until_read(driver: Driver, world: World) -> None:
+    last = world.appended[-1][0]
+    version = len(world.tables) - 1
+    driver.wait_for(
+        lambda rows: bool(rows) and rows[-1]["end"] == last and rows[-1]["version"] == version,
+        "batch with the last record",
+    )
+
+
+def _check_spans(batches: list[dict[str, Any]], world: World) -> None:
+    """The batches cover the log from its start to its end without gap or overlap."""
+    assert batches[0]["start"] == log.START
+    for before, after in zip(batches, batches[1:], strict=False):
+        assert before["end"] == after["start"]
+    assert batches[-1]["end"] == world.appended[-1][0]
+    records = sum(batch.num_rows for _, _, batch in world.appended)
+    assert sum(batch["records_in"] for batch in batches) == records
+    assert json.loads(world.client.get(keys.route_latest_key(world.cluster)) or "0") == len(
+        world.tables
+    ) - 1

@@ -1,0 +1,22 @@
+"""The offset moves with the log or with the routing, and not otherwise."""
+
+from controlplane.wire.log import Cut
+from workers.pipeline.offset import Offset
+
+OFFSET = Offset(batch=4, position="100-0", total=50, version=3)
+
+
+def test_nothing_new_is_no_batch() -> None:
+    """Spark starts no batch where the end equals the start."""
+    assert OFFSET.next(Cut("100-0", 50), 3) == OFFSET
+
+
+def test_new_records_or_a_new_version_make_the_next_batch() -> None:
+    """A plan takes effect even while no record arrives."""
+    assert OFFSET.next(Cut("101-0", 60), 3) == Offset(5, "101-0", 60, 3)
+    assert OFFSET.next(Cut("100-0", 50), 4) == Offset(5, "100-0", 50, 4)
+
+
+def test_offset_comes_back_from_sparks_log() -> None:
+    """JSON in, JSON out."""
+    assert Offset.from_json(OFFSET.to_json()) == OFFSET

@@ -1,0 +1,52 @@
+"""Routing: each record once per node that needs it."""
+
+import pyarrow as pa
+
+from controlplane.wire.blocks import SCHEMA, encode_block
+from controlplane.wire.log import Entry
+from controlplane.wire.routing import AddQuery, AssignStream
+from tests.workers.pipeline.conftest import compiled
+from workers.pipeline.envelope import Envelope
+from workers.pipeline.route import route, source_report
+
+TABLE = compiled(
+    AssignStream(1, 0),
+    AssignStream(2, 0),
+    AssignStream(3, 0),
+    AddQuery(10, 0, 0, (1, 2), 60, "speed"),
+    AddQuery(11, 0, 0, (1,), 60, "speed"),
+    AddQuery(12, 0, 2, (1,), 60, "speed"),
+)
+
+
+def entry(position: str, *cars: int) -> Entry:
+    rows = [{"ts": 0, "car": car, "x": 0, "y": 0, "speed": None} for car in cars]
+    return Entry(position, len(cars), encode_block(pa.RecordBatch.from_pylist(rows, SCHEMA)))
+
+
+ENTRIES = {1: [entry("5-0", 1, 2), entry("6-0", 3)], 2: [entry("6-0", 4)], 3: [entry("6-0", 5, 6)]}
+
+
+def test_record_goes_once_to_every_node_with_a_reader() -> None:
+    """Two queries of node 0 read stream 1; its records come once."""
+    node_0, node_1, node_2 = route(ENTRIES, TABLE, 3, {})
+    assert node_0.records.column("car").to_pylist() == [1, 2, 3, 4]
+    assert node_0.stream_of_record().tolist() == [1, 1, 1, 2]
+    assert node_1.records.num_rows == 0
+    assert node_2.records.column("car").to_pylist() == [1, 2, 3]
+
+
+def test_unread_stream_is_counted_and_not_delivered() -> None:
+    """Stream 3 has no query: it is in the split's records, not in what is read."""
+    assert source_report(0, ENTRIES, TABLE) == {
+        "split": 0,
+        "streams": {1: 3, 2: 1, 3: 2},
+        "bytes": sum(len(e.block) for read in ENTRIES.values() for e in read),
+        "read": 4,
+    }
+
+
+def test_envelope_comes_back_from_its_bytes() -> None:
+    """Also the empty one, which every node gets as its tick."""
+    for envelope in route(ENTRIES, TABLE, 3, {"split": 0}):
+        assert Envelope.decode(envelope.encode()) == envelope

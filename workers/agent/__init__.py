@@ -1,0 +1,1 @@
+"""Keeps one Spark driver per cluster as the database wants it."""

@@ -1,0 +1,93 @@
+"""Run the agent: `python -m workers.agent`."""
+
+import fcntl
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+import django
+import redis
+
+from controlplane import env
+from controlplane.runtime.errors import CheckFailed
+from controlplane.runtime.java import find_java
+from workers.agent.agent import Agent
+from workers.agent.driver import Site, pipeline_command
+from workers.agent.heartbeats import read_heartbeat
+from workers.agent.keeper import Keeper
+
+logger = logging.getLogger("weir.agent")
+
+TICK_S: Final = 1.0
+# The runner waits 30 s for the agent before it kills what is left.
+END_S: Final = 20.0
+
+
+def main() -> int:
+    """Run until asked to end (SIGTERM, Ctrl-C); return 1 if it cannot start."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    django.setup()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        site = _site(env.data_dir())
+    except CheckFailed as error:
+        logger.error("%s: %s", error, error.advice)
+        return 1
+    if not _alone(site.data):
+        logger.error("another agent looks after %s: end it first", site.data)
+        return 1
+    _run(_agent(site), stop)
+    return 0
+
+
+def _run(agent: Agent, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            agent.tick(time.monotonic())
+        except Exception:
+            # The drivers go on as they are; the database is asked again in a second.
+            logger.exception("could not look after the clusters")
+        stop.wait(TICK_S)
+    try:
+        agent.end(END_S)
+    except Exception:
+        logger.exception("could not tell the database that the drivers ended")
+
+
+def _agent(site: Site) -> Agent:
+    # Models can be imported once Django is set up.
+    from workers.agent.fleet import wanted_drivers, write_reports  # noqa: PLC0415
+
+    client = redis.Redis.from_url(site.redis_url, socket_timeout=5, socket_connect_timeout=2)
+
+    def keeper(cluster: str) -> Keeper:
+        return Keeper(cluster, site, pipeline_command, lambda slug: read_heartbeat(client, slug))
+
+    return Agent(client, wanted_drivers, write_reports, keeper)
+
+
+def _site(data: Path) -> Site:
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    java = find_java(os.environ, data / "java", logger.warning)
+    return Site(data, env.redis_url(), {"JAVA_HOME": str(java.home)})
+
+
+def _alone(data: Path) -> bool:
+    """Take the agent's lock of the data directory until this process ends, or return False."""
+    descriptor = os.open(data / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

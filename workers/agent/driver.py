@@ -1,0 +1,139 @@
+"""One Spark driver as a tree of processes: started, watched, ended whole.
+
+What belongs to a driver is told by an environment variable that its JVM and its Python workers
+inherit: `WEIR_DRIVER=<checkpoint directory>`. That holds where process groups do not (Spark's
+Python daemon leads a group of its own), across restarts of the agent, and cannot be mistaken for
+a process that got the same id later.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from controlplane.runtime import processes
+from controlplane.runtime.logs import keep_small, last_error
+
+MARK: Final = "WEIR_DRIVER"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSpec:
+    """What a driver is started with; another value means another driver."""
+
+    cluster: str
+    slots: int
+    splits: int
+    trigger_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where drivers run: data directory, Redis, and further environment (JAVA_HOME)."""
+
+    data: Path
+    redis_url: str
+    env: Mapping[str, str]
+
+    def checkpoint(self, cluster: str) -> Path:
+        """Return the directory no two drivers may share."""
+        return self.data / "checkpoints" / cluster
+
+    def log(self, cluster: str) -> Path:
+        """Return the file that takes the driver's output."""
+        return self.data / "logs" / f"driver-{cluster}.log"
+
+
+# Returns the command line of a driver.
+CommandFactory = Callable[[DriverSpec, Site], Sequence[str]]
+
+
+def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
+    """Return the command line of the Spark application."""
+    return [
+        sys.executable, "-m", "workers.pipeline", "--cluster", spec.cluster,
+        "--redis-url", site.redis_url, "--checkpoint", str(site.checkpoint(spec.cluster)),
+        "--slots", str(spec.slots), "--splits", str(spec.splits),
+        "--trigger-ms", str(spec.trigger_ms),
+    ]  # fmt: skip
+
+
+class Driver:
+    """A started driver."""
+
+    def __init__(self, spec: DriverSpec, site: Site, command: CommandFactory) -> None:
+        """Start it. Raises OSError if it cannot start.
+
+        The caller has made sure by `end_strays` that no other one has this checkpoint.
+        """
+        self.spec = spec
+        self._mark = str(site.checkpoint(spec.cluster))
+        self._log = site.log(spec.cluster)
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        site.checkpoint(spec.cluster).parent.mkdir(parents=True, exist_ok=True)
+        keep_small(self._log)
+        self._log_start = self._log.stat().st_size if self._log.exists() else 0
+        self._process = processes.spawn(command(spec, site), self._environment(site), self._log)
+
+    @property
+    def pid(self) -> int:
+        """The id of the driver's first process, which its heartbeat names."""
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """Return how the first process ended, None while it runs."""
+        return self._process.poll()
+
+    def last_error(self) -> str:
+        """Return the last line of its output that speaks of an error, or the last line."""
+        return last_error(self._log, self._log_start)
+
+    def ask_to_end(self) -> None:
+        """Ask the first process to end; it stops Spark and then itself."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def has_ended(self) -> bool:
+        """Return whether no process of it is left."""
+        return self._process.poll() is not None and not strays(self._mark)
+
+    def kill(self) -> bool:
+        """Kill (-9) all its processes; return whether all are gone."""
+        gone = processes.kill_all(lambda: strays(self._mark))
+        if gone:
+            self._wait()
+        return gone
+
+    def _wait(self) -> None:
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return
+
+    def _environment(self, site: Site) -> dict[str, str]:
+        return {
+            **os.environ,
+            **site.env,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            # Without it Spark asks the resolver for this machine's name, which may hang.
+            "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+            MARK: self._mark,
+        }
+
+
+def strays(mark: str) -> list[psutil.Process]:
+    """Return every process of the driver with this checkpoint."""
+    return processes.with_environment(MARK, mark)
+
+
+def end_strays(site: Site, cluster: str) -> bool:
+    """Kill what another agent's driver left on this checkpoint; return whether it is free."""
+    mark = str(site.checkpoint(cluster))
+    return processes.kill_all(lambda: strays(mark))
