@@ -82,7 +82,8 @@ def _laid_out(problem: PlacementProblem) -> Board:
     types, servers, sources = problem.types, problem.servers, len(problem.rates)
     reader_indptr, readers = readers_by_source(types, sources)
     return Board(
-        rates=problem.rates,
+        # A copy, since compiled code tells read-only arrays from others and would exist twice.
+        rates=problem.rates.copy(),
         indptr=types.indptr,
         indices=types.indices,
         reader_indptr=reader_indptr,

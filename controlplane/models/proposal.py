@@ -8,11 +8,11 @@ from controlplane.models.cluster import Cluster
 class Proposal(models.Model):
     """A plan of one planner; requested_by and decided_by are user names.
 
-    parameters holds what the algorithm was called with, {"nu": 0.05, "restart": false} after it was
-    applied with or without restart. before and after are {replication_factor, traffic,
-    loads: [queries per node], rates: [records/s per node], imbalance, max_load}, nodes in the order
-    of snapshot["nodes"]. moves are {query, name, from, to, outcome, note}; from and to are node
-    indices. seal is the sha256 over moves and snapshot, in hex.
+    parameters holds what the algorithm was called with and nu, the balance slack. before and after
+    are {replication_factor, traffic, loads: [queries per node], rates: [records/s per node],
+    imbalance, max_load}, nodes in the order of snapshot["nodes"]. moves are {query, name, from, to,
+    outcome, note}; from and to are node indices. lower_bound is one of the replication factor. seal
+    is the sha256 over moves and snapshot, in hex.
     """
 
     class State(models.TextChoices):

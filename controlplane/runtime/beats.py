@@ -1,11 +1,13 @@
 """Signs of life of the processes that serve no port, kept in Redis as milliseconds since 1970."""
 
 import time
+from collections.abc import Mapping
 from typing import Final, cast
 
 import redis
 
 EXPIRES_S: Final = 60
+AGENT_CLUSTERS: Final = "weir:agent:clusters"
 
 
 def beat_key(process: str) -> str:
@@ -22,3 +24,19 @@ def last_beat_ms(client: "redis.Redis", process: str) -> int | None:
     """Return when `process` last beat, or None if that is over a minute ago."""
     found = cast("bytes | None", client.get(beat_key(process)))
     return int(float(found)) if found else None
+
+
+def tell_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
+    """Record the state of every cluster the agent looks after, in place of the last record."""
+    pipe = client.pipeline()
+    pipe.delete(AGENT_CLUSTERS)
+    if states:
+        pipe.hset(AGENT_CLUSTERS, mapping={str(slug): str(s) for slug, s in states.items()})
+        pipe.expire(AGENT_CLUSTERS, EXPIRES_S)
+    pipe.execute()
+
+
+def cluster_states(client: "redis.Redis") -> dict[str, str]:
+    """Return slug and state of every cluster the agent looks after."""
+    found = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
+    return {slug.decode(): state.decode() for slug, state in found.items()}

@@ -9,11 +9,11 @@ class RunError(Exception):
         self.advice = advice
 
 
-class CheckFailed(RunError):
+class CheckFailed(RunError):  # noqa: N818 - named for what happened
     """Something this machine lacks or has taken."""
 
 
-class StepFailed(RunError):
+class StepFailed(RunError):  # noqa: N818 - named for what happened
     """A step of the start (say, a migration) ended with an error."""
 
     def __init__(self, name: str, code: int, tail: str, advice: str) -> None:
@@ -22,7 +22,7 @@ class StepFailed(RunError):
         self.code = code
 
 
-class ChildFailed(RunError):
+class ChildFailed(RunError):  # noqa: N818 - named for what happened
     """A process died too often to be started again."""
 
     def __init__(self, name: str, code: int, deaths: int, tail: str, advice: str) -> None:

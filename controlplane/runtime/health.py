@@ -12,14 +12,13 @@ from typing import Any, Final, cast
 import redis
 from celery import Celery
 
-from controlplane.runtime.beats import last_beat_ms
+from controlplane.runtime.beats import cluster_states, last_beat_ms
 from controlplane.runtime.children import Place
 from controlplane.wire import keys
 
 # A probe says what it still waits for, or None when its process is ready.
 Probe = Callable[[], str | None]
 
-AGENT_CLUSTERS: Final = "weir:agent:clusters"
 # The wait is told again this often while nothing changes.
 TOLD_EVERY_S: Final = 10.0
 # Spark needs about 20 s on two idle cores; past this, a look into the logs is advised.
@@ -84,12 +83,6 @@ def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
     return probe
 
 
-def cluster_states(client: "redis.Redis") -> dict[str, str]:
-    """Return slug and state of every cluster the agent looks after."""
-    found = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
-    return {slug.decode(): state.decode() for slug, state in found.items()}
-
-
 def wait_until_ready(
     probes: Mapping[str, Probe], say: Callable[[str], None], pause: Callable[[float], None]
 ) -> None:
@@ -101,7 +94,9 @@ def wait_until_ready(
     begun = told_at = time.monotonic()
     told = ""
     while open_probes:
-        missing = {name: why for name, probe in open_probes.items() if (why := _safely(probe, name))}
+        missing = {
+            name: why for name, probe in open_probes.items() if (why := _safely(probe, name))
+        }
         open_probes = {name: probe for name, probe in open_probes.items() if name in missing}
         text = ", ".join(missing.values())
         now = time.monotonic()

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -116,9 +117,28 @@ def _usable(candidate: Candidate, major: int, shim: Path) -> Java:
 
 def _run(command: list[str]) -> "subprocess.CompletedProcess[str] | None":
     try:
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
+        return subprocess.run(  # noqa: S603 - a Java that this machine names
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
             check=False,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
+
+
+def main() -> int:
+    """Print the JAVA_HOME to use; the one argument is the folder for a stand-in home."""
+    try:
+        java = find_java(os.environ, Path(sys.argv[1]).resolve(), sys.stderr.write)
+    except CheckFailed as error:
+        sys.stderr.write(f"{error}: {error.advice}\n")
+        return 1
+    sys.stdout.write(f"{java.home}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

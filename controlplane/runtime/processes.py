@@ -37,7 +37,7 @@ def spawn(
     The child gets `death_signal` when this process dies. Raises OSError if it cannot start.
     """
     with log.open("ab") as output:
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603 - our own command lines
             command,
             env=dict(env),
             cwd=cwd,
@@ -45,7 +45,7 @@ def spawn(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_tie_to_parent(death_signal),
+            preexec_fn=_tie_to_parent(death_signal),  # noqa: PLW1509 - one system call, no lock
         )
 
 

@@ -111,7 +111,9 @@ def end_leftovers(data: Path, say: Say) -> None:
     say(f"ending {len(found)} processes left over by a run that was killed")
     psutil.wait_procs(found, timeout=3)
     if not processes.kill_all(lambda: processes.with_environment("WEIR_RUN", str(data))):
-        raise CheckFailed("processes of a killed run do not end", "end them, or restart the machine")
+        raise CheckFailed(
+            "processes of a killed run do not end", "end them, or restart the machine"
+        )
 
 
 def start_all(

@@ -28,9 +28,13 @@ MAX_RECORDS: Final = 100_000
 def check_block(stream: int, batch: pa.RecordBatch) -> None:
     """Raise `BadBlock` unless `batch` can be appended to a stream."""
     if not batch.schema.equals(SCHEMA):
-        raise BadBlock(stream, f"expected schema {_signature(SCHEMA)}, got {_signature(batch.schema)}")
+        raise BadBlock(
+            stream, f"expected schema {_signature(SCHEMA)}, got {_signature(batch.schema)}"
+        )
     if not 0 < batch.num_rows <= MAX_RECORDS:
-        raise BadBlock(stream, f"a block holds 1 to {MAX_RECORDS:,} records, not {batch.num_rows:,}")
+        raise BadBlock(
+            stream, f"a block holds 1 to {MAX_RECORDS:,} records, not {batch.num_rows:,}"
+        )
     for field in SCHEMA:
         if not field.nullable and batch.column(field.name).null_count:
             raise BadBlock(stream, f"column {field.name!r} must not hold nulls")

@@ -84,9 +84,7 @@ def append(
     for stream, (records, block) in blocks.items():
         names.append(keys.log_key(cluster, stream))
         arguments += [records, block]
-    outcome, value = cast(
-        "tuple[bytes, Any]", client.eval(_APPEND, len(names), *names, *arguments)
-    )
+    outcome, value = cast("tuple[bytes, Any]", client.eval(_APPEND, len(names), *names, *arguments))
     if outcome == b"full":
         raise LogFull(int(value), limit)
     return cast("bytes", value).decode()
@@ -99,7 +97,7 @@ def last_cut(client: "redis.Redis", cluster: str) -> Cut | None:
 
 
 def cut_after(client: "redis.Redis", cluster: str, start: Cut, max_records: int) -> Cut:
-    """Return the furthest cut at most `max_records` records behind `start` (at least one append)."""
+    """Return the furthest cut within `max_records` of `start`, at least one append behind it."""
     end = last_cut(client, cluster)
     if end is None or _order(end.position) <= _order(start.position):
         return start
@@ -112,9 +110,7 @@ def cut_after(client: "redis.Redis", cluster: str, start: Cut, max_records: int)
 def _bounded_cut(client: "redis.Redis", cluster: str, start: Cut, max_records: int) -> Cut:
     cut, position = start, start.position
     while True:
-        page = cast(
-            "list[Any]", client.xrange(keys.index_key(cluster), f"({position}", count=512)
-        )
+        page = cast("list[Any]", client.xrange(keys.index_key(cluster), f"({position}", count=512))
         for row in page:
             step = _cut(row)
             if step.total - start.total > max_records:
@@ -140,9 +136,7 @@ def read_streams(
     }
 
 
-def mark_committed(
-    client: "redis.Redis", cluster: str, cut: Cut, streams: Sequence[int]
-) -> None:
+def mark_committed(client: "redis.Redis", cluster: str, cut: Cut, streams: Sequence[int]) -> None:
     """Record that everything up to `cut` is processed, and give its memory back."""
     pipe = client.pipeline(transaction=False)
     pipe.hset(keys.committed_key(cluster), mapping={"position": cut.position, "total": cut.total})

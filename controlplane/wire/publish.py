@@ -14,9 +14,9 @@ from controlplane.wire.routing import RoutingDelta, RoutingTable
 
 # Readers start from a snapshot; with one in 256 versions they replay at most 255 small deltas.
 SNAPSHOT_EVERY: Final = 256
-# How many versions stay readable behind the newest; a restarted driver replays its last batch,
-# which is seconds old, so an hour of the busiest publisher is generous.
-KEPT_VERSIONS: Final = 4096
+# How many versions stay readable behind the one the pipeline has committed, for readers that
+# follow at their own pace; what the pipeline may still replay is never trimmed.
+KEPT_VERSIONS: Final = 512
 
 _PUBLISH: Final = """
 local latest = redis.call('GET', KEYS[1])
@@ -26,7 +26,6 @@ if not latest and version ~= 1 then return {'gap', ''} end
 if latest and tonumber(latest) ~= version - 1 then return {'gap', latest} end
 redis.call('SET', KEYS[2], ARGV[2])
 redis.call('SET', KEYS[1], version)
-redis.call('DEL', KEYS[3])
 return {'ok', version}
 """
 
@@ -49,10 +48,9 @@ def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
         "tuple[bytes, bytes]",
         client.eval(
             _PUBLISH,
-            3,
+            2,
             keys.route_latest_key(cluster),
             keys.route_delta_key(cluster, delta.version),
-            keys.route_delta_key(cluster, delta.version - KEPT_VERSIONS),
             delta.version,
             delta.to_json(),
         ),
@@ -74,7 +72,23 @@ def publish_snapshot(client: "redis.Redis", cluster: str, table: RoutingTable) -
         table.version,
         table.to_json(),
     )
-    _drop_old_snapshots(client, cluster, table.version)
+
+
+def trim(client: "redis.Redis", cluster: str, committed: int) -> None:
+    """Drop what no reader can ask for once the pipeline has committed version `committed`.
+
+    The newest snapshot at or before the kept versions stays: they are built on it.
+    """
+    index, bound = keys.route_snapshots_key(cluster), committed - KEPT_VERSIONS
+    snapshots = cast("list[bytes]", client.zrangebyscore(index, 0, bound))
+    if len(snapshots) < 2:  # noqa: PLR2004 - nothing behind the one that must stay
+        return
+    oldest, base = int(snapshots[0]), int(snapshots[-1])
+    first = max(1, oldest - SNAPSHOT_EVERY + 1)
+    deltas = [keys.route_delta_key(cluster, version) for version in range(first, base + 1)]
+    old = [keys.route_snapshot_key(cluster, int(version)) for version in snapshots[:-1]]
+    client.delete(*deltas, *old)
+    client.zrem(index, *snapshots[:-1])
 
 
 def latest_version(client: "redis.Redis", cluster: str) -> int | None:
@@ -98,9 +112,7 @@ def read_table(
     return _follow(client, cluster, _nearest_snapshot(client, cluster, version), version)
 
 
-def _follow(
-    client: "redis.Redis", cluster: str, table: RoutingTable, version: int
-) -> RoutingTable:
+def _follow(client: "redis.Redis", cluster: str, table: RoutingTable, version: int) -> RoutingTable:
     wanted = range(table.version + 1, version + 1)
     if not wanted:
         return table
@@ -122,12 +134,3 @@ def _nearest_snapshot(client: "redis.Redis", cluster: str, version: int) -> Rout
     if text is None:
         raise RoutingMissing(cluster, version)
     return RoutingTable.from_json(text)
-
-
-def _drop_old_snapshots(client: "redis.Redis", cluster: str, version: int) -> None:
-    index = keys.route_snapshots_key(cluster)
-    # One snapshot older than every kept delta must remain, or those deltas hang in the air.
-    bound = version - KEPT_VERSIONS - SNAPSHOT_EVERY
-    for old in cast("list[bytes]", client.zrangebyscore(index, 0, bound)):
-        client.delete(keys.route_snapshot_key(cluster, int(old)))
-        client.zrem(index, old)

@@ -64,8 +64,7 @@ def read_results(
     """Return the newest `limit` windows of a query, newest first, streams in order."""
     entries = cast("list[Any]", client.xrange(keys.result_key(cluster, query)))
     windows = merge_rows(
-        (int(position.partition(b"-")[0]), json.loads(fields[b"r"]))
-        for position, fields in entries
+        (int(position.partition(b"-")[0]), json.loads(fields[b"r"])) for position, fields in entries
     )
     windows.sort(key=lambda row: (-row.window_start_ms, row.stream))
     return windows[:limit]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,8 @@ class Driver:
     def kill(self) -> None:
         """End the whole process tree with -9, as a machine that loses power would."""
         assert self.process is not None
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait(timeout=10)
 
     def telemetry(self) -> list[dict[str, Any]]:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 import redis
 
-from controlplane.runtime.beats import EXPIRES_S, beat
-from controlplane.runtime.health import AGENT_CLUSTERS
+from controlplane.runtime.beats import beat, tell_clusters
 from workers.agent.driver import DriverSpec
 from workers.agent.keeper import Keeper, Report
 
@@ -60,9 +59,7 @@ class Agent:
         return reports
 
     def _take_steps(self, wanted: Wanted, now: float) -> dict[str, Report]:
-        return {
-            slug: keeper.step(wanted.get(slug), now) for slug, keeper in self._keepers.items()
-        }
+        return {slug: keeper.step(wanted.get(slug), now) for slug, keeper in self._keepers.items()}
 
     def _all_ended(self) -> bool:
         return all(keeper.has_ended() for keeper in self._keepers.values())
@@ -78,12 +75,6 @@ class Agent:
     def _beat(self, reports: Mapping[str, Report]) -> None:
         try:
             beat(self._client, "agent")
-            states = {slug: report.state for slug, report in reports.items()}
-            pipe = self._client.pipeline()
-            pipe.delete(AGENT_CLUSTERS)
-            if states:
-                pipe.hset(AGENT_CLUSTERS, mapping=dict(states))
-                pipe.expire(AGENT_CLUSTERS, EXPIRES_S)
-            pipe.execute()
+            tell_clusters(self._client, {slug: report.state for slug, report in reports.items()})
         except redis.RedisError as error:
             logger.warning("Redis does not take the agent's beat: %s", error)

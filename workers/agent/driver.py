@@ -99,10 +99,6 @@ class Driver:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
-    def has_ended(self) -> bool:
-        """Return whether no process of it is left."""
-        return self._process.poll() is not None and not strays(self._mark)
-
     def kill(self) -> bool:
         """Kill (-9) all its processes; return whether all are gone."""
         gone = processes.kill_all(lambda: strays(self._mark))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Literal
 
 from workers.agent.backoff import HEALTHY_S, BackOff
 from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, end_strays
@@ -36,6 +36,21 @@ class Report:
 ReadHeartbeat = Callable[[str], Heartbeat | None]
 
 
+@dataclass(slots=True)
+class _Life:
+    """One driver from start to end; times are those of the monotonic clock."""
+
+    driver: Driver
+    beat_at: float
+    beat_ms: int = 0
+    healthy_since: float | None = None
+    ending_since: float | None = None
+
+    def note(self, beat: Heartbeat | None, now: float) -> None:
+        if beat is not None and beat.beat_ms != self.beat_ms:
+            self.beat_ms, self.beat_at = beat.beat_ms, now
+
+
 class Keeper:
     """The driver of one cluster; `step` is called about once a second with a monotonic clock."""
 
@@ -55,48 +70,45 @@ class Keeper:
         self._heartbeat = heartbeat
         self._patience = patience or Patience()
         self._backoff = backoff or BackOff()
-        self._driver: Driver | None = None
-        self._ending_since: float | None = None
+        self._life: _Life | None = None
         self._due_at = 0.0
-        self._started_at = 0.0
-        self._beat_ms = 0
-        self._beat_at = 0.0
-        self._healthy_since: float | None = None
-        self._free = False
+        self._checkpoint_is_free = False
         self._last = Report("stopped")
 
     @property
     def pid(self) -> int | None:
         """The driver's process id, while there is one."""
-        return self._driver.pid if self._driver else None
+        return self._life.driver.pid if self._life else None
 
     def step(self, wanted: DriverSpec | None, now: float) -> Report:
         """Bring the driver closer to `wanted` (None: no driver) and return how it stands."""
-        if self._driver is None:
-            self._last = self._without_driver(wanted, now)
-        elif self._ending_since is not None:
-            self._last = self._while_ending(self._driver, self._ending_since, now)
-        elif self._driver.exit_code() is not None:
-            self._last = self._after_death(self._driver, wanted, now)
-        elif wanted != self._driver.spec:
-            self._last = self._begin_to_end(self._driver, wanted, now)
-        else:
-            self._last = self._watch(self._driver, now)
+        self._last = self._next(self._life, wanted, now)
         return self._last
 
     def has_ended(self) -> bool:
         """Return whether there is no driver."""
-        return self._driver is None
+        return self._life is None
 
     def kill(self) -> None:
         """End the driver at once."""
-        if self._driver is not None and self._driver.kill():
-            self._driver = None
+        if self._life is not None and self._life.driver.kill():
+            self._life = None
+
+    def _next(self, life: _Life | None, wanted: DriverSpec | None, now: float) -> Report:
+        if life is None:
+            return self._without_driver(wanted, now)
+        if life.ending_since is not None:
+            return self._while_ending(life.driver, now - life.ending_since, now)
+        if life.driver.exit_code() is not None:
+            return self._after_death(life.driver, wanted, now)
+        if wanted != life.driver.spec:
+            return self._begin_to_end(life, wanted, now)
+        return self._watch(life, now)
 
     def _without_driver(self, wanted: DriverSpec | None, now: float) -> Report:
-        if not self._free:
-            self._free = end_strays(self._site, self.cluster)
-            if not self._free:
+        if not self._checkpoint_is_free:
+            self._checkpoint_is_free = end_strays(self._site, self.cluster)
+            if not self._checkpoint_is_free:
                 return Report("failed", "processes of an earlier driver do not end, even by -9")
         if wanted is None:
             self._backoff.reset()
@@ -108,88 +120,76 @@ class Keeper:
 
     def _start(self, wanted: DriverSpec, now: float) -> Report:
         try:
-            self._driver = Driver(wanted, self._site, self._command)
+            driver = Driver(wanted, self._site, self._command)
         except OSError as error:
             return self._retry_later(f"cannot be started: {error}", now)
-        self._ending_since = self._healthy_since = None
-        self._started_at = self._beat_at = now
-        self._beat_ms = 0
+        self._life = _Life(driver, beat_at=now)
         again = f" again, attempt {self._backoff.deaths + 1}" if self._backoff.deaths else ""
         return Report("starting", f"Spark starts{again}")
 
-    def _begin_to_end(self, driver: Driver, wanted: DriverSpec | None, now: float) -> Report:
-        driver.ask_to_end()
-        self._ending_since = now
+    def _begin_to_end(self, life: _Life, wanted: DriverSpec | None, now: float) -> Report:
+        life.driver.ask_to_end()
+        life.ending_since = now
         return replace(self._last, detail="ending" if wanted is None else "ending, to start anew")
 
-    def _while_ending(self, driver: Driver, since: float, now: float) -> Report:
-        if not driver.has_ended():
-            first_is_gone = driver.exit_code() is not None
-            if now - since < self._patience.ending and not first_is_gone:
-                return self._last
-            if not driver.kill():
-                return Report("degraded", "processes of the driver do not end, even by -9")
-        self._driver = self._ending_since = None
+    def _while_ending(self, driver: Driver, waited: float, now: float) -> Report:
+        if driver.exit_code() is None and waited < self._patience.ending:
+            return self._last
+        if not driver.kill():
+            return Report("degraded", "processes of the driver do not end, even by -9")
+        self._life = None
         self._due_at = now
         return Report("stopped")
 
     def _after_death(self, driver: Driver, wanted: DriverSpec | None, now: float) -> Report:
-        error = self._own_error(driver) or driver.last_error()
+        code = driver.exit_code()
         if not driver.kill():
             return Report("failed", "processes of a dead driver do not end, even by -9")
-        self._driver = None
+        self._life = None
         if wanted is None:
             return Report("stopped")
-        return self._retry_later(error or f"ended with code {driver.exit_code()}", now)
+        return self._retry_later(driver.last_error() or f"ended with code {code}", now)
 
     def _retry_later(self, why: str, now: float) -> Report:
         delay = self._backoff.next_delay()
         self._due_at = now + delay
         return Report("failed", f"{why} (restart {self._backoff.deaths} in {delay:.0f} s)")
 
-    def _watch(self, driver: Driver, now: float) -> Report:
+    def _watch(self, life: _Life, now: float) -> Report:
         try:
-            beat = self._heartbeat(self.cluster)
+            found = self._heartbeat(self.cluster)
         except Unknown:
             # Whether it beats cannot be known: that is no reason to kill it.
-            self._beat_at = now
+            life.beat_at = now
             return Report("degraded", "Redis does not answer")
-        if beat is not None and beat.pid == driver.pid and beat.beat_ms != self._beat_ms:
-            self._beat_ms, self._beat_at = beat.beat_ms, now
-        silent = now - self._beat_at
-        limit = self._patience.dead if self._beat_ms else self._patience.first_beat
+        # The hash of a dead driver stays for half a minute: it says nothing of this one.
+        beat = found if found is not None and found.pid == life.driver.pid else None
+        life.note(beat, now)
+        silent = now - life.beat_at
+        limit = self._patience.dead if life.beat_ms else self._patience.first_beat
         if silent > limit:
-            return self._kill_silent(driver, silent, now)
-        return self._judge(beat if self._beat_ms else None, silent, now)
+            return self._kill_silent(life.driver, silent, now)
+        return self._judge(life, beat, silent, now)
 
-    def _judge(self, beat: Heartbeat | None, silent: float, now: float) -> Report:
-        if beat is None and not self._beat_ms:
+    def _judge(self, life: _Life, beat: Heartbeat | None, silent: float, now: float) -> Report:
+        if not life.beat_ms or (beat is not None and beat.state == "starting"):
             return Report("starting", self._last.detail)
-        if silent > self._patience.late or beat is None:
-            self._healthy_since = None
+        if beat is None or silent > self._patience.late:
+            life.healthy_since = None
             return Report("degraded", f"no heartbeat for {silent:.0f} s")
-        if beat.state == "starting":
-            return Report("starting", self._last.detail)
         if beat.state != "running":
             return Report("degraded", beat.error or f"the driver says: {beat.state}")
-        self._note_health(now)
+        self._note_health(life, now)
         return Report("running")
 
-    def _note_health(self, now: float) -> None:
-        if self._healthy_since is None:
-            self._healthy_since = now
-        elif now - self._healthy_since >= HEALTHY_S:
+    def _note_health(self, life: _Life, now: float) -> None:
+        if life.healthy_since is None:
+            life.healthy_since = now
+        elif now - life.healthy_since >= HEALTHY_S:
             self._backoff.reset()
 
     def _kill_silent(self, driver: Driver, silent: float, now: float) -> Report:
         if not driver.kill():
             return Report("failed", "a silent driver does not end, even by -9")
-        self._driver = None
+        self._life = None
         return self._retry_later(f"no heartbeat for {silent:.0f} s: killed", now)
-
-    def _own_error(self, driver: Driver) -> str:
-        try:
-            beat = self._heartbeat(self.cluster)
-        except Unknown:
-            return ""
-        return beat.error if beat is not None and beat.pid == driver.pid else ""

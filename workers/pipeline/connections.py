@@ -1,7 +1,6 @@
 """One Redis connection and one table cache per process and cluster."""
 
 from functools import cache
-from typing import Any
 
 import redis
 
@@ -9,7 +8,7 @@ from workers.pipeline.tables import TableCache
 
 
 @cache
-def client_of(redis_url: str) -> "redis.Redis[Any]":
+def client_of(redis_url: str) -> "redis.Redis":
     """Return this process's connection; commands wait at most 20 s before the batch fails."""
     return redis.Redis.from_url(redis_url, socket_timeout=20, socket_connect_timeout=5)
 

@@ -6,15 +6,17 @@ queries, so the work per record does not grow with the number of queries that sh
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from workers.pipeline.envelope import Envelope
 from workers.pipeline.tables import Subscriptions
 from workers.pipeline.windows import NO_ROWS, Int64s, Rows, panes_of, rows_of
+
+_ZERO: Final[Any] = 0  # the stubs want a scalar of the column's own type
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,7 @@ class Records:
     def value(self, name: str) -> tuple[Int64s, NDArray[np.bool_]]:
         """Return a column's values (0 where null) and which of them are there."""
         column = self.columns[name]
-        valid = np.asarray(column.is_valid())
-        return _integers(pc.fill_null(column, 0)), valid
+        return _integers(column.fill_null(_ZERO)), np.asarray(column.is_valid())
 
 
 def records_of(envelopes: Sequence[Envelope]) -> Records | None:
@@ -60,5 +61,5 @@ def added_rows(records: Records | None, subscriptions: Sequence[Subscriptions]) 
     return np.concatenate(parts)
 
 
-def _integers(column: pa.ChunkedArray) -> Int64s:
+def _integers(column: pa.ChunkedArray[Any]) -> Int64s:
     return np.asarray(column.cast(pa.int64()))

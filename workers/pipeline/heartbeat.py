@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ EXPIRES_SECONDS: Final = 30
 class Heartbeat:
     """Writes the driver hash of a cluster every two seconds, from its own thread."""
 
-    def __init__(self, client: "redis.Redis[Any]", cluster: str) -> None:
+    def __init__(self, client: "redis.Redis", cluster: str) -> None:
         self._client = client
         self._key = keys.driver_key(cluster)
         self._fields: dict[str, str | int] = {
@@ -48,10 +49,9 @@ class Heartbeat:
     def say(self, **fields: str | int) -> None:
         """Change fields and write them at once; a Redis that is away is tried again."""
         self._fields = {**self._fields, **fields}
-        try:
+        # The thread writes the same fields again in two seconds.
+        with suppress(redis.RedisError):
             self._write()
-        except redis.RedisError:
-            pass  # the thread writes the same fields again in two seconds
 
     def _run(self) -> None:
         while not self._stopped.wait(BEAT_SECONDS):
@@ -59,7 +59,8 @@ class Heartbeat:
 
     def _write(self) -> None:
         pipe = self._client.pipeline()
-        pipe.hset(self._key, mapping={**self._fields, "beat_ms": _now_ms()})
+        fields: dict[Any, Any] = {**self._fields, "beat_ms": _now_ms()}
+        pipe.hset(self._key, mapping=fields)
         pipe.expire(self._key, EXPIRES_SECONDS)
         pipe.execute()
 

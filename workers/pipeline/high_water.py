@@ -14,7 +14,7 @@ from controlplane.wire import keys
 _MARGIN: Final = 1000
 
 
-def first_batch(client: "redis.Redis[Any]", cluster: str) -> int:
+def first_batch(client: "redis.Redis", cluster: str) -> int:
     """Return the batch number a new checkpoint starts behind; 0 for a new cluster."""
     found = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=1))
     if not found:

@@ -1,6 +1,7 @@
 """Spark's own view of each batch: how long its phases took, how large its state is."""
 
 import json
+from contextlib import suppress
 from typing import Any, Final
 
 import redis
@@ -25,7 +26,7 @@ _ROCKSDB_MEASURES: Final = (
 class ProgressListener(StreamingQueryListener):
     """Appends every progress report to Redis and tells the heartbeat the batch."""
 
-    def __init__(self, client: "redis.Redis[Any]", cluster: str, heartbeat: Heartbeat) -> None:
+    def __init__(self, client: "redis.Redis", cluster: str, heartbeat: Heartbeat) -> None:
         self._client = client
         self._key = keys.progress_key(cluster)
         self._heartbeat = heartbeat
@@ -38,10 +39,9 @@ class ProgressListener(StreamingQueryListener):
         report = json.loads(event.progress.json)
         self._heartbeat.say(state="running", batch=report["batchId"])
         row = json.dumps(progress_row(report), separators=(",", ":"))
-        try:
+        # A lost progress report is a gap in a chart, no more.
+        with suppress(redis.RedisError):
             self._client.xadd(self._key, {"p": row}, maxlen=PROGRESS_KEPT)
-        except redis.RedisError:
-            pass  # a lost progress report is a gap in a chart, no more
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Say that the application is alive, waiting for input."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import (
     MapState,
     StatefulProcessor,
@@ -50,8 +51,12 @@ class NodeProcessor(StatefulProcessor):
         self._pages: MapState = handle.getMapState("pages", "page int", "rows binary")
         self._sizes: MapState = handle.getMapState("sizes", "page int", "bytes long")
 
-    def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: N803
+    # Spark gives pandas frames here; its base class allows for rows, too.
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Evaluate one batch and yield one row: changed windows and the node's report."""
         started = time.perf_counter()
@@ -65,9 +70,7 @@ class NodeProcessor(StatefulProcessor):
         yield _output(batch, merged.changed, report)
 
     def _advance(self, batch: Input, table: CompiledTable) -> tuple[Merged, list[int], int]:
-        added = added_rows(
-            records_of(batch.envelopes), table.subscriptions_of_node(batch.node)
-        )
+        added = added_rows(records_of(batch.envelopes), table.subscriptions_of_node(batch.node))
         visited = pages_to_visit(added, batch.batch)
         state = load_rows(self._load, visited)
         live = keep_live(state, *table.queries_of_node(batch.node))
@@ -134,7 +137,7 @@ def _newest_event(envelopes: list[Envelope]) -> int | None:
     filled = [envelope.records for envelope in envelopes if envelope.records.num_rows]
     if not filled:
         return None
-    return max(int(np.asarray(records.column("ts").cast("int64")).max()) for records in filled)
+    return max(int(np.asarray(records.column("ts").cast(pa.int64())).max()) for records in filled)
 
 
 def _output(batch: Input, changed: Rows, report: NodeReport) -> pd.DataFrame:

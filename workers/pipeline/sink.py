@@ -67,7 +67,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
     cluster: str
     redis_url: str
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    # Spark's own subclass narrows the argument in the same way, without saying so in types.
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]
         """Append the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
         written = Written()
@@ -89,7 +90,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
             write_telemetry(client_of(self.redis_url), self.cluster, reports, emitted_ms)
 
 
-def write_results(client: "redis.Redis[Any]", cluster: str, batch: int, changed: Rows) -> None:
+def write_results(client: "redis.Redis", cluster: str, batch: int, changed: Rows) -> None:
     """Append one entry per query of `changed` (sorted by query) to its result stream."""
     pipe = client.pipeline(transaction=False)
     for query, rows in _by_query(changed):
@@ -100,7 +101,7 @@ def write_results(client: "redis.Redis[Any]", cluster: str, batch: int, changed:
     _execute_ignoring_duplicates(pipe)
 
 
-def expire_results(client: "redis.Redis[Any]", cluster: str, ended: Sequence[int]) -> None:
+def expire_results(client: "redis.Redis", cluster: str, ended: Sequence[int]) -> None:
     """Let the results of departed queries go after a while."""
     pipe = client.pipeline(transaction=False)
     for query in ended:
@@ -109,7 +110,7 @@ def expire_results(client: "redis.Redis[Any]", cluster: str, ended: Sequence[int
 
 
 def write_telemetry(
-    client: "redis.Redis[Any]", cluster: str, reports: Sequence[NodeReport], emitted_ms: int
+    client: "redis.Redis", cluster: str, reports: Sequence[NodeReport], emitted_ms: int
 ) -> None:
     """Append the telemetry row of one batch."""
     row = telemetry_row(reports, emitted_ms)

@@ -4,7 +4,7 @@ One input partition per split node; each yields one row per node that carries an
 records a batch holds, and under which routing table, is in the offsets alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,22 +13,21 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from controlplane.wire import log
-from controlplane.wire.publish import latest_version
+from controlplane.wire.publish import latest_version, trim
 from workers.pipeline.connections import client_of, tables_of
 from workers.pipeline.high_water import first_batch
 from workers.pipeline.offset import Offset
 from workers.pipeline.route import route, source_report
 from workers.pipeline.salt import node_keys
 
-ROW_SCHEMA: Final = pa.schema(
-    [
-        pa.field("nk", pa.int32()),
-        pa.field("batch", pa.int64()),
-        pa.field("version", pa.int64()),
-        pa.field("split", pa.int32()),
-        pa.field("payload", pa.binary()),
-    ]
-)
+_ROW_FIELDS: Final[Mapping[str, pa.DataType]] = {
+    "nk": pa.int32(),
+    "batch": pa.int64(),
+    "version": pa.int64(),
+    "split": pa.int32(),
+    "payload": pa.binary(),
+}
+ROW_SCHEMA: Final = pa.schema(_ROW_FIELDS)
 ROW_DDL: Final = "nk int, batch long, version long, split int, payload binary"
 
 
@@ -130,6 +129,6 @@ class LogReader(DataSourceStreamReader):
         """Give back the log that no replay can ask for any more."""
         offset = Offset.from_json(end)
         table = tables_of(self.redis_url, self.cluster).at(offset.version)
-        log.mark_committed(
-            client_of(self.redis_url), self.cluster, offset.cut, list(table.table.splits)
-        )
+        client = client_of(self.redis_url)
+        log.mark_committed(client, self.cluster, offset.cut, list(table.table.splits))
+        trim(client, self.cluster, offset.version)

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import redis
@@ -100,7 +99,7 @@ def _group(window_ms: int, value: str, rows: list[tuple[int, int, int]]) -> Subs
 class TableCache:
     """The newest compiled table of one cluster in this process."""
 
-    def __init__(self, client: "redis.Redis[Any]", cluster: str) -> None:
+    def __init__(self, client: "redis.Redis", cluster: str) -> None:
         self._client = client
         self._cluster = cluster
         self._newest: CompiledTable | None = None

@@ -8,6 +8,7 @@ that knows only the input, the routing operations, and which span of the log eac
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,9 @@ def taxi_reports(limit: int) -> list[dict[int, pa.RecordBatch]]:
     tile = rows.tile_x // 10 * 1000 + rows.tile_y // 10
     rank = {t: i + 1 for i, t in enumerate(tile.value_counts().index[:STREAMS])}
     rows["stream"] = tile.map(rank)
-    rows = rows.dropna(subset=["stream"])
+    rows = rows.dropna(subset=["stream"]).astype({"stream": int})
     return [
-        {int(stream): _batch(mine) for stream, mine in part.groupby("stream")}
+        {stream: _batch(part[part.stream == stream]) for stream in part.stream.unique().tolist()}
         for _, part in rows.groupby(rows.ts.dt.floor("1min"))
     ]
 
@@ -199,11 +200,12 @@ def _wait_until_read(driver: Driver, world: World) -> None:
 def _check_spans(batches: list[dict[str, Any]], world: World) -> None:
     """The batches cover the log from its start to its end without gap or overlap."""
     assert batches[0]["start"] == log.START
-    for before, after in zip(batches, batches[1:], strict=False):
+    for before, after in pairwise(batches):
         assert before["end"] == after["start"]
     assert batches[-1]["end"] == world.appended[-1][0]
     records = sum(batch.num_rows for _, _, batch in world.appended)
     assert sum(batch["records_in"] for batch in batches) == records
-    assert json.loads(world.client.get(keys.route_latest_key(world.cluster)) or "0") == len(
-        world.tables
-    ) - 1
+    assert (
+        json.loads(world.client.get(keys.route_latest_key(world.cluster)) or "0")
+        == len(world.tables) - 1
+    )

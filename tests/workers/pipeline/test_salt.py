@@ -1,6 +1,7 @@
 """Node keys fall on the partition of their node."""
 
 import pytest
+
 from workers.pipeline.salt import node_keys, node_of_key, partition_of
 
 

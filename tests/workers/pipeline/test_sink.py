@@ -2,12 +2,12 @@
 
 import numpy as np
 import redis
-from workers.pipeline.report import NodeReport
-from workers.pipeline.sink import expire_results, write_results, write_telemetry
-from workers.pipeline.windows import Rows
 
 from controlplane.wire import keys
 from controlplane.wire.results import has_results, read_results
+from workers.pipeline.report import NodeReport
+from workers.pipeline.sink import expire_results, write_results, write_telemetry
+from workers.pipeline.windows import Rows
 
 
 def row(query: int, run: int, window: int, count: int, total: int) -> list[int]:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+
 from workers.pipeline.tables import Subscriptions
 from workers.pipeline.windows import (
     NO_ROWS,
@@ -22,14 +23,14 @@ MINUTE = 60_000
 Record = tuple[int, int, int | None]  # stream, event time (ms), value
 
 records_in_order = st.lists(
-    st.tuples(
-        st.integers(1, 3), st.integers(0, 10 * MINUTE), st.none() | st.integers(-500, 500)
-    ),
+    st.tuples(st.integers(1, 3), st.integers(0, 10 * MINUTE), st.none() | st.integers(-500, 500)),
     max_size=40,
 ).map(lambda rows: sorted(rows, key=lambda row: row[1]))
 
 # Query 7 reads streams 1 and 2, query 9 stream 2 alone.
-PAIRS = Subscriptions(MINUTE, "speed", np.array([7, 7, 9]), np.zeros(3, np.int64), np.array([1, 2, 2]))
+PAIRS = Subscriptions(
+    MINUTE, "speed", np.array([7, 7, 9]), np.zeros(3, np.int64), np.array([1, 2, 2])
+)
 
 
 def batch_rows(records: list[Record]) -> Rows:

@@ -1,0 +1,73 @@
+# Weir's commands; `make help` lists them. Needed: Debian or Ubuntu, make, Python 3.11 to 3.13
+# with venv. What else is needed comes from requirements.lock.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+PIP := $(PY) -m pip --disable-pip-version-check --no-input
+
+# The first Python that fits, unless one is named: make run PYTHON=/usr/bin/python3.12
+FITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	$$name -c '$(FITS)' 2>/dev/null && echo $$name && break; done)
+
+# What pytest is given: make test T='tests/algorithms -k seed'
+T ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test install lint format types contracts check lock bench screenshots clean
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
+	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.runtime
+
+test: $(INSTALLED) ## install what is missing and run all tests
+	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m pytest $(T)
+
+install: $(INSTALLED) ## make .venv as requirements.lock says
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "weir: no Python 3.11 to 3.13 with venv was found." >&2; \
+		echo "weir: what to do: apt-get install python3-venv, or make PYTHON=/path/to/python3.11" >&2; \
+		exit 1; fi
+	@$(PY) -c '$(FITS)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@echo "weir: installing into $(VENV); the first time takes a few minutes"
+	@$(PIP) install --quiet --requirement requirements.lock
+	@$(PIP) install --quiet --no-deps --editable .
+	@touch $@
+
+lint: $(INSTALLED) ## ruff: rules and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: $(INSTALLED) ## let ruff mend what it can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+types: $(INSTALLED) ## mypy, strict
+	$(PY) -m mypy
+
+contracts: $(INSTALLED) ## import-linter: who may import whom
+	$(VENV)/bin/lint-imports
+
+check: lint types contracts test ## everything that .ci/run runs
+
+lock: $(INSTALLED) ## make requirements.lock anew from pyproject.toml
+	$(PIP) install --quiet 'uv>=0.9'
+	$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --extra dev --upgrade \
+		--no-emit-index-url --custom-compile-command 'make lock' \
+		--output-file requirements.lock pyproject.toml
+
+bench: $(INSTALLED) ## run the benchmarks and print their tables
+	$(PY) -m benchmarks
+
+screenshots: $(INSTALLED) ## draw docs/images anew from a running Weir
+	@chromium="$$(.ci/chromium)" && exec env CHROMIUM="$$chromium" $(PY) docs/screenshots.py
+
+clean: ## remove .venv and caches; the data directory stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

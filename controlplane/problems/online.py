@@ -1,0 +1,72 @@
+"""The online placement problem of a cluster: its active nodes, what each hosts, the rates."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from django.db.models import Count
+
+from algorithms.placement.online import LeastCost
+from algorithms.placement.state import OnlineState
+from controlplane.models import Cluster, Node, QueryStream, Stream, Task
+
+
+@dataclass(frozen=True)
+class OnlineProblem:
+    """Which active nodes host what; servers are positions in nodes, sources in streams.
+
+    state changes as queries are placed and removed; it was read before anything was decided.
+    """
+
+    algorithm: LeastCost
+    nodes: list[Node]
+    sources: dict[int, int]
+    state: OnlineState
+
+    def place(self, streams: Iterable[int]) -> Node:
+        """Return the node for a query on these stream ids and count it there."""
+        wanted = [self.sources[stream] for stream in streams]
+        return self.nodes[self.algorithm.place(self.state, wanted)]
+
+    def remove(self, streams: Iterable[int], node_id: int) -> None:
+        """Forget a query of a node; one on a node that is not active is not counted anyway."""
+        servers = {node.pk: server for server, node in enumerate(self.nodes)}
+        if node_id in servers:
+            wanted = [self.sources[stream] for stream in streams]
+            self.state.remove(wanted, servers[node_id])
+
+
+def read_online(cluster: Cluster) -> OnlineProblem | None:
+    """Return the cluster's online problem, None while no node is active.
+
+    The counts are summed by the database: ten thousand queries become a few thousand rows.
+    """
+    nodes = list(Node.objects.filter(cluster=cluster, active=True).order_by("index"))
+    if not nodes:
+        return None
+    streams = list(Stream.objects.filter(cluster=cluster).order_by("id"))
+    sources = {stream.pk: source for source, stream in enumerate(streams)}
+    algorithm = LeastCost(nu=cluster.nu, alpha=cluster.alpha)
+    state = algorithm.empty_state(len(nodes), [stream.weight for stream in streams])
+    _fill(state, {node.pk: server for server, node in enumerate(nodes)}, sources)
+    return OnlineProblem(algorithm, nodes, sources, state)
+
+
+def _fill(state: OnlineState, servers: dict[int, int], sources: dict[int, int]) -> None:
+    for node, queries in _queries_per_node(servers):
+        state.loads[servers[node]] = queries
+    for node, stream, queries in _readers_per_node(servers):
+        state.counts[servers[node], sources[stream]] = queries
+    state.traffic[:] = np.where(state.counts > 0, state.rates, 0.0).sum(axis=1)
+    state.arrivals = state.live
+
+
+def _queries_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int]]:
+    counted = Task.objects.filter(node__in=servers).order_by().values("node").annotate(n=Count("id"))
+    return counted.values_list("node", "n")
+
+
+def _readers_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int, int]]:
+    readers = QueryStream.objects.filter(query__tasks__node__in=servers).order_by()
+    counted = readers.values("query__tasks__node", "stream").annotate(n=Count("id"))
+    return counted.values_list("query__tasks__node", "stream", "n")

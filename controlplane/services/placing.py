@@ -1,0 +1,169 @@
+"""Online placement: every pending query gets a node, every ending one leaves the routing table.
+
+Reading and deciding happen outside any transaction; the writes claim the routing version and the
+states they were decided for, or nothing is written and the pass begins again.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.errors import Conflict, VersionMoved
+from controlplane.models import Cluster, Node, Query, QueryStream, Task
+from controlplane.problems.online import OnlineProblem, read_online
+from controlplane.services import routing
+from controlplane.wire.routing import AddQuery, Op, RemoveQuery
+
+logger = logging.getLogger(__name__)
+
+# Queries of one pass: bounds the statement, the delta and the time the write lock is held.
+PASS = 500
+NO_NODE = "Waiting: no node of the cluster is active"
+
+
+@dataclass(frozen=True)
+class Drained:
+    """How many queries were placed and removed, and how many wait for a node."""
+
+    placed: int = 0
+    removed: int = 0
+    waiting: int = 0
+
+
+@dataclass(frozen=True)
+class _Work:
+    version: int
+    pending: list[Query]
+    ending: list[Task]
+    streams: dict[int, tuple[int, ...]]
+
+
+def drain(cluster_id: int) -> Drained:
+    """Place all pending queries and remove all ending ones; a gone cluster is left quietly."""
+    placed = removed = waiting = 0
+    while True:
+        done = _pass_when_moved(cluster_id)
+        placed, removed, waiting = placed + done.placed, removed + done.removed, done.waiting
+        if done.placed < PASS and done.removed < PASS:
+            return Drained(placed, removed, waiting)
+
+
+def _pass_when_moved(cluster_id: int) -> Drained:
+    for _ in range(routing.TRIES):
+        try:
+            return _pass(cluster_id)
+        except VersionMoved as moved:
+            logger.info("%s: placing again", moved)
+    raise Conflict("busy", "The routing table changes too quickly; try again")
+
+
+def _pass(cluster_id: int) -> Drained:
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    work = cluster and _find_work(cluster)
+    if cluster is None or work is None:
+        return Drained()
+    problem = read_online(cluster) if work.pending else None
+    chosen = _choose(problem, work)
+    ops = _operations(work, chosen)
+    if ops:
+        with transaction.atomic():
+            version = routing.append(cluster_id, work.version, ops, _reason(work, chosen)).version
+            _save_placed(work, chosen, version)
+            _save_removed(work)
+    waiting = len(work.pending) - len(chosen)
+    if waiting:
+        _tell_waiting(work.pending)
+    return Drained(len(chosen), len(work.ending), waiting)
+
+
+def _find_work(cluster: Cluster) -> _Work | None:
+    queries = Query.objects.filter(cluster=cluster).order_by("id")
+    pending = list(queries.filter(state=Query.State.PENDING)[:PASS])
+    leaving = Task.objects.filter(query__cluster=cluster, query__state=Query.State.ENDING)
+    ending = list(leaving.order_by("query_id").select_related("query")[:PASS])
+    if not pending and not ending:
+        return None
+    ids = [query.pk for query in pending] + [task.query_id for task in ending]
+    return _Work(cluster.routing_version, pending, ending, _streams(ids))
+
+
+def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = {}
+    rows = QueryStream.objects.filter(query__in=ids).order_by("stream_id")
+    for query, stream in rows.values_list("query_id", "stream_id"):
+        found[query] = (*found.get(query, ()), stream)
+    return found
+
+
+def _choose(problem: OnlineProblem | None, work: _Work) -> dict[int, Node]:
+    """Return the node of each pending query; the leaving ones make room first."""
+    if problem is None:
+        return {}
+    for task in work.ending:
+        problem.remove(work.streams[task.query_id], task.node_id)
+    return {query.pk: problem.place(work.streams[query.pk]) for query in work.pending}
+
+
+def _operations(work: _Work, chosen: dict[int, Node]) -> list[Op]:
+    removals: list[Op] = [RemoveQuery(task.query_id) for task in work.ending]
+    additions = [
+        AddQuery(
+            query=query.pk,
+            run=query.run,
+            node=chosen[query.pk].index,
+            streams=work.streams[query.pk],
+            window_s=query.window_s,
+            value=query.value,
+        )
+        for query in work.pending
+        if query.pk in chosen
+    ]
+    return removals + additions
+
+
+def _reason(work: _Work, chosen: dict[int, Node]) -> str:
+    told = []
+    if len(chosen) == 1:
+        query = next(query for query in work.pending if query.pk in chosen)
+        told.append(f"{query.name} placed on {chosen[query.pk].name}")
+    elif chosen:
+        told.append(f"{len(chosen)} queries placed")
+    if len(work.ending) == 1:
+        told.append(f"{work.ending[0].query.name} removed")
+    elif work.ending:
+        told.append(f"{len(work.ending)} queries removed")
+    return ", ".join(told)
+
+
+def _save_placed(work: _Work, chosen: dict[int, Node], version: int) -> None:
+    if not chosen:
+        return
+    placed = Query.objects.filter(pk__in=chosen, state=Query.State.PENDING)
+    changed = placed.update(state=Query.State.RUNNING, placed_at=timezone.now(), detail="")
+    if changed != len(chosen):
+        # Ended meanwhile: what was decided is not what should be.
+        raise VersionMoved(work.version)
+    Task.objects.bulk_create(
+        Task(query_id=query, node=node, since_version=version) for query, node in chosen.items()
+    )
+
+
+def _save_removed(work: _Work) -> None:
+    ids = [task.query_id for task in work.ending]
+    if not ids:
+        return
+    gone, _ = Task.objects.filter(query__in=ids).delete()
+    ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
+    ended = ending.update(state=Query.State.ENDED, ended_at=timezone.now())
+    if gone != len(ids) or ended != len(ids):
+        raise VersionMoved(work.version)
+
+
+def _tell_waiting(pending: Sequence[Query]) -> None:
+    waiting = Query.objects.filter(
+        pk__in=[query.pk for query in pending], state=Query.State.PENDING
+    )
+    waiting.exclude(detail=NO_NODE).update(detail=NO_NODE)

@@ -1,1 +1,0 @@
-"""Proposals: the front door. Requesting, computing, applying, rejecting and cancelling them."""

@@ -1,0 +1,91 @@
+"""Computing a proposal: a snapshot, the planner on it, its moves and measures, the seal."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from algorithms.errors import PlanningError
+from algorithms.registry import algorithm
+from controlplane.errors import Conflict
+from controlplane.models import Proposal
+from controlplane.problems.placement import plan_moves
+from controlplane.problems.snapshot import seal_of, take_snapshot
+from controlplane.services.proposals.telling import tell
+
+# Between two writes of the progress: smooth to the eye, nothing to the database.
+PROGRESS_EVERY_S = 0.3
+# A worker computes for ten minutes at most (CELERY_TASK_TIME_LIMIT): after this it is lost.
+LOST_AFTER = timedelta(minutes=11)
+
+
+class Cancelled(Exception):  # noqa: N818 - not an error
+    """The proposal is no longer computing: someone cancelled it."""
+
+
+def compute(proposal_id: int) -> None:
+    """Compute a proposal until it is ready or failed; one that is gone or decided is left."""
+    proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
+    if proposal is None or proposal.state != Proposal.State.COMPUTING:
+        return
+    try:
+        _save(proposal, Proposal.State.READY, **_computed(proposal))
+    except Cancelled:
+        return
+    except (PlanningError, Conflict) as impossible:
+        _save(proposal, Proposal.State.FAILED, error=str(impossible))
+    except Exception:
+        _save(proposal, Proposal.State.FAILED, error="The planner broke; see the worker's log")
+        raise
+
+
+def fail_lost(now: datetime) -> int:
+    """Fail the proposals whose worker was lost; returns how many."""
+    lost = Proposal.objects.filter(
+        state=Proposal.State.COMPUTING, requested_at__lt=now - LOST_AFTER
+    )
+    return lost.update(state=Proposal.State.FAILED, error="The worker that computed it was lost")
+
+
+def _computed(proposal: Proposal) -> dict[str, Any]:
+    chosen = algorithm(proposal.planner, proposal.algorithm)
+    own = {field.name for field in chosen.parameters.fields()}
+    given = {name: value for name, value in proposal.parameters.items() if name in own}
+    snapshot = take_snapshot(proposal.cluster_id, proposal.parameters["nu"])
+    planned = plan_moves(
+        snapshot, chosen, chosen.parameters.from_mapping(given), _progress_of(proposal)
+    )
+    return {
+        "progress": 1.0,
+        "snapshot": snapshot,
+        "snapshot_version": snapshot["version"],
+        "moves": planned.moves,
+        "before": planned.before,
+        "after": planned.after,
+        "lower_bound": planned.lower_bound,
+        "seal": seal_of(planned.moves, snapshot),
+    }
+
+
+def _progress_of(proposal: Proposal) -> Callable[[float], None]:
+    """Return what the planner calls with the share done; raises `Cancelled` to stop it."""
+    told_at = 0.0
+
+    def report(share: float) -> None:
+        nonlocal told_at
+        now = time.monotonic()
+        if now - told_at < PROGRESS_EVERY_S:
+            return
+        told_at = now
+        computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
+        if computing.update(progress=share) != 1:
+            raise Cancelled
+        tell(proposal, f"{share:.0%} computed")
+
+    return report
+
+
+def _save(proposal: Proposal, state: Proposal.State, **columns: Any) -> None:
+    computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
+    if computing.update(state=state, **columns) == 1:
+        tell(proposal, state.value, state)

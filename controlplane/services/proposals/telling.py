@@ -1,0 +1,17 @@
+"""Telling the browsers of a cluster what becomes of a proposal."""
+
+from controlplane.models import Proposal
+from controlplane.services.events import announce, event
+
+
+def tell(proposal: Proposal, text: str, state: str | None = None) -> None:
+    """Announce after the commit; state is the proposal's if not given."""
+    url = f"/clusters/{proposal.cluster.slug}/proposals/{proposal.pk}/"
+    told = event(
+        "proposal",
+        f"Proposal {proposal.pk}: {text}",
+        url=url,
+        pk=proposal.pk,
+        state=state or proposal.state,
+    )
+    announce(proposal.cluster_id, told)

@@ -1,0 +1,62 @@
+"""The socket of a cluster: what was measured and what happened, as it happens."""
+
+from typing import Any
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster
+from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.selectors.metrics import since
+from controlplane.services.access import Actor
+from controlplane.services.events import group
+
+Message = dict[str, Any]
+
+
+class ClusterConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """Authenticates, joins, fills the gap that a browser tells of, forwards.
+
+    The group is joined before the gap is read: a sample may come twice and is never lost.
+    """
+
+    cluster: Cluster | None = None
+
+    async def connect(self) -> None:
+        """Let in who may see this cluster; everybody else is refused before the handshake ends."""
+        self.cluster = await self._visible_cluster()
+        if self.cluster is None:
+            await self.close()
+            return
+        await self.channel_layer.group_add(group(self.cluster.pk), self.channel_name)
+        await self.accept()
+
+    async def disconnect(self, code: int) -> None:
+        """Leave the group."""
+        if self.cluster is not None:
+            await self.channel_layer.group_discard(group(self.cluster.pk), self.channel_name)
+
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        """Answer {"since": ms} with the samples after that moment; anything else is left alone."""
+        asked = content.get("since") if isinstance(content, dict) else None
+        if isinstance(asked, int | float) and self.cluster is not None:
+            missed = await database_sync_to_async(since)(self.cluster, int(asked))
+            await self.send_json({"type": "samples", "samples": missed})
+
+    async def cluster_sample(self, message: Message) -> None:
+        """Forward a sample."""
+        await self.send_json({"type": "sample", "sample": message["sample"]})
+
+    async def cluster_event(self, message: Message) -> None:
+        """Forward an event."""
+        await self.send_json({"type": "event", "event": message["event"]})
+
+    @database_sync_to_async
+    def _visible_cluster(self) -> Cluster | None:
+        if not Actor(self.scope["user"]).is_viewer:
+            return None
+        try:
+            return cluster_by_slug(self.scope["url_route"]["kwargs"]["slug"])
+        except NotFound:
+            return None

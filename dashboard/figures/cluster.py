@@ -1,0 +1,192 @@
+"""The live charts of a cluster: loads, balance, replication, latency and rates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard import grades
+from dashboard.figures.parts import (
+    Figure,
+    Trace,
+    VersionMark,
+    figure,
+    line,
+    marks_axis,
+    value_axis,
+    version_marks,
+)
+from dashboard.thinning import Sample
+
+# Load over capacity where the colours end: above it all is equally too much.
+FULL_SCALE = 1.2
+# Calm up to the first limit, then watch, then act; steps where the meaning changes.
+LOAD_SCALE = [
+    [0.0, "--load-0"],
+    [grades.LOAD.warn / FULL_SCALE, "--load-1"],
+    [grades.LOAD.warn / FULL_SCALE, "--load-2"],
+    [grades.LOAD.bad / FULL_SCALE, "--load-3"],
+    [grades.LOAD.bad / FULL_SCALE, "--load-4"],
+    [1.0, "--load-4"],
+]
+
+
+@dataclass(frozen=True)
+class NodeShown:
+    """A node as a chart names it; capacity in records/s."""
+
+    index: int
+    name: str
+    capacity: float
+
+
+def cluster_figures(
+    samples: Sequence[Sample], nodes: Sequence[NodeShown], marks: Sequence[VersionMark]
+) -> dict[str, Figure]:
+    """Return every chart of the cluster page by its name."""
+    return {
+        "heat": heat(samples, nodes),
+        "bars": bars(samples[-1] if samples else {}, nodes),
+        "imbalance": imbalance(samples, marks),
+        "replication": replication(samples, marks),
+        "latency": latency(samples, marks),
+        "rates": rates(samples, marks),
+    }
+
+
+def heat(samples: Sequence[Sample], nodes: Sequence[NodeShown]) -> Figure:
+    """Draw load over capacity per node (rows) over time (columns)."""
+    trace: Trace = {
+        "type": "heatmap",
+        "x": [sample["t"] for sample in samples],
+        "y": [node.name for node in nodes],
+        "z": [[share(sample, node) for sample in samples] for node in nodes],
+        "zmin": 0,
+        "zmax": FULL_SCALE,
+        "colorscale": LOAD_SCALE,
+        "showscale": False,
+        "ygap": 2,
+        "hovertemplate": "%{y}: %{z:.0%} of capacity<br>%{x|%H:%M:%S}<extra></extra>",
+        "meta": {
+            "heat": [node.index for node in nodes],
+            "capacity": [node.capacity for node in nodes],
+        },
+    }
+    rows = value_axis("", rangemode="normal", autorange="reversed", showgrid=False, automargin=True)
+    return figure([trace], hovermode="closest", yaxis=rows | {"type": "category"})
+
+
+def bars(sample: Sample, nodes: Sequence[NodeShown]) -> Figure:
+    """Draw the newest load per node (records/s) against its declared capacity."""
+    names = [node.name for node in nodes]
+    shares = [share(sample, node) or 0.0 for node in nodes]
+    load: Trace = {
+        "type": "bar",
+        "name": "load",
+        "x": names,
+        "y": [load_of(sample, node) for node in nodes],
+        "width": 0.6,
+        "marker": {"color": shares, "colorscale": LOAD_SCALE, "cmin": 0, "cmax": FULL_SCALE},
+        "hovertemplate": "%{y:,.3~r} records/s (%{marker.color:.0%} of capacity)",
+        "meta": {
+            "loads": [node.index for node in nodes],
+            "capacity": [node.capacity for node in nodes],
+        },
+    }
+    capacity: Trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "capacity",
+        "x": names,
+        "y": [node.capacity for node in nodes],
+        "marker": {
+            "symbol": "line-ew",
+            "size": 34,
+            "color": "--ink",
+            "line": {"width": 2, "color": "--ink"},
+        },
+        "hovertemplate": "%{y:,.3~r} records/s",
+    }
+    columns = {"type": "category", "linecolor": "--line", "showgrid": False}
+    return figure(
+        [load, capacity], xaxis=columns, yaxis=value_axis("records/s"), showlegend=False
+    )
+
+
+def imbalance(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
+    """Draw the most loaded node's load over capacity, minus the mean over nodes."""
+    drawn = line("imbalance", "imbalance", samples, "--chart-1", "", hovertemplate="%{y:.1%}")
+    axis = value_axis("of capacity", tickformat=".0%")
+    return _over_time([drawn], marks, axis, shapes=[limit_line(grades.IMBALANCE.bad, "--bad")])
+
+
+def replication(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
+    """Draw delivered over source traffic, with the 1 that no placement undercuts."""
+    drawn = line("replication factor", "rf", samples, "--chart-1", "", hovertemplate="%{y:.3f}")
+    axis = value_axis("delivered / read", rangemode="normal", minallowed=0.9)
+    bound = limit_line(1.0, "--muted", "lower bound 1")
+    return _over_time([drawn], marks, axis, shapes=[bound])
+
+
+def latency(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
+    """Draw the percentiles of the time from the log to the result, in ms."""
+    lines = [
+        line("p50", "p50", samples, "--chart-1", "ms", line={"dash": "dot"}),
+        line("p95", "p95", samples, "--chart-1", "ms", line={"width": 2}),
+        line("p99", "p99", samples, "--chart-3", "ms", line={"width": 1.2}),
+    ]
+    return _over_time(lines, marks, value_axis("ms"))
+
+
+def rates(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
+    """Draw records/s that came in and records/s that were handed to nodes."""
+    lines = [
+        line("records in", "in", samples, "--chart-1", "/s", line={"width": 2}),
+        line("delivered to nodes", "delivered", samples, "--chart-2", "/s", line={"dash": "dash"}),
+    ]
+    return _over_time(lines, marks, value_axis("records/s"))
+
+
+def limit_line(value: float, color: str, text: str = "") -> dict[str, Any]:
+    """Return a horizontal line over the whole width, perhaps with its name."""
+    shape: dict[str, Any] = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": value,
+        "y1": value,
+        "line": {"color": color, "width": 1, "dash": "dash"},
+        "layer": "below",
+    }
+    if text:
+        font = {"size": 10, "color": color}
+        shape["label"] = {"text": text, "textposition": "end", "yanchor": "top", "font": font}
+    return shape
+
+
+def share(sample: Sample, node: NodeShown) -> float | None:
+    """Return a node's load over its capacity, None where the sample does not know it."""
+    load = load_of(sample, node)
+    return None if load is None else load / node.capacity
+
+
+def load_of(sample: Sample, node: NodeShown) -> float | None:
+    """Return a node's load in records/s, None where the sample does not know it."""
+    loads: list[float] = sample.get("loads") or []
+    return loads[node.index] if node.index < len(loads) else None
+
+
+def _over_time(
+    lines: Sequence[Trace],
+    marks: Sequence[VersionMark],
+    axis: dict[str, Any],
+    shapes: Sequence[dict[str, Any]] = (),
+) -> Figure:
+    return figure(
+        [*lines, version_marks(marks)],
+        yaxis=axis,
+        yaxis2=marks_axis(),
+        shapes=list(shapes),
+        showlegend=len(lines) > 1,
+        margin={"l": 52, "r": 12, "t": 26 if len(lines) > 1 else 14, "b": 28},
+    )

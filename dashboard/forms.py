@@ -1,0 +1,88 @@
+"""What the pages take in: text into typed values; whether they may be is for the services to say."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from algorithms.registry import PLACEMENT, PlacementAlgorithm, algorithms
+from algorithms.vocabulary import ParameterField
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Cluster
+from controlplane.services.queries import QuerySpec
+
+_SEPARATORS = re.compile(r"[\s,;]+")
+NU_HELP = "Slack: a node hosts at most (1 + nu) times its even share of the queries."
+
+
+def query_spec(values: Mapping[str, str]) -> QuerySpec:
+    """Return the query that a form describes; raises `Invalid` for text that is no value."""
+    faults: Fields = {}
+    window = _number(values.get("window_s", ""), int, "window_s", faults)
+    ends_at = _moment(values.get("ends_at", ""), faults)
+    if faults:
+        raise Invalid(faults)
+    return QuerySpec(
+        name=values.get("name", "").strip(),
+        streams=stream_names(values.get("streams", "")),
+        window_s=int(window),
+        value=values.get("value", ""),
+        ends_at=ends_at,
+    )
+
+
+def stream_names(text: str) -> list[str]:
+    """Return the names in a text, separated by blanks, lines, commas or semicolons."""
+    return [name for name in _SEPARATORS.split(text) if name]
+
+
+def offered_algorithms() -> tuple[PlacementAlgorithm, ...]:
+    """Return the algorithms that a proposal can be asked of, the best known first."""
+    return algorithms(PLACEMENT)
+
+
+def parameter_fields(chosen: PlacementAlgorithm, cluster: Cluster) -> list[ParameterField]:
+    """Return nu and the algorithm's own parameters, the cluster's values as their defaults."""
+    nu = ParameterField("nu", float, cluster.nu, "", NU_HELP, 0.0, 10.0)
+    own = [field for field in chosen.parameters.fields() if field.name != "nu"]
+    return [nu, *(_with_default(field, cluster) for field in own)]
+
+
+def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the numbers that a form gives for the fields; raises `Invalid` per field."""
+    faults: Fields = {}
+    given = {
+        field.name: _number(values[field.name], field.type, field.name, faults)
+        for field in fields
+        if values.get(field.name, "").strip()
+    }
+    if faults:
+        raise Invalid(faults)
+    return given
+
+
+def _with_default(field: ParameterField, cluster: Cluster) -> ParameterField:
+    if field.name != "alpha":
+        return field
+    return ParameterField(
+        field.name, field.type, cluster.alpha, field.unit, field.help, field.minimum, field.maximum
+    )
+
+
+def _number(text: str, kind: type[int] | type[float], name: str, faults: Fields) -> float:
+    try:
+        return kind(text.strip())
+    except ValueError:
+        faults[name] = ["Must be a whole number" if kind is int else "Must be a number"]
+        return 0
+
+
+def _moment(text: str, faults: Fields) -> datetime | None:
+    if not text.strip():
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        faults["ends_at"] = ["Must be a date and a time"]
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,63 @@
+"""From which value on a measure is bad. Colour on the pages means this and nothing else.
+
+The thresholds travel to the browser in data attributes, so that a live number is graded as the
+server grades it.
+"""
+
+from dataclasses import dataclass
+
+GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A measure of which less is better: from warn on watch it, from bad on act."""
+
+    warn: float
+    bad: float
+
+    def grade(self, value: float | None) -> str:
+        """Return good, warn, bad, or unknown for no value."""
+        if value is None:
+            return UNKNOWN
+        if value >= self.bad:
+            return BAD
+        return WARN if value >= self.warn else GOOD
+
+
+# A tenth of a node's capacity is what the placement slack nu leaves by default; a quarter means
+# that a node fills up while others idle.
+IMBALANCE = Limits(0.10, 0.25)
+# Load over capacity: from four fifths on a burst of a few seconds queues records.
+LOAD = Limits(0.80, 1.0)
+# Seconds without a sample: several micro-batches missed, then a driver that is most likely gone.
+AGE_S = Limits(10.0, 60.0)
+# Hours that a ready proposal waits: its snapshot ages with it.
+WAITING_H = Limits(4.0, 24.0)
+
+
+def latency(trigger_ms: int) -> Limits:
+    """Return the limits of p95 latency: a record waits for one trigger and its own batch anyway."""
+    return Limits(4.0 * trigger_ms, 10.0 * trigger_ms)
+
+
+STATES = {
+    "running": GOOD,
+    "starting": WARN,
+    "degraded": WARN,
+    "stopped": UNKNOWN,
+    "failed": BAD,
+    "pending": WARN,
+    "ending": WARN,
+    "ended": UNKNOWN,
+    "computing": WARN,
+    "ready": WARN,
+    "applying": WARN,
+    "done": GOOD,
+    "rejected": UNKNOWN,
+    "stale": BAD,
+    "superseded": UNKNOWN,
+    "moved": GOOD,
+    "restarted": WARN,
+    "kept": UNKNOWN,
+}

@@ -1,0 +1,59 @@
+"""Preconditions of pages, as decorators; what a selector or service refuses becomes a status."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, cast
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django_htmx.middleware import HtmxDetails
+
+from controlplane.errors import Forbidden, NotFound
+from controlplane.models import Cluster
+from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.services.access import Actor, actor_of, require_viewer
+
+P = ParamSpec("P")
+
+
+class PageRequest(HttpRequest):
+    """A request of somebody who may see; actor is read once per request."""
+
+    actor: Actor
+    htmx: HtmxDetails
+
+
+Anyone = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+Page = Callable[Concatenate[PageRequest, P], HttpResponseBase]
+ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
+
+
+def viewer_page(view: Page[P]) -> Anyone[P]:
+    """Let in who may see; a refusal is a 403, a missing row a 404."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        page = cast("PageRequest", request)
+        page.actor = actor_of(request)
+        try:
+            require_viewer(page.actor)
+            return view(page, *args, **kwargs)
+        except Forbidden as refusal:
+            raise PermissionDenied(str(refusal)) from None
+        except NotFound as missing:
+            raise Http404(str(missing)) from None
+
+    return cast("Anyone[P]", login_required(guarded))
+
+
+def cluster_page(view: ClusterPage[P]) -> Callable[Concatenate[HttpRequest, str, P], HttpResponseBase]:
+    """Let in who may see, and load the cluster that the URL names."""
+
+    @wraps(view)
+    def loaded(
+        request: PageRequest, slug: str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> HttpResponseBase:
+        return view(request, cluster_by_slug(slug), *args, **kwargs)
+
+    return viewer_page(loaded)

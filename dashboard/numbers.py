@@ -1,0 +1,69 @@
+"""Numbers as an operator reads them; static/js/format.js writes them the same way."""
+
+from datetime import datetime, timedelta
+
+MISSING = "–"
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+# Below this a number is written out: 9,999 is as short as 10.0 k and exact.
+_WRITTEN_OUT = 10_000.0
+KMH_PER_CMS = 0.036
+
+
+def compact(value: float | None) -> str:
+    """Return a number in at most five characters and a prefix: 0.42, 7.5, 812, 9,431, 12.3 k."""
+    if value is None:
+        return MISSING
+    size = abs(value)
+    if size >= _WRITTEN_OUT:
+        return _prefixed(value)
+    if size >= 100 or value == int(value):  # noqa: PLR2004 - three digits need no decimals
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}"  # noqa: PLR2004
+
+
+def _prefixed(value: float) -> str:
+    scale, prefix = next(pair for pair in _PREFIXES if abs(value) >= pair[0])
+    scaled = value / scale
+    return f"{scaled:.0f} {prefix}" if abs(scaled) >= 100 else f"{scaled:.1f} {prefix}"  # noqa: PLR2004
+
+
+def ratio(value: float | None) -> str:
+    """Return a ratio with the two decimals in which it is compared with its bound."""
+    return MISSING if value is None else f"{value:.2f}"
+
+
+def percent(value: float | None) -> str:
+    """Return a share in per cent, without decimals from 10 % on."""
+    if value is None:
+        return MISSING
+    scaled = 100 * value
+    return f"{scaled:.0f} %" if abs(scaled) >= 9.95 else f"{scaled:.1f} %"  # noqa: PLR2004
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a duration in ms below ten seconds, in s above."""
+    if value is None:
+        return MISSING
+    return f"{value:,.0f} ms" if value < _WRITTEN_OUT else f"{value / 1000:,.1f} s"
+
+
+def kmh(value: float | None) -> str:
+    """Return a speed given in cm/s in km/h."""
+    return MISSING if value is None else f"{value * KMH_PER_CMS:.1f}"
+
+
+def age(moment: datetime | None, now: datetime) -> str:
+    """Return how long ago (or ahead) a moment is, in its largest fitting unit."""
+    if moment is None:
+        return "never"
+    span = now - moment
+    return f"{duration(span)} ago" if span >= timedelta(0) else f"in {duration(-span)}"
+
+
+def duration(span: timedelta) -> str:
+    """Return a duration in its largest fitting unit: 42 s, 7 min, 5 h, 3 d."""
+    seconds = span.total_seconds()
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,11 @@
+"""The sockets of the dashboard; the composition root (controlplane.asgi) mounts them by name."""
+
+from typing import Any, cast
+
+from django.urls import path
+
+from dashboard.consumers import ClusterConsumer
+
+websocket_urlpatterns = [
+    path("ws/clusters/<slug:slug>/", cast("Any", ClusterConsumer.as_asgi())),
+]

@@ -1,0 +1,83 @@
+"""Filters and tags: numbers with their unit, ages that go on counting, grades, links of filters."""
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.template import RequestContext
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard import grades, numbers
+from dashboard.sparkline import sparkline
+
+register = template.Library()
+
+register.filter("compact", numbers.compact)
+register.filter("ratio", numbers.ratio)
+register.filter("percent", numbers.percent)
+register.filter("milliseconds", numbers.milliseconds)
+register.filter("kmh", numbers.kmh)
+register.simple_tag(sparkline)
+
+
+@register.filter
+def age(moment: datetime | None) -> SafeString | str:
+    """Return how old a moment is; the page's script keeps it counting."""
+    if moment is None:
+        return numbers.MISSING
+    told = numbers.age(moment, timezone.now())
+    return format_html(
+        '<time datetime="{}" title="{} UTC" data-age>{}</time>',
+        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}", told,
+    )  # fmt: skip
+
+
+@register.filter
+def utc(moment: datetime | None) -> SafeString | str:
+    """Return a moment to the second, in UTC."""
+    if moment is None:
+        return numbers.MISSING
+    return format_html(
+        '<time datetime="{}">{}</time>', moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}"
+    )
+
+
+@register.filter
+def state(word: str) -> SafeString:
+    """Return a state as a word with the colour of its grade."""
+    grade = grades.STATES.get(word, grades.UNKNOWN)
+    return format_html('<span class="state" data-grade="{}">{}</span>', grade, word)
+
+
+@register.filter
+def short(seal: str) -> str:
+    """Return as much of a seal as a person compares."""
+    return seal[:12]
+
+
+@register.simple_tag(takes_context=True)
+def with_query(context: RequestContext, **changes: Any) -> str:
+    """Return the page's query string with some values changed; None takes one out."""
+    values = context["request"].GET.copy()
+    for name, value in changes.items():
+        values.pop(name, None)
+        if value not in (None, ""):
+            values[name] = str(value)
+    return f"?{values.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def order_link(context: RequestContext, column: str) -> str:
+    """Return the query string that sorts by a column, or turns its order round."""
+    current = context["request"].GET.get("order", "")
+    turned = f"-{column}" if current == column else column
+    return with_query(context, order=turned, page=None)
+
+
+@register.simple_tag(takes_context=True)
+def order_of(context: RequestContext, column: str) -> str:
+    """Return what aria-sort says of a column."""
+    current = context["request"].GET.get("order", "")
+    return {column: "ascending", f"-{column}": "descending"}.get(current, "none")

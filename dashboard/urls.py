@@ -1,0 +1,55 @@
+"""Every page. A name here is what {% url %} and redirects use."""
+
+from django.urls import URLPattern, path
+
+from dashboard.views import account, audit, clusters, fleet, help, proposals, queries, streams  # noqa: A004
+
+CLUSTER = "clusters/<slug:slug>/"
+
+_cluster: list[URLPattern] = [
+    path(CLUSTER, clusters.overview, name="cluster"),
+    path(f"{CLUSTER}charts.json", clusters.charts, name="cluster-charts"),
+    path(f"{CLUSTER}aside/", clusters.aside, name="cluster-aside"),
+    path(f"{CLUSTER}numbers/", clusters.numbers, name="cluster-numbers"),
+    path(f"{CLUSTER}start/", clusters.post_want, {"verb": "start"}, name="cluster-start"),
+    path(f"{CLUSTER}stop/", clusters.post_want, {"verb": "stop"}, name="cluster-stop"),
+    path(f"{CLUSTER}nodes/<int:index>/capacity/", clusters.post_capacity, name="node-capacity"),
+]
+_streams: list[URLPattern] = [
+    path(f"{CLUSTER}streams/", streams.index, name="streams"),
+    path(f"{CLUSTER}streams/suggest/", streams.suggest, name="stream-suggest"),
+    path(f"{CLUSTER}streams/<int:pk>/", streams.detail, name="stream"),
+]
+_queries: list[URLPattern] = [
+    path(f"{CLUSTER}queries/", queries.index, name="queries"),
+    path(f"{CLUSTER}queries/new/", queries.new, name="query-new"),
+    path(f"{CLUSTER}queries/check/", queries.post_check, name="query-check"),
+    path(f"{CLUSTER}queries/end/", queries.post_end, name="query-end"),
+    path(f"{CLUSTER}queries/<int:pk>/", queries.detail, name="query"),
+    path(f"{CLUSTER}queries/<int:pk>/results/", queries.results, name="query-results"),
+    path(f"{CLUSTER}queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
+]
+_proposals: list[URLPattern] = [
+    path(f"{CLUSTER}proposals/", proposals.index, name="proposals"),
+    path(f"{CLUSTER}proposals/form/", proposals.form, name="proposal-form"),
+    path(f"{CLUSTER}proposals/ask/", proposals.post_ask, name="proposal-ask"),
+    path(f"{CLUSTER}proposals/<int:pk>/", proposals.detail, name="proposal"),
+    path(f"{CLUSTER}proposals/<int:pk>/charts.json", proposals.charts, name="proposal-charts"),
+    path(f"{CLUSTER}proposals/<int:pk>/moves.json", proposals.moves_json, name="moves-json"),
+    path(f"{CLUSTER}proposals/<int:pk>/moves.csv", proposals.moves_csv, name="moves-csv"),
+    path(f"{CLUSTER}proposals/<int:pk>/apply/", proposals.post_apply, name="proposal-apply"),
+    path(f"{CLUSTER}proposals/<int:pk>/reject/", proposals.post_reject, name="proposal-reject"),
+    path(f"{CLUSTER}proposals/<int:pk>/cancel/", proposals.post_cancel, name="proposal-cancel"),
+]
+
+urlpatterns: list[URLPattern] = [
+    path("", fleet.overview, name="fleet"),
+    *_cluster,
+    *_streams,
+    *_queries,
+    *_proposals,
+    path("audit/", audit.index, name="audit"),
+    path("help/", help.index, name="help"),
+    path("login/", account.Login.as_view(), name="login"),
+    path("logout/", account.Logout.as_view(), name="logout"),
+]

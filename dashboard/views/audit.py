@@ -1,0 +1,17 @@
+"""The audit log: who changed what, when, from where and why."""
+
+from django.http import HttpResponse
+
+from controlplane.selectors.audit import AuditFilters, audit_page
+from dashboard.guards import PageRequest, viewer_page
+from dashboard.shown import show_list
+
+PER_PAGE = 100
+
+
+@viewer_page
+def index(request: PageRequest) -> HttpResponse:
+    """Show a page of the log, newest first."""
+    filters = AuditFilters.of({"per_page": PER_PAGE} | request.GET.dict())
+    context = {"filters": filters, "page": audit_page(filters)}
+    return show_list(request, "audit.html", "_audit_table.html", context)

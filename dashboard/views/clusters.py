@@ -1,0 +1,155 @@
+"""One cluster: its numbers, its live charts, its nodes; starting and stopping it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from controlplane.errors import Forbidden, WeirError
+from controlplane.models import Cluster, RoutingVersion
+from controlplane.selectors.clusters import node_by_index, node_table
+from controlplane.selectors.metrics import fitting_resolution, latest_values, samples
+from controlplane.selectors.proposals import ProposalFilters, proposals_page
+from controlplane.selectors.queries import state_counts
+from controlplane.selectors.routing import routing_between
+from controlplane.services import clusters, nodes
+from dashboard import grades
+from dashboard.figures.cluster import NodeShown, cluster_figures
+from dashboard.figures.parts import VersionMark
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.shown import show, tell, tell_refusal
+from dashboard.spans import RANGES, Span, span_of
+from dashboard.thinning import thinned, with_gaps
+
+SHOWN_VERSIONS = 8
+
+
+@cluster_page
+def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show a cluster; the charts are drawn by the browser from `charts`."""
+    span = span_of(request.GET, timezone.now())
+    context = _numbers(cluster) | {
+        "cluster": cluster,
+        "span": span,
+        "ranges": list(RANGES),
+        "nodes": _graded_nodes(cluster),
+        "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
+        "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
+    }
+    return show(request, "cluster.html", context)
+
+
+@cluster_page
+def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return what changes with events: nodes, waiting proposals, the newest versions."""
+    span = span_of(request.GET, timezone.now())
+    context = {
+        "cluster": cluster,
+        "nodes": _graded_nodes(cluster),
+        "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
+        "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
+    }
+    return show(request, "_cluster_aside.html", context)
+
+
+@cluster_page
+def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the headline numbers."""
+    return show(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return figures, and the samples that live updates go on from, as JSON."""
+    span = span_of(request.GET, timezone.now())
+    found = thinned(samples(cluster, span.start, span.end))
+    shown_nodes = [NodeShown(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
+    marks = version_marks(cluster, span)
+    start, end = span.milliseconds
+    return JsonResponse(
+        {
+            "figures": cluster_figures(with_gaps(found), shown_nodes, marks),
+            "samples": found,
+            "resolution": _resolution(span, len(found)),
+            "start": start,
+            "end": end,
+            "live": span.live,
+        }
+    )
+
+
+def version_marks(cluster: Cluster, span: Span) -> list[VersionMark]:
+    """Return the routing versions that took effect in the span, oldest first."""
+    rows = routing_between(cluster, span.start, span.end)
+    return [_mark(row) for row in reversed(rows) if row.applied_at]
+
+
+@cluster_page
+def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedirect:
+    """Start or stop the cluster."""
+    ask = clusters.start if verb == "start" else clusters.stop
+    ask(request.actor, cluster, request.POST.get("reason", ""))
+    tell(request, f"Asked {cluster.name} to {verb}.")
+    return redirect("cluster", cluster.slug)
+
+
+@cluster_page
+def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
+    """Declare what a node can carry."""
+    node = node_by_index(cluster, index)
+    try:
+        value = _capacity(request.POST.get("capacity", ""))
+        nodes.set_capacity(request.actor, node, value, request.POST.get("reason", ""))
+        tell(request, f"{node.name} can carry {value:,.0f} records/s.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("cluster", cluster.slug)
+
+
+def _capacity(text: str) -> float:
+    """Return the number, or nan, which the service refuses."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _numbers(cluster: Cluster) -> dict[str, Any]:
+    sample = latest_values(cluster) or {}
+    age = (timezone.now() - cluster.last_sample_at).total_seconds() if cluster.last_sample_at else None
+    return {
+        "sample": sample,
+        "counts": state_counts(cluster),
+        "limits": {"imbalance": grades.IMBALANCE, "latency": grades.latency(cluster.trigger_ms)},
+        "age_limits": grades.AGE_S,
+        "grades": {
+            "imbalance": grades.IMBALANCE.grade(sample.get("imbalance")),
+            "latency": grades.latency(cluster.trigger_ms).grade(sample.get("p95")),
+            "age": grades.AGE_S.grade(age),
+        },
+    }
+
+
+def _graded_nodes(cluster: Cluster) -> list[dict[str, Any]]:
+    return [{"row": row, "grade": grades.LOAD.grade(row.share)} for row in node_table(cluster)]
+
+
+def _mark(row: RoutingVersion) -> VersionMark:
+    applied = row.applied_at or datetime.now(UTC)
+    return VersionMark(int(applied.timestamp() * 1000), row.version, row.reason, row.proposal_id)
+
+
+def _resolution(span: Span, found: int) -> int:
+    """Return the seconds that a drawn sample stands for, thinned or not."""
+    stored = fitting_resolution(span.start, span.end)
+    width = (span.end - span.start).total_seconds()
+    return max(stored, int(width / found)) if stored > 1 and found else stored
+
+
+post_want: Any = require_POST(want)
+post_capacity: Any = require_POST(capacity)

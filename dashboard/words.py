@@ -1,0 +1,33 @@
+"""The words of Weir as the help page explains them; docs/glossary.md says the same at length."""
+
+WORDS = (
+    ("cluster", "One Spark Structured Streaming application with its nodes, streams and queries."),
+    ("stream", "An append-only sequence of records in a durable log. It has a rate in records/s."),
+    ("split node", "An input partition of the application; it reads the streams assigned to it."),
+    ("node", "A state partition of the application. It hosts tasks and has a declared capacity in"
+             " records/s."),
+    ("query", "A continuous select-map-aggregate query over one or more streams. Its results are"
+              " windows that go on growing until their time is over."),
+    ("task", "The unit of placement: one query's slice of the key space, with its state."),
+    ("window", "The span of event time that one result stands for, in seconds."),
+    ("routing table", "Which streams go to which split node and which query lives on which node."
+                      " It never changes: each change is a new version with the next number."),
+    ("proposal", "A plan under review. It is sealed by a hash over its moves and the snapshot it"
+                 " was computed from: approving names the seal, so exactly those moves run or none."),
+    ("stale", "A proposal whose queries or nodes are no longer where its snapshot saw them. It"
+              " cannot be applied; ask for a new one."),
+    ("restart", "Moving a query that already has results: it begins a new run on its new node. Its"
+                " old windows stay readable and no record is counted twice; windows that are open"
+                " at that moment are put together from both runs."),
+    ("replication factor", "Delivered records over source records. A record is delivered once to"
+                           " each node that hosts a query reading its stream, so 1 is the least"
+                           " possible: nothing is sent twice."),
+    ("lower bound", "What no plan can go below, for the same queries and the same balance. The"
+                    " distance to it is what is left to gain."),
+    ("imbalance", "The most loaded node's load over its capacity, minus the mean over all nodes."
+                  " 0 % is perfectly even."),
+    ("latency", "Time from a record's entry into the log to the result that counts it. p95: 95 of"
+                " 100 records were faster."),
+    ("nu, alpha", "The slack that planners keep to: a node hosts at most (1 + nu) times its even"
+                  " share, or alpha queries more while the cluster hosts few."),
+)  # fmt: skip

@@ -1,0 +1,98 @@
+"""What must hold for every registered placement algorithm."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from algorithms.errors import Infeasible
+from algorithms.placement.certificate import certify
+from algorithms.placement.problem import PlacementProblem
+from algorithms.registry import PLACEMENT, PlacementAlgorithm, algorithms
+from tests.algorithms.placement.instances import chain, crowded, optimum, pairs, problems
+
+every = pytest.mark.parametrize("algorithm", algorithms(PLACEMENT), ids=lambda a: a.name)
+offline = pytest.mark.parametrize(
+    "algorithm", algorithms(PLACEMENT, "offline"), ids=lambda a: a.name
+)
+
+
+def is_solvable(algorithm: PlacementAlgorithm, problem: PlacementProblem) -> bool:
+    return algorithm.kind == "online" or problem.servers * problem.capacity >= problem.queries
+
+
+@every
+@given(problem=problems())
+def test_plans_are_certified(algorithm: PlacementAlgorithm, problem: PlacementProblem) -> None:
+    if is_solvable(algorithm, problem):
+        certify(problem, algorithm.solve(problem), algorithm.promised_cap(problem))
+
+
+@every
+@given(problem=problems(queries=6, servers=3))
+@settings(max_examples=30)
+def test_no_plan_undercuts_the_optimum_nor_the_optimum_its_bound(
+    algorithm: PlacementAlgorithm, problem: PlacementProblem
+) -> None:
+    """Exhaustive on tiny instances; a bound above the optimum would promise the impossible."""
+    if is_solvable(algorithm, problem):
+        plan = algorithm.solve(problem)
+        best = optimum(problem, algorithm.promised_cap(problem))
+        assert plan.traffic >= best >= plan.lower_bound
+
+
+@every
+def test_the_input_stays_untouched(algorithm: PlacementAlgorithm) -> None:
+    problem = pairs()
+    arrays = problem.rates, problem.indptr, problem.indices, problem.types.sizes
+    before = [array.tolist() for array in arrays]
+    algorithm.solve(problem)
+    assert [array.tolist() for array in arrays] == before
+
+
+@every
+def test_everything_pickles(algorithm: PlacementAlgorithm) -> None:
+    """Problem, parameters and plan travel to workers and back."""
+    problem, parameters = pickle.loads(pickle.dumps((chain(), algorithm.parameters())))
+    plan = pickle.loads(pickle.dumps(algorithm.solve(problem, parameters)))
+    assert np.array_equal(plan.assignment, algorithm.solve(chain()).assignment)
+
+
+@every
+@given(problem=problems())
+@settings(max_examples=20)
+def test_the_same_input_gives_the_same_plan(
+    algorithm: PlacementAlgorithm, problem: PlacementProblem
+) -> None:
+    if is_solvable(algorithm, problem):
+        first, second = algorithm.solve(problem), algorithm.solve(problem)
+        assert first.assignment.tolist() == second.assignment.tolist()
+
+
+@every
+def test_no_queries_make_an_empty_plan(algorithm: PlacementAlgorithm) -> None:
+    plan = algorithm.solve(PlacementProblem.from_lists([1.0], [], 3, 0.05))
+    assert (len(plan.assignment), plan.traffic, plan.max_load) == (0, 0.0, 0)
+    assert plan.replication_factor is None
+
+
+@offline
+def test_an_infeasible_problem_is_refused(algorithm: PlacementAlgorithm) -> None:
+    with pytest.raises(Infeasible):
+        algorithm.solve(crowded())
+
+
+@every
+def test_it_is_documented(algorithm: PlacementAlgorithm) -> None:
+    """Pages and API show these words: the section of the paper, and help for each field."""
+    assert "section" in (algorithm.parameters.__doc__ or "")
+    assert algorithm.title
+    assert algorithm.summary.endswith(".")
+    assert all(field.help.endswith(".") for field in algorithm.parameters.fields())
+
+
+@every
+def test_parameters_survive_json(algorithm: PlacementAlgorithm) -> None:
+    parameters = algorithm.parameters()
+    assert algorithm.parameters.from_mapping(parameters.to_mapping()) == parameters

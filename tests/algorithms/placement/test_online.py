@@ -1,0 +1,168 @@
+import pickle
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.errors import BadProblem
+from algorithms.placement.certificate import certify
+from algorithms.placement.online import (
+    LeastCost,
+    LeastQueryTypes,
+    LeastSource,
+    OnlinePlacement,
+    OnRand,
+)
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.state import OnlineState
+from tests.algorithms.placement.instances import chain, crowded, pairs, problems
+
+EVERY = [LeastCost(), LeastSource(), LeastQueryTypes(), OnRand(seed=3)]
+
+
+def test_chain_arrives_in_turn() -> None:
+    """The third AB already exceeds cap 2 (n / k + 1 = 2.5), which later costs B, C and D again."""
+    plan = LeastCost(nu=0.05, alpha=1.0).solve(chain())
+    assert plan.assignment.tolist() == [0, 0, 1, 1, 1, 1, 0, 0]
+    assert plan.traffic == 8
+
+
+def test_rates_that_differ_are_weighed() -> None:
+    plan = LeastCost(nu=0.05, alpha=10.0).solve(pairs())
+    assert plan.assignment.tolist() == [0, 1, 0, 1, 0, 1]
+    assert plan.traffic == 13
+    assert plan.replication_factor == pytest.approx(1.4444, abs=5e-5)
+
+
+def test_the_offline_capacity_does_not_bind_arrivals() -> None:
+    """Ten queries for nine places: equation 7 has its own slack."""
+    assert LeastCost().solve(crowded()).max_load == 10
+
+
+def test_least_source_goes_where_the_traffic_stays_low() -> None:
+    """LeastCost would join the copy of source 0; LeastSource prefers the idle server."""
+    state = LeastSource().empty_state(2, [3.0, 1.0])
+    state.add(state.sources([0]), 0)
+    assert LeastCost().choose(state, [0, 1]) == 0
+    assert LeastSource().choose(state, [1]) == 1
+
+
+def test_least_query_types_prefers_a_server_that_has_the_type() -> None:
+    placement = LeastQueryTypes()
+    state = placement.empty_state(2, [1.0, 1.0])
+    for sources, server in (([0], 0), ([1], 0), ([0, 1], 1)):
+        state.add(state.sources(sources), server)
+    assert placement.choose(state, [0, 1]) == 1
+    assert placement.choose(state, [0]) == 1
+
+
+def test_least_query_types_needs_a_state_that_counts_them() -> None:
+    with pytest.raises(ValueError, match="with_kinds"):
+        LeastQueryTypes().choose(OnlineState(2, [1.0]), [0])
+
+
+def test_where_no_server_qualifies_the_least_loaded_is_taken() -> None:
+    """With alpha = 0 the first query already exceeds the mean; it has to go somewhere."""
+    state = OnlineState(3, [1.0])
+    assert [LeastCost(nu=0.0, alpha=0.0).place(state, [0]) for _ in range(4)] == [0, 1, 2, 0]
+
+
+def test_departures_make_room_and_stop_deliveries() -> None:
+    placement = LeastCost(nu=0.0, alpha=1.0)
+    state = placement.state_from(chain(), [0, 0, 0, 1, 1, 1, 1, 0])
+    assert state.traffic.tolist() == [2, 3]
+    state.remove([2, 3], 1)
+    assert state.traffic.tolist() == [2, 3]
+    state.remove([2, 3], 1)
+    assert state.traffic.tolist() == [2, 2]
+    assert state.loads.tolist() == [4, 2]
+
+
+@pytest.mark.parametrize("server", [-1, 0, 2])
+def test_a_query_that_is_not_there_cannot_leave(server: int) -> None:
+    state = LeastCost().empty_state(2, [1.0])
+    LeastCost().place(state, [0])
+    with pytest.raises(BadProblem):
+        state.remove([0], server if server else 1)
+
+
+@pytest.mark.parametrize("sources", [[], [2], [-1]])
+def test_an_arrival_on_unknown_sources_is_refused(sources: list[int]) -> None:
+    state = LeastCost().empty_state(2, [1.0, 1.0])
+    with pytest.raises(BadProblem):
+        LeastCost().place(state, sources)
+    assert state.live == 0
+
+
+@pytest.mark.parametrize("assignment", [[0], [0] * 7 + [2], [0] * 7 + [-1]])
+def test_an_assignment_must_name_a_server_for_each_query(assignment: list[int]) -> None:
+    with pytest.raises(BadProblem):
+        LeastCost().state_from(chain(), assignment)
+
+
+@pytest.mark.parametrize("placement", EVERY)
+@given(problem=problems(), data=st.data())
+def test_state_in_bulk_is_state_query_by_query(
+    placement: OnlinePlacement, problem: PlacementProblem, data: st.DataObject
+) -> None:
+    """Rows read from a database and a history of arrivals must lead to the same next decision."""
+    servers = st.integers(0, problem.servers - 1)
+    assignment = data.draw(st.lists(servers, min_size=problem.queries, max_size=problem.queries))
+    bulk = placement.state_from(problem, assignment)
+    single = placement.empty_state(problem.servers, problem.rates)
+    for query, server in enumerate(assignment):
+        single.add(single.sources(problem.sources_of(query).tolist()), server)
+    assert bulk == single
+    assert np.array_equal(bulk.traffic, single.traffic)
+    assert np.array_equal(bulk.kind_totals, single.kind_totals)
+    assert placement.choose(bulk, [0]) == placement.choose(single, [0])
+
+
+@pytest.mark.parametrize("placement", EVERY)
+@given(problem=problems())
+def test_what_arrives_and_leaves_leaves_no_trace(
+    placement: OnlinePlacement, problem: PlacementProblem
+) -> None:
+    state = placement.empty_state(problem.servers, problem.rates)
+    rows = [problem.sources_of(query).tolist() for query in range(problem.queries)]
+    servers = [placement.place(state, row) for row in rows]
+    for row, server in reversed(list(zip(rows, servers, strict=True))):
+        state.remove(row, server)
+    assert state == placement.empty_state(problem.servers, problem.rates)
+    assert not state.kind_totals.any()
+    assert not state.traffic.any()
+
+
+@pytest.mark.parametrize("placement", EVERY)
+def test_state_is_a_value(placement: OnlinePlacement) -> None:
+    """The same code runs in a request, in a task and in a what-if: copies do not touch."""
+    state = placement.state_from(chain(), [0, 0, 0, 1, 1, 1, 1, 0])
+    copy, stored = state.copy(), pickle.loads(pickle.dumps(state))
+    placement.place(copy, [0, 3])
+    assert state == stored != copy
+    assert state.live == 8
+
+
+@given(problems(), st.sampled_from([0.0, 0.5, 1.0, 10.0]), st.sampled_from([0.0, 0.05, 1.0]))
+def test_every_prefix_keeps_the_constraint(
+    problem: PlacementProblem, alpha: float, nu: float
+) -> None:
+    """Equation 7 holds at each arrival, not only at the last."""
+    placement = LeastCost(nu=nu, alpha=alpha)
+    rows = [problem.sources_of(query).tolist() for query in range(problem.queries)]
+    for arrived in range(1, problem.queries + 1):
+        part = PlacementProblem.from_lists(problem.rates, rows[:arrived], problem.servers, nu)
+        certify(part, placement.solve(part), placement.promised_cap(part))
+
+
+def test_an_arrival_at_ten_thousand_queries_takes_milliseconds() -> None:
+    """Loading the state in bulk is part of every placement; a hundredfold margin for busy cores."""
+    draw = np.random.default_rng(1)
+    rows = [draw.integers(0, 1500, 5).tolist() for _ in range(10_000)]
+    problem = PlacementProblem.from_lists(np.ones(1500), rows, 100, 0.05)
+    assignment = draw.integers(0, 100, 10_000).tolist()
+    started = time.perf_counter()
+    LeastCost().place(LeastCost().state_from(problem, assignment), rows[0])
+    assert time.perf_counter() - started < 0.5

@@ -1,0 +1,119 @@
+"""Routing tables: deltas, published in order, give the same table to every reader."""
+
+import pytest
+import redis
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.wire import keys
+from controlplane.wire import publish as publishing
+from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing
+from controlplane.wire.publish import latest_version, publish, publish_snapshot, read_table
+from controlplane.wire.routing import (
+    AddQuery,
+    AssignStream,
+    MoveQuery,
+    Op,
+    RemoveQuery,
+    RoutingDelta,
+    RoutingTable,
+)
+
+
+def arrival(query: int, node: int = 0) -> AddQuery:
+    return AddQuery(query, 0, node, (1, 2), 60, "speed")
+
+
+ops = st.lists(
+    st.one_of(
+        st.builds(arrival, st.integers(1, 50), st.integers(0, 3)),
+        st.builds(AssignStream, st.integers(1, 9), st.integers(0, 1)),
+    ),
+    max_size=8,
+    unique_by=lambda op: (type(op), getattr(op, "query", getattr(op, "stream", 0))),
+).map(tuple)
+
+
+@given(ops)
+def test_table_and_delta_come_back_from_json(operations: tuple[Op, ...]) -> None:
+    """What travels is what was meant."""
+    delta = RoutingDelta(1, operations)
+    assert RoutingDelta.from_json(delta.to_json()) == delta
+    table = RoutingTable().apply(delta)
+    assert RoutingTable.from_json(table.to_json()) == table
+
+
+def test_move_changes_node_and_run_and_nothing_else() -> None:
+    """The streams and the window stay the query's own."""
+    table = RoutingTable().apply(RoutingDelta(1, (arrival(5), arrival(6))))
+    moved = table.apply(RoutingDelta(2, (MoveQuery(5, 1, 3), RemoveQuery(6))))
+    route = moved.queries[5]
+    assert (route.node, route.run, route.streams, route.window_s) == (3, 1, (1, 2), 60)
+    assert set(moved.queries) == {5}
+    assert table.queries[5].node == 0, "a table is never changed"
+
+
+@pytest.mark.parametrize("op", [MoveQuery(9, 1, 0), RemoveQuery(9), arrival(5)])
+def test_operation_on_a_query_that_is_not_as_it_says_is_refused(op: Op) -> None:
+    """Unknown queries cannot go or move, known ones cannot come."""
+    table = RoutingTable().apply(RoutingDelta(1, (arrival(5),)))
+    with pytest.raises(InconsistentDelta):
+        table.apply(RoutingDelta(2, (op,)))
+
+
+def test_versions_are_published_once_and_in_order(client: "redis.Redis") -> None:
+    """Again changes nothing, a gap is refused."""
+    publish(client, "c", RoutingDelta(1, (arrival(5),)))
+    publish(client, "c", RoutingDelta(1, (arrival(6),)))
+    assert set(read_table(client, "c", 1).queries) == {5}
+    with pytest.raises(RoutingGap) as gap:
+        publish(client, "c", RoutingDelta(3, ()))
+    assert (gap.value.expected, gap.value.got) == (1, 3)
+    assert latest_version(client, "c") == 1
+
+
+def test_every_reader_gets_the_same_table(
+    client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From nothing, from an older table, across snapshots and behind trimmed deltas."""
+    monkeypatch.setattr(publishing, "SNAPSHOT_EVERY", 4)
+    monkeypatch.setattr(publishing, "KEPT_VERSIONS", 8)
+    table = RoutingTable()
+    old = table
+    for version in range(1, 31):
+        delta = RoutingDelta(version, (arrival(version),))
+        table = table.apply(delta)
+        publish(client, "c", delta)
+        old = table if version == 27 else old
+        publishing.trim(client, "c", version - 2)
+    assert read_table(client, "c", 30) == table
+    assert read_table(client, "c", 30, known=old) == table
+    assert read_table(client, "c", 30, known=RoutingTable()) == table
+    assert client.get(keys.route_delta_key("c", 3)) is None
+    assert len(client.keys("*:full")) <= 5
+
+
+def test_nothing_behind_an_idle_pipeline_is_trimmed(
+    client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that was stopped overnight replays its last batch under its old version."""
+    monkeypatch.setattr(publishing, "SNAPSHOT_EVERY", 4)
+    monkeypatch.setattr(publishing, "KEPT_VERSIONS", 8)
+    for version in range(1, 61):
+        publish(client, "c", RoutingDelta(version, (arrival(version),)))
+        publishing.trim(client, "c", committed=20)
+    assert read_table(client, "c", 20).version == 20
+
+
+def test_lost_routing_says_so_until_a_snapshot_repairs_it(client: "redis.Redis") -> None:
+    """After Redis lost its data the control plane publishes the whole table."""
+    for version in (1, 2):
+        publish(client, "c", RoutingDelta(version, (arrival(version),)))
+    table = read_table(client, "c", 2)
+    client.flushdb()
+    with pytest.raises(RoutingMissing):
+        read_table(client, "c", 2)
+    publish_snapshot(client, "c", table)
+    assert read_table(client, "c", 2) == table
+    publish(client, "c", RoutingDelta(3, (RemoveQuery(1),)))
+    assert set(read_table(client, "c", 3, known=table).queries) == {2}

@@ -1,0 +1,78 @@
+"""Feeds reports into the log at a multiple of the speed at which they were recorded."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from threading import Event
+from typing import Final
+
+import pyarrow as pa
+import redis
+
+from controlplane.wire.errors import LogFull
+from controlplane.wire.producer import Producer
+from workers.demo.place import StoredMoment
+from workers.demo.recording import Recording
+from workers.demo.timeline import reports_between
+
+logger = logging.getLogger(__name__)
+
+TICK_S: Final = 0.5
+# After a pause (a full log, a sleeping laptop) the replay goes on from where it was instead of
+# rushing through what it missed.
+LONGEST_STEP_S: Final = 2.0
+_RETRY_S: Final = 2.0
+
+
+def next_moment(moment: int, elapsed_s: float, speed: float) -> int:
+    """Return the moment that is reached `elapsed_s` seconds of wall-clock time later."""
+    return moment + round(min(max(elapsed_s, 0.0), LONGEST_STEP_S) * speed * 1000)
+
+
+class Feed:
+    """Moves the replay on, one atomic append per tick.
+
+    The moment is stored after the append, so that a kill between the two repeats one tick of
+    reports and never loses one.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        streams: Mapping[str, int],
+        producer: Producer,
+        place: StoredMoment,
+        speed: float,
+    ) -> None:
+        self._recording = recording
+        self._stream_of = [streams[tile.name] for tile in recording.tiles]
+        self._producer = producer
+        self._place = place
+        self._speed = speed
+        self.moment = place.read()
+
+    def advance(self, elapsed_s: float) -> None:
+        """Append what was reported in the meantime.
+
+        Raises `LogFull` or `redis.RedisError` and stands still where the log does not take it.
+        """
+        until = next_moment(self.moment, elapsed_s, self._speed)
+        self._producer.append(self._blocks(until))
+        self.moment = until
+        self._place.write(until)
+
+    def run(self, stop: Event, clock: Callable[[], float] = time.monotonic) -> None:
+        """Advance every tick until `stop` is set; waits while the log is full or away."""
+        last = clock()
+        while not stop.wait(TICK_S):
+            now = clock()
+            try:
+                self.advance(now - last)
+            except (LogFull, redis.RedisError) as error:
+                logger.warning("the log takes nothing now: %s", error)
+                stop.wait(_RETRY_S)
+            last = now
+
+    def _blocks(self, until: int) -> dict[int, pa.RecordBatch]:
+        reports = reports_between(self._recording, self.moment, until)
+        return {self._stream_of[tile]: batch for tile, batch in reports.items()}

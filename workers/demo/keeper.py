@@ -1,0 +1,66 @@
+"""Keeps the queries that are alive in Weir equal to those that should be.
+
+What should live is a function of the replay's moment; what lives is asked of Weir once and then
+remembered. So an outage, a kill in the middle or a lost answer leaves nothing to repair: the next
+step submits what is missing and ends what is left over.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from workers.demo.api import BULK, WeirApi
+from workers.demo.timeline import Wanted
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What to submit and what to end, by name, so that the wanted queries live and no others."""
+
+    submit: tuple[Wanted, ...]
+    end: tuple[str, ...]
+
+
+def changes(live: set[str], wanted: Iterable[Wanted]) -> Changes:
+    """Return what separates the live queries from the wanted ones."""
+    by_name = {query.name: query for query in wanted}
+    missing = tuple(query for name, query in by_name.items() if name not in live)
+    return Changes(missing, tuple(sorted(live - by_name.keys())))
+
+
+class QueryKeeper:
+    """Submits and ends the queries whose names begin with one of `prefixes`, in bulk."""
+
+    def __init__(self, api: WeirApi, prefixes: Sequence[str]) -> None:
+        self._api = api
+        self._prefixes = tuple(prefixes)
+        self._live: set[str] | None = None
+
+    def step(self, wanted: Sequence[Wanted]) -> Changes:
+        """Make the wanted queries live and end all others; return what was done.
+
+        Raises `httpx.HTTPError` while Weir is away and `Refused` when it says no, as on the first
+        step after somebody ended a query by hand; call again later, what lives is asked anew.
+        """
+        try:
+            return self._carry_out(wanted)
+        except Exception:
+            # Whether the last request was carried out is not known: ask before the next step.
+            self._live = None
+            raise
+
+    def _carry_out(self, wanted: Sequence[Wanted]) -> Changes:
+        if self._live is None:
+            self._live = {
+                name for prefix in self._prefixes for name in self._api.live_names(prefix)
+            }
+        due = changes(self._live, wanted)
+        # Departures first: they make room.
+        for begin in range(0, len(due.end), BULK):
+            names = due.end[begin : begin + BULK]
+            self._api.end(names)
+            self._live.difference_update(names)
+        for begin in range(0, len(due.submit), BULK):
+            queries = due.submit[begin : begin + BULK]
+            self._api.submit(queries)
+            self._live.update(query.name for query in queries)
+        return due

@@ -1,0 +1,43 @@
+"""Mice: many long-lived queries over few streams, popular streams first.
+
+The number of queries per stream follows Zipf's law, as in section 6.1 of the placement paper.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from workers.demo.timeline import Wanted
+
+MOST_STREAMS: Final = 4
+EXPONENT: Final = 1.0
+SEED: Final = 20_080_524
+
+
+def draw_mice(count: int, streams: Sequence[str], seed: int = SEED) -> list[Wanted]:
+    """Return `count` queries over 1 to 4 streams each; `streams` from the most popular.
+
+    The first queries stay what they are when more are drawn.
+    """
+    draw = np.random.default_rng(seed)
+    weights = np.arange(1, len(streams) + 1) ** -EXPONENT
+    shares = weights / weights.sum()
+    most = min(MOST_STREAMS, len(streams))
+    return [
+        Wanted(mouse_name(number), _drawn(draw, streams, shares, most))
+        for number in range(1, count + 1)
+    ]
+
+
+def mouse_name(number: int) -> str:
+    """Return the name of a mouse, from 1."""
+    return f"mouse-{number:06d}"
+
+
+def _drawn(
+    draw: np.random.Generator, streams: Sequence[str], shares: np.ndarray, most: int
+) -> tuple[str, ...]:
+    size = int(draw.integers(1, most + 1))
+    chosen = draw.choice(len(streams), size=size, replace=False, p=shares)
+    return tuple(streams[at] for at in sorted(chosen.tolist()))

@@ -1,0 +1,149 @@
+"""The recorded day as arrays: its streams, position reports and trips."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from workers.demo.speeds import METRES_PER_TILE, NO_SPEED
+
+Ints = NDArray[np.int64]
+
+DATA: Final = Path(__file__).parent / "data"
+POSITIONS: Final = "positions.parquet"
+TRIPS: Final = "trips.parquet"
+
+# 2008-05-24T00:00Z: Friday, 17:00 in San Francisco. The liveliest night of the week comes first,
+# and the day runs into its own beginning at about the same hour.
+START_MS: Final = 1_211_587_200_000
+SPAN_MS: Final = 24 * 3_600_000
+
+# The map grid of the source data: south-west corner, and metres per degree at San Francisco.
+_WEST, _SOUTH = -123.0, 37.2
+_METRES_PER_LATITUDE = 111_320.0
+_METRES_PER_LONGITUDE = _METRES_PER_LATITUDE * math.cos(math.radians(37.76))
+_TILE_METRES = 1_000
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A 1 km map tile whose reports are one stream; `reports` in the recorded day."""
+
+    x: int
+    y: int
+    reports: int
+
+    @property
+    def name(self) -> str:
+        """Name of the stream."""
+        return f"tile-{self.x}-{self.y}"
+
+    @property
+    def latitude(self) -> float:
+        """Latitude of the tile's centre, degrees north."""
+        return _SOUTH + (self.y + 0.5) * _TILE_METRES / _METRES_PER_LATITUDE
+
+    @property
+    def longitude(self) -> float:
+        """Longitude of the tile's centre, degrees east."""
+        return _WEST + (self.x + 0.5) * _TILE_METRES / _METRES_PER_LONGITUDE
+
+    def declaration(self, speed: float) -> dict[str, Any]:
+        """Return the stream as it is registered when the day is replayed `speed` times as fast."""
+        return {
+            "name": self.name,
+            "title": f"Taxis near {self.latitude:.3f} N, {-self.longitude:.3f} W",
+            "declared_rate": round(self.reports * 1000 / SPAN_MS * speed, 4),
+            "meta": {
+                "tile_x": self.x,
+                "tile_y": self.y,
+                "latitude": round(self.latitude, 5),
+                "longitude": round(self.longitude, 5),
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Reports in order of time: `at` milliseconds into the day, `tile` number in `tiles`.
+
+    `x`, `y` in metres on the map, `speed` in cm/s with -1 where it is not known; all int64[n].
+    """
+
+    at: Ints
+    tile: Ints
+    car: Ints
+    x: Ints
+    y: Ints
+    speed: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Trips:
+    """Trips: `number`, `start` and `end` in milliseconds into the day, int64[t]; tiles of each."""
+
+    number: Ints
+    start: Ints
+    end: Ints
+    tiles: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The recorded day; tiles are ordered from the busiest."""
+
+    tiles: tuple[Tile, ...]
+    positions: Positions
+    trips: Trips
+
+
+def load_recording(folder: Path = DATA) -> Recording:
+    """Read the day that `workers.demo.slice` cut out."""
+    reports = pq.read_table(folder / POSITIONS)
+    x, y = _whole(reports, "tile_x"), _whole(reports, "tile_y")
+    tiles = _ranked_tiles(x // 10, y // 10)
+    numbers = {(tile.x, tile.y): number for number, tile in enumerate(tiles)}
+    positions = Positions(
+        at=_whole(reports, "ts") - START_MS,
+        tile=np.array(
+            [numbers[key] for key in zip((x // 10).tolist(), (y // 10).tolist(), strict=True)]
+        ),
+        car=_whole(reports, "car"),
+        x=x * METRES_PER_TILE,
+        y=y * METRES_PER_TILE,
+        speed=_whole(reports, "speed"),
+    )
+    return Recording(tiles, positions, _trips(pq.read_table(folder / TRIPS), numbers))
+
+
+def _ranked_tiles(x: Ints, y: Ints) -> tuple[Tile, ...]:
+    found, reports = np.unique(np.stack([x, y]), axis=1, return_counts=True)
+    order = np.argsort(-reports, kind="stable")
+    return tuple(
+        Tile(int(found[0, at]), int(found[1, at]), int(reports[at])) for at in order.tolist()
+    )
+
+
+def _trips(edges: pa.Table, numbers: dict[tuple[int, int], int]) -> Trips:
+    number, first = np.unique(_whole(edges, "query_id"), return_index=True)
+    crossed: dict[int, list[int]] = {}
+    columns = (edges[name].to_pylist() for name in ("query_id", "tile_x", "tile_y"))
+    for trip, x, y in zip(*columns, strict=True):
+        crossed.setdefault(trip, []).append(numbers[x, y])
+    return Trips(
+        number=number,
+        start=_whole(edges, "start")[first] - START_MS,
+        end=_whole(edges, "end")[first] - START_MS,
+        tiles=tuple(tuple(sorted(crossed[trip])) for trip in number.tolist()),
+    )
+
+
+def _whole(table: pa.Table, name: str) -> Ints:
+    values: Ints = pc.fill_null(table[name].cast(pa.int64()), NO_SPEED).to_numpy()
+    return values

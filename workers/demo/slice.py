@@ -1,0 +1,80 @@
+"""Cut the demonstration's day out of the source data.
+
+python -m workers.demo.slice <folder with cab_sf_events.parquet and cab_sf_trip_queries.parquet>
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workers.demo.recording import DATA, POSITIONS, SPAN_MS, START_MS, TRIPS
+from workers.demo.speeds import NO_SPEED, derive_speeds
+
+TILES: Final = 100
+# 100 m tiles to a side of a 1 km tile.
+_PER_KM: Final = 10
+# Room for any tile number in one half of a combined key.
+_KEY: Final = 10_000
+
+
+def main() -> None:
+    """Write positions.parquet and trips.parquet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", type=Path, help="folder of the source data")
+    parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
+    arguments = parser.parse_args()
+    positions = sliced_positions(pq.read_table(arguments.source / "cab_sf_events.parquet"))
+    trips = sliced_trips(pq.read_table(arguments.source / "cab_sf_trip_queries.parquet"), positions)
+    for name, table in ((POSITIONS, positions), (TRIPS, trips)):
+        pq.write_table(table, arguments.out / name, compression="zstd", compression_level=19)
+        size = (arguments.out / name).stat().st_size
+        sys.stdout.write(f"{name}: {table.num_rows:,} rows, {size:,} bytes\n")
+
+
+def sliced_positions(events: pa.Table) -> pa.Table:
+    """Return the day's reports in its busiest tiles, with their speed: int16, null if unknown."""
+    values = {name: _whole(events, name) for name in ("car", "ts", "tile_x", "tile_y")}
+    speeds = derive_speeds(values["car"], values["ts"], values["tile_x"], values["tile_y"])
+    column = pa.array(speeds.astype(np.int16), mask=speeds == NO_SPEED)
+    day = events.append_column("speed", column).filter(_in_day(events, "ts"))
+    tiles = tile_keys(day, _PER_KM)
+    return day.filter(np.isin(tiles, busiest(tiles, TILES)))
+
+
+def sliced_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
+    """Return, one row per trip and tile, the trips that start in the day and cross its tiles."""
+    watched = np.unique(tile_keys(positions, _PER_KM))
+    day = trips.filter(_in_day(trips, "start")).drop_columns(["source_id"])
+    return day.filter(np.isin(tile_keys(day, 1), watched))
+
+
+def tile_keys(table: pa.Table, tiles_per_km: int) -> np.ndarray:
+    """Return the 1 km tile of each row as one number."""
+    x, y = _whole(table, "tile_x") // tiles_per_km, _whole(table, "tile_y") // tiles_per_km
+    return x * _KEY + y
+
+
+def busiest(keys: np.ndarray, count: int) -> np.ndarray:
+    """Return the most frequent keys; of equally frequent ones, the lower."""
+    found, frequency = np.unique(keys, return_counts=True)
+    most: np.ndarray = found[np.argsort(-frequency, kind="stable")[:count]]
+    return most
+
+
+def _in_day(table: pa.Table, column: str) -> np.ndarray:
+    times = _whole(table, column)
+    return (times >= START_MS) & (times < START_MS + SPAN_MS)
+
+
+def _whole(table: pa.Table, name: str) -> np.ndarray:
+    values: np.ndarray = table[name].cast(pa.int64()).to_numpy()
+    return values
+
+
+if __name__ == "__main__":
+    main()
