@@ -39,7 +39,7 @@ def flag(name: str, *, default: bool = False) -> bool:
     """Return a switch: 1, true, yes, on against 0, false, no, off."""
     value = text(name, "1" if default else "0").lower()
     if value not in TRUE | FALSE:
-        raise EnvironmentValueError(name, value, "must be one of 1, true, yes, on, 0, false, no, off")
+        raise EnvironmentValueError(name, value, "must be 1, true, yes, on, 0, false, no or off")
     return value in TRUE
 
 
@@ -52,7 +52,8 @@ def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
     """Return a URL with one of the schemes."""
     value = text(name, default)
     if value.partition("://")[0] not in schemes or "://" not in value:
-        raise EnvironmentValueError(name, value, f"must begin with one of {', '.join(schemes)} and ://")
+        wanted = f"must begin with one of {', '.join(schemes)} and ://"
+        raise EnvironmentValueError(name, value, wanted)
     return value
 
 

@@ -10,7 +10,7 @@ class WeirError(Exception):
     """A refusal that a person can act on; str() is a sentence for them."""
 
 
-class Invalid(WeirError):  # noqa: N818 - a refusal named for its reason, as the API speaks of it
+class Invalid(WeirError):
     """Input that cannot be accepted: messages per field, and per row of a bulk request."""
 
     def __init__(self, fields: Fields, rows: Mapping[int, Fields] | None = None) -> None:
@@ -19,7 +19,7 @@ class Invalid(WeirError):  # noqa: N818 - a refusal named for its reason, as the
         super().__init__("Some values are not valid")
 
 
-class Forbidden(WeirError):  # noqa: N818
+class Forbidden(WeirError):
     """The actor lacks the role that this needs."""
 
     def __init__(self, role: str) -> None:
@@ -27,7 +27,7 @@ class Forbidden(WeirError):  # noqa: N818
         super().__init__(f"This needs the role {role}")
 
 
-class NotFound(WeirError):  # noqa: N818
+class NotFound(WeirError):
     """No such row, or none that this cluster has."""
 
     def __init__(self, kind: str, name: object) -> None:
@@ -36,7 +36,7 @@ class NotFound(WeirError):  # noqa: N818
         super().__init__(f"There is no {kind} {name}")
 
 
-class Conflict(WeirError):  # noqa: N818
+class Conflict(WeirError):
     """The state of the row does not allow this now; code is stable, data says what stood in the way."""
 
     def __init__(self, code: str, message: str, data: Mapping[str, Any] | None = None) -> None:
@@ -45,7 +45,7 @@ class Conflict(WeirError):  # noqa: N818
         super().__init__(message)
 
 
-class VersionMoved(WeirError):  # noqa: N818
+class VersionMoved(WeirError):
     """Another writer took the routing version this one was computed for: read again and retry."""
 
     def __init__(self, expected: int) -> None:

@@ -7,7 +7,6 @@ import dj_database_url
 
 from controlplane import env
 
-
 BASE_DIR = env.ROOT
 DATA_DIR = env.data_dir()
 DEBUG = env.flag("WEIR_DEBUG")

@@ -41,14 +41,16 @@ class PlotlyFinder(BaseFinder):
         """Return no system checks: a missing package is told by plotly_folder."""
         return []
 
-    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002
+    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
         """Return where vendor/plotly.min.js stands; nothing for any other path."""
         found = [self.storage.path("plotly.min.js")] if path == PLOTLY else []
         if find_all or kwargs.get("all"):
             return found
         return found[0] if found else None
 
-    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, FileSystemStorage]]:
+    def list(
+        self, ignore_patterns: Iterable[str] | None
+    ) -> Iterator[tuple[str, FileSystemStorage]]:
         """Yield the one file."""
         yield "plotly.min.js", self.storage
 
@@ -58,7 +60,8 @@ class FoundStatic(ServeStaticASGI):  # type: ignore[misc]
 
     def candidate_paths_for_url(self, url: str) -> Iterator[str]:
         """Yield the file of a static URL."""
-        path = find(url.removeprefix(settings.STATIC_URL)) if url.startswith(settings.STATIC_URL) else None
+        name = url.removeprefix(settings.STATIC_URL)
+        path = find(name) if name != url else None
         if path:
             yield path
 
@@ -66,8 +69,8 @@ class FoundStatic(ServeStaticASGI):  # type: ignore[misc]
         """Read every file the finders know once; an earlier finder wins."""
         for finder in get_finders():
             for path, storage in finder.list(None):
-                prefix = getattr(storage, "prefix", None)
-                url = f"{settings.STATIC_URL}{prefix}/{path}" if prefix else settings.STATIC_URL + path
+                prefix = f"{found}/" if (found := getattr(storage, "prefix", None)) else ""
+                url = f"{settings.STATIC_URL}{prefix}{path}"
                 if url not in self.files:
                     self.add_file_to_dictionary(url, storage.path(path), root=storage.location)
 

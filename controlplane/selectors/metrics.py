@@ -49,7 +49,10 @@ def since(cluster: Cluster, t_ms: int) -> list[dict[str, Any]]:
 
 def latest_values(cluster: Cluster) -> dict[str, Any] | None:
     """Return the newest raw sample, None before the first."""
-    return _values(cluster, 1).order_by("-t").values_list("values", flat=True).first()
+    newest: dict[str, Any] | None = (
+        _values(cluster, 1).order_by("-t").values_list("values", flat=True).first()
+    )
+    return newest
 
 
 def recent(cluster: Cluster) -> list[dict[str, Any]]:

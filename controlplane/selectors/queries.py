@@ -118,4 +118,6 @@ def _rows(queries: Sequence[Query]) -> list[QueryRow]:
 def _row(query: Query) -> QueryRow:
     task = next(iter(query.tasks.all()), None)
     names = tuple(sorted(stream.name for stream in query.streams.all()))
-    return QueryRow(query, task and task.node, task and task.since_version, names)
+    if task is None:
+        return QueryRow(query, None, None, names)
+    return QueryRow(query, task.node, task.since_version, names)

@@ -62,7 +62,7 @@ def _pass_when_moved(cluster_id: int) -> Drained:
 
 def _pass(cluster_id: int) -> Drained:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
-    work = cluster and _find_work(cluster)
+    work = None if cluster is None else _find_work(cluster)
     if cluster is None or work is None:
         return Drained()
     problem = read_online(cluster) if work.pending else None

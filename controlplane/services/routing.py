@@ -20,7 +20,14 @@ from controlplane.models import Cluster, Proposal, QueryStream, RoutingVersion, 
 from controlplane.services.events import announce, event
 from controlplane.wire.errors import RoutingGap, RoutingMissing
 from controlplane.wire.publish import latest_version, publish, publish_snapshot
-from controlplane.wire.routing import Op, Route, RoutingDelta, RoutingTable, op_from_json, op_to_json
+from controlplane.wire.routing import (
+    Op,
+    Route,
+    RoutingDelta,
+    RoutingTable,
+    op_from_json,
+    op_to_json,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -145,5 +145,5 @@ def _trips(edges: pa.Table, numbers: dict[tuple[int, int], int]) -> Trips:
 
 
 def _whole(table: pa.Table, name: str) -> Ints:
-    values: Ints = pc.fill_null(table[name].cast(pa.int64()), NO_SPEED).to_numpy()
-    return values
+    column = table[name].cast(pa.int64()).combine_chunks()
+    return np.asarray(pc.fill_null(column, pa.scalar(NO_SPEED, pa.int64())), np.int64)

@@ -11,9 +11,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from workers.demo.recording import DATA, POSITIONS, SPAN_MS, START_MS, TRIPS
+from workers.demo.recording import DATA, POSITIONS, SPAN_MS, START_MS, TRIPS, Ints
 from workers.demo.speeds import NO_SPEED, derive_speeds
+
+Flags = NDArray[np.bool_]
 
 TILES: Final = 100
 # 100 m tiles to a side of a 1 km tile.
@@ -53,26 +56,27 @@ def sliced_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
     return day.filter(np.isin(tile_keys(day, 1), watched))
 
 
-def tile_keys(table: pa.Table, tiles_per_km: int) -> np.ndarray:
+def tile_keys(table: pa.Table, tiles_per_km: int) -> Ints:
     """Return the 1 km tile of each row as one number."""
     x, y = _whole(table, "tile_x") // tiles_per_km, _whole(table, "tile_y") // tiles_per_km
     return x * _KEY + y
 
 
-def busiest(keys: np.ndarray, count: int) -> np.ndarray:
+def busiest(keys: Ints, count: int) -> Ints:
     """Return the most frequent keys; of equally frequent ones, the lower."""
     found, frequency = np.unique(keys, return_counts=True)
-    most: np.ndarray = found[np.argsort(-frequency, kind="stable")[:count]]
+    most: Ints = found[np.argsort(-frequency, kind="stable")[:count]]
     return most
 
 
-def _in_day(table: pa.Table, column: str) -> np.ndarray:
+def _in_day(table: pa.Table, column: str) -> Flags:
     times = _whole(table, column)
-    return (times >= START_MS) & (times < START_MS + SPAN_MS)
+    inside: Flags = (times >= START_MS) & (times < START_MS + SPAN_MS)
+    return inside
 
 
-def _whole(table: pa.Table, name: str) -> np.ndarray:
-    values: np.ndarray = table[name].cast(pa.int64()).to_numpy()
+def _whole(table: pa.Table, name: str) -> Ints:
+    values: Ints = table[name].cast(pa.int64()).to_numpy()
     return values
 
 

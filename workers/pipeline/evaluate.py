@@ -61,5 +61,5 @@ def added_rows(records: Records | None, subscriptions: Sequence[Subscriptions]) 
     return np.concatenate(parts)
 
 
-def _integers(column: pa.ChunkedArray[Any]) -> Int64s:
+def _integers(column: "pa.ChunkedArray[Any]") -> Int64s:
     return np.asarray(column.cast(pa.int64()))

@@ -30,7 +30,7 @@ KEPT_NOTE = "has state: stays until a restart is accepted"
 ENDED_NOTE = "ended before the proposal was applied"
 
 
-class _Stale(Exception):  # noqa: N818
+class _Stale(Exception):
     """Rolls the claim back; carries what drifted."""
 
     def __init__(self, drift: Drift) -> None:

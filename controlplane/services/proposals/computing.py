@@ -19,7 +19,7 @@ PROGRESS_EVERY_S = 0.3
 LOST_AFTER = timedelta(minutes=11)
 
 
-class Cancelled(Exception):  # noqa: N818 - not an error
+class Cancelled(Exception):
     """The proposal is no longer computing: someone cancelled it."""
 
 

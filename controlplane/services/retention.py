@@ -1,0 +1,45 @@
+"""Forgetting ended queries, old routing versions and expired sessions."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+
+from controlplane.models import Cluster, Query, RoutingVersion
+
+# Versions kept per cluster; those of a proposal are kept for good, as its record.
+KEPT_VERSIONS = 10_000
+# Rows per statement: the write lock is held for milliseconds.
+CHUNK = 500
+
+
+def prune_queries(now: datetime) -> int:
+    """Delete the queries that ended WEIR_QUERY_RETENTION_HOURS ago; returns how many."""
+    before = now - timedelta(hours=settings.QUERY_RETENTION_HOURS)
+    old = Query.objects.filter(
+        state__in=(Query.State.ENDED, Query.State.FAILED), ended_at__lt=before
+    )
+    gone = 0
+    while ids := list(old.order_by("id").values_list("id", flat=True)[:CHUNK]):
+        Query.objects.filter(pk__in=ids).delete()
+        gone += len(ids)
+    return gone
+
+
+def prune_routing() -> int:
+    """Delete published versions far behind the newest that no proposal made; returns how many."""
+    gone = 0
+    for cluster in Cluster.objects.all():
+        old = RoutingVersion.objects.filter(
+            cluster=cluster,
+            version__lte=cluster.routing_version - KEPT_VERSIONS,
+            proposal=None,
+            published_at__isnull=False,
+        )
+        gone += old.order_by().delete()[0]
+    return gone
+
+
+def prune_sessions(now: datetime) -> int:
+    """Delete the sessions that have expired; returns how many."""
+    return Session.objects.filter(expire_date__lt=now).delete()[0]

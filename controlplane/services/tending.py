@@ -1,0 +1,29 @@
+"""What the beat looks after every few seconds, so that nothing stays stuck after an outage."""
+
+import logging
+from datetime import datetime
+
+from controlplane.models import Cluster, Query
+from controlplane.services import placing, queries, routing
+
+logger = logging.getLogger(__name__)
+
+
+def tend(now: datetime) -> None:
+    """Tend every cluster; trouble with one does not keep the others waiting."""
+    for cluster in Cluster.objects.all():
+        try:
+            tend_cluster(cluster, now)
+        except Exception:
+            # Whatever it is, the next beat tries again and the log says what it was.
+            logger.exception("Tending %s failed", cluster.slug)
+
+
+def tend_cluster(cluster: Cluster, now: datetime) -> None:
+    """End what is overdue, place what is stuck, publish what is not, heal a Redis that forgot."""
+    queries.end_overdue(cluster.pk, now)
+    stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
+    if stuck.exists():
+        placing.drain(cluster.pk)
+    if not routing.heal(cluster):
+        routing.publish_unpublished(cluster.pk)

@@ -1,0 +1,27 @@
+"""The Celery application: what runs, when the beat calls it, and how it meets Django."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+
+from django.conf import settings
+
+from controlplane.task_names import (
+    PRUNE,
+    ROLL_UP,
+    TEND_ROUTING,
+)
+
+app = Celery("weir")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["workers"])
+app.conf.beat_schedule = {
+    # expires: after an outage one run catches up, not a hundred.
+    "tend": {"task": TEND_ROUTING, "schedule": 5.0, "options": {"expires": 5}},
+    "roll up": {"task": ROLL_UP, "schedule": 10.0, "options": {"expires": 10}},
+    "prune": {"task": PRUNE, "schedule": 300.0, "options": {"expires": 300}},
+}
+# The schedule's clock file belongs to the data directory, wherever the beat was started.
+app.conf.beat_schedule_filename = str(settings.DATA_DIR / "celerybeat-schedule")

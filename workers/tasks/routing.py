@@ -1,0 +1,31 @@
+"""Tasks of the routing table."""
+
+from celery import shared_task
+from django.db import OperationalError
+from django.utils import timezone
+
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict
+from controlplane.runtime.beats import beat
+from controlplane.services import placing, tending
+from controlplane.task_names import PLACE, TEND_ROUTING
+
+
+@shared_task(
+    name=PLACE,
+    # A database that is locked or away comes back; the beat drains what these retries do not.
+    autoretry_for=(OperationalError, Conflict),
+    retry_backoff=1,
+    retry_backoff_max=10,
+    max_retries=5,
+)
+def place(cluster_id: int) -> None:
+    """Place all pending queries of a cluster and remove all ending ones."""
+    placing.drain(cluster_id)
+
+
+@shared_task(name=TEND_ROUTING)
+def tend_routing() -> None:
+    """Look after every cluster's routing, and show that beat and worker both live."""
+    beat(redis_client(), "beat")
+    tending.tend(timezone.now())

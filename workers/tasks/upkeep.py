@@ -1,0 +1,24 @@
+"""Tasks that keep the database small."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from controlplane.services import metrics, proposals, retention
+from controlplane.task_names import PRUNE, ROLL_UP
+
+
+@shared_task(name=ROLL_UP)
+def roll_up() -> None:
+    """Write the 10 s and 60 s samples."""
+    metrics.roll_up(timezone.now())
+
+
+@shared_task(name=PRUNE)
+def prune() -> None:
+    """Delete what is kept no longer, and fail proposals whose worker was lost."""
+    now = timezone.now()
+    metrics.prune(now)
+    retention.prune_queries(now)
+    retention.prune_routing()
+    retention.prune_sessions(now)
+    proposals.fail_lost(now)
