@@ -37,7 +37,7 @@ class NotFound(WeirError):
 
 
 class Conflict(WeirError):
-    """The state of the row does not allow this now; code is stable, data says what stood in the way."""
+    """The state does not allow this now; code is stable, data says what stood in the way."""
 
     def __init__(self, code: str, message: str, data: Mapping[str, Any] | None = None) -> None:
         self.code = code

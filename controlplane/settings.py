@@ -87,8 +87,6 @@ def database() -> dict[str, Any]:
             " PRAGMA cache_size=-32000;"
         ),
     }
-    # Tests that run a worker in its own process need a file, not memory.
-    config["TEST"] = {"NAME": env.text("WEIR_TEST_DATABASE") or None}
     return config
 
 

@@ -71,7 +71,9 @@ def malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
         place = ".".join(str(part) for part in error["loc"][2:]) or str(error["loc"][-1])
         fields.setdefault(place, []).append(error["msg"])
     detail = "; ".join(f"{name}: {' '.join(told)}" for name, told in fields.items())
-    return problem(request, 422, "The request is malformed", detail, code="malformed", fields=fields)
+    return problem(
+        request, 422, "The request is malformed", detail, code="malformed", fields=fields
+    )
 
 
 @api.exception_handler(Forbidden)
@@ -95,9 +97,7 @@ def no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
 @api.exception_handler(Conflict)
 def conflict(request: HttpRequest, refused: Conflict) -> HttpResponse:
     """409: the state does not allow it now."""
-    return problem(
-        request, 409, "Not now", str(refused), code=refused.code, data=refused.data
-    )
+    return problem(request, 409, "Not now", str(refused), code=refused.code, data=refused.data)
 
 
 @api.exception_handler(AuthenticationError)

@@ -69,7 +69,9 @@ class Node(models.Model):
         ordering = ["cluster", "index"]
         constraints = [
             models.UniqueConstraint(fields=["cluster", "index"], name="node_index_once"),
-            models.CheckConstraint(condition=models.Q(capacity__gt=0), name="node_capacity_positive"),
+            models.CheckConstraint(
+                condition=models.Q(capacity__gt=0), name="node_capacity_positive"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -62,7 +62,9 @@ def _fill(state: OnlineState, servers: dict[int, int], sources: dict[int, int]) 
 
 
 def _queries_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int]]:
-    counted = Task.objects.filter(node__in=servers).order_by().values("node").annotate(n=Count("id"))
+    counted = (
+        Task.objects.filter(node__in=servers).order_by().values("node").annotate(n=Count("id"))
+    )
     return counted.values_list("node", "n")
 
 

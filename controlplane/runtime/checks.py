@@ -115,5 +115,5 @@ def _owner(port: int) -> str:
     return ""
 
 
-def _listens_on(address: tuple[str, int] | tuple[()], port: int) -> bool:
-    return bool(address) and address[1] == port
+def _listens_on(address: object, port: int) -> bool:
+    return getattr(address, "port", None) == port

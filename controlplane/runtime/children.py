@@ -15,6 +15,7 @@ ONE_THREAD: Final = {
     "ARROW_IO_THREADS": "2",
     "MALLOC_ARENA_MAX": "2",
 }
+LOCAL: Final = "127.0.0.1,localhost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,9 @@ class Place:
             "JAVA_HOME": str(self.java_home),
             "DJANGO_SETTINGS_MODULE": "controlplane.settings",
             "PYTHONUNBUFFERED": "1",
+            # The processes speak HTTP with each other: no proxy between them.
+            "NO_PROXY": ",".join(filter(None, [os.environ.get("NO_PROXY"), LOCAL])),
+            "no_proxy": ",".join(filter(None, [os.environ.get("no_proxy"), LOCAL])),
             "NUMBA_CACHE_DIR": str(self.data / "numba"),
         }
 
@@ -98,13 +102,14 @@ def service_children(place: Place) -> list[ChildSpec]:
     return [_web(place), _worker(), _beat(place), _relay()]
 
 
-def replayer_child() -> ChildSpec:
-    """Return the demo's producer."""
-    return ChildSpec(
-        "replayer",
-        python("-m", "workers.demo.replay"),
-        "read its log; WEIR_DEMO=0 make run starts without the demo",
-    )
+def replayer_child(place: Place) -> ChildSpec:
+    """Return the demo's producer; it waits by itself for the web and for its token."""
+    command = python(
+        "-m", "workers.demo.replay", "--cluster", "sf", "--url", place.address.rstrip("/"),
+        "--token-file", str(place.data / "secrets" / "demo_token"), "--redis-url", place.redis_url,
+    )  # fmt: skip
+    advice = "read its log; WEIR_DEMO=0 make run starts without the demo"
+    return ChildSpec("replayer", command, advice)
 
 
 def _web(place: Place) -> ChildSpec:

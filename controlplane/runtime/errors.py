@@ -9,11 +9,11 @@ class RunError(Exception):
         self.advice = advice
 
 
-class CheckFailed(RunError):  # noqa: N818 - named for what happened
+class CheckFailed(RunError):
     """Something this machine lacks or has taken."""
 
 
-class StepFailed(RunError):  # noqa: N818 - named for what happened
+class StepFailed(RunError):
     """A step of the start (say, a migration) ended with an error."""
 
     def __init__(self, name: str, code: int, tail: str, advice: str) -> None:
@@ -22,7 +22,7 @@ class StepFailed(RunError):  # noqa: N818 - named for what happened
         self.code = code
 
 
-class ChildFailed(RunError):  # noqa: N818 - named for what happened
+class ChildFailed(RunError):
     """A process died too often to be started again."""
 
     def __init__(self, name: str, code: int, deaths: int, tail: str, advice: str) -> None:
@@ -31,7 +31,7 @@ class ChildFailed(RunError):  # noqa: N818 - named for what happened
         self.code = code
 
 
-class Stopped(Exception):  # noqa: N818 - a request, not an error
+class Stopped(Exception):
     """Somebody asked Weir to end while it was waiting for something."""
 
 

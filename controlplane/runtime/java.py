@@ -129,10 +129,14 @@ def _run(command: list[str]) -> "subprocess.CompletedProcess[str] | None":
         return None
 
 
+def _warn(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
 def main() -> int:
     """Print the JAVA_HOME to use; the one argument is the folder for a stand-in home."""
     try:
-        java = find_java(os.environ, Path(sys.argv[1]).resolve(), sys.stderr.write)
+        java = find_java(os.environ, Path(sys.argv[1]).resolve(), _warn)
     except CheckFailed as error:
         sys.stderr.write(f"{error}: {error.advice}\n")
         return 1

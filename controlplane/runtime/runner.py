@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import psutil
 import redis
@@ -29,8 +29,6 @@ from controlplane.runtime.signals import EndRequests
 from controlplane.runtime.supervisor import Supervisor
 
 Say = Callable[[str], None]
-
-PLACEHOLDER: Final = "redis://127.0.0.1:6390/0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +60,15 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     Returns after such an end. Raises `RunError` if it cannot start or go on. Either way no
     process is left.
     """
-    begun = time.time()
+    begun = time.monotonic()
     place, own = prepare(options, say)
+    login = ensure_login(options.data) if options.demo else None
     processes.adopt_orphans()
     supervisor = Supervisor(options.data / "logs", place.environment(), say, requests.asked)
     try:
         start_all(supervisor, place, own, options, say)
-        say(f"Weir is live after {time.time() - begun:.0f} s: {place.address}")
-        _tell_login(ensure_login(options.data), options, say)
+        say(f"Weir is live after {time.monotonic() - begun:.0f} s: {place.address}")
+        _tell_login(login, say)
         say("Ctrl-C ends it; the data stays in " + str(options.data))
         while True:
             supervisor.tick()
@@ -128,14 +127,13 @@ def start_all(
         _start_redis(supervisor, own)
     say("preparing the database")
     supervisor.run_step(_migrate())
-    ensure_login(options.data)
     supervisor.start(children.agent_child())
     for spec in children.service_children(place):
         supervisor.start(spec)
     if options.demo:
         say("preparing the demo cluster")
         supervisor.run_step(_setup_demo())
-        supervisor.start(children.replayer_child())
+        supervisor.start(children.replayer_child(place))
     with redis.Redis.from_url(place.redis_url, socket_timeout=5) as client:
         probes = _probes(place, client, since_ms)
         health.wait_until_ready(probes, say, lambda seconds: _keep(supervisor, seconds))
@@ -187,8 +185,10 @@ def _setup_demo() -> ChildSpec:
     )
 
 
-def _tell_login(login: Login, options: RunOptions, say: Say) -> None:
-    if login.is_new:
+def _tell_login(login: Login | None, say: Say) -> None:
+    if login is None:
+        say("no demo, no demo login: python manage.py createsuperuser makes one")
+    elif login.is_new:
         say(f"log in as {login.name} with password {login.password}")
     else:
         say(f"log in as {login.name}; the password is in {login.file}")

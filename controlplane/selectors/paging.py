@@ -8,6 +8,8 @@ from django.db.models import Model, QuerySet
 
 PER_PAGE = 50
 MAX_PER_PAGE = 1000
+# No id or page is longer; int() of a very long text takes very long.
+MAX_DIGITS = 12
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
@@ -52,7 +54,9 @@ def page_of(
 def whole(values: Mapping[str, Any], name: str, default: int, maximum: int = 10**6) -> int:
     """Return a whole number of a query string from 1 to maximum; nonsense gives the default."""
     text = str(values.get(name, "")).strip()
-    return min(max(1, int(text)), maximum) if text.isdecimal() and len(text) < 12 else default
+    return (
+        min(max(1, int(text)), maximum) if text.isdecimal() and len(text) <= MAX_DIGITS else default
+    )
 
 
 def one_of(values: Mapping[str, Any], name: str, allowed: Sequence[str], default: str = "") -> str:
@@ -64,4 +68,4 @@ def one_of(values: Mapping[str, Any], name: str, allowed: Sequence[str], default
 def optional_whole(values: Mapping[str, Any], name: str) -> int | None:
     """Return a whole number of a query string, None where there is none."""
     text = str(values.get(name, "")).strip()
-    return int(text) if text.isdecimal() and len(text) < 12 else None
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None

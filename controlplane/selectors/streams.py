@@ -57,7 +57,9 @@ def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
     """Return one page of streams with the number of live queries that read each."""
     found = _filtered(cluster, filters).annotate(query_count=_live_readers())
     column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
-    ordered = found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0)).order_by(column, "pk")
+    ordered = found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0)).order_by(
+        column, "pk"
+    )
     return page_of(ordered, filters.page, filters.per_page, _rows)
 
 

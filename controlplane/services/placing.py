@@ -66,6 +66,9 @@ def _pass(cluster_id: int) -> Drained:
     if cluster is None or work is None:
         return Drained()
     problem = read_online(cluster) if work.pending else None
+    if not routing.is_at(cluster_id, work.version):
+        # What was read before and after the move does not fit together.
+        raise VersionMoved(work.version)
     chosen = _choose(problem, work)
     ops = _operations(work, chosen)
     if ops:

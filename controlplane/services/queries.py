@@ -180,9 +180,7 @@ def _taken_names(cluster: Cluster, specs: Sequence[QuerySpec]) -> set[str]:
 def _live(cluster: Cluster, wanted: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for begin in range(0, len(wanted), CHUNK):
-        rows = cluster.queries.filter(
-            name__in=wanted[begin : begin + CHUNK], state__in=LIVE_STATES
-        )
+        rows = cluster.queries.filter(name__in=wanted[begin : begin + CHUNK], state__in=LIVE_STATES)
         found |= dict(rows.values_list("name", "id"))
     return found
 

@@ -137,6 +137,11 @@ def current_table(cluster_id: int) -> RoutingTable:
     raise Conflict("busy", "The routing table changes too quickly; try again")
 
 
+def is_at(cluster_id: int, version: int) -> bool:
+    """Tell whether the routing is still at a version, so that reads around it fit together."""
+    return _version(cluster_id) == version
+
+
 def _version(cluster_id: int) -> int:
     return Cluster.objects.values_list("routing_version", flat=True).get(pk=cluster_id)
 

@@ -64,7 +64,8 @@ def imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | No
 def _seconds(row: Row, before: Before) -> float:
     if before.emitted_ms is None:
         return max(before.trigger_ms / 1000, MIN_SECONDS)
-    return max((row["emitted_ms"] - before.emitted_ms) / 1000, MIN_SECONDS)
+    emitted_ms: int = row["emitted_ms"]
+    return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 
 MEANS = ("in", "read", "delivered", "rf", "imbalance", "p50", "batch_ms", "late")

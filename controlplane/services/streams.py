@@ -78,7 +78,9 @@ def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
             for name, value in columns.items():
                 setattr(stream, name, value)
             changed.append(stream)
-    Stream.objects.bulk_update(changed, ["title", "schema", "declared_rate", "meta"], batch_size=200)
+    Stream.objects.bulk_update(
+        changed, ["title", "schema", "declared_rate", "meta"], batch_size=200
+    )
     return len(changed)
 
 

@@ -18,7 +18,7 @@ class Heartbeat:
     beat_ms: int
 
 
-class Unknown(Exception):  # noqa: N818 - an answer we do not have
+class Unknown(Exception):
     """Redis does not answer: nothing can be said about any heartbeat."""
 
 

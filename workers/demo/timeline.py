@@ -46,7 +46,7 @@ def reports_between(recording: Recording, after: int, until: int) -> dict[int, p
     order = np.argsort(recording.positions.tile[rows], kind="stable")
     batch = _batch(recording, rows[order], times[order])
     tiles, starts = np.unique(recording.positions.tile[rows[order]], return_index=True)
-    ends = np.append(starts[1:], len(rows))
+    ends = [*starts[1:], len(rows)] if len(rows) else []
     return {
         int(tile): batch.slice(int(start), int(end - start))
         for tile, start, end in zip(tiles, starts, ends, strict=True)
@@ -56,9 +56,11 @@ def reports_between(recording: Recording, after: int, until: int) -> dict[int, p
 def trips_at(recording: Recording, moment: int) -> list[Wanted]:
     """Return the trips on the way at a moment: started, and not yet at their end."""
     loop, within = divmod(moment, SPAN_MS)
-    live = _on_the_way(recording, loop, within)
     # A trip may still be on its way when the day begins anew; none takes a day.
-    return live if loop == 0 else _on_the_way(recording, loop - 1, within + SPAN_MS) + live
+    begun = [(loop - 1, within + SPAN_MS), (loop, within)]
+    return [
+        trip for number, at in begun if number >= 0 for trip in _on_the_way(recording, number, at)
+    ]
 
 
 def trip_name(number: int, loop: int) -> str:

@@ -100,7 +100,11 @@ def _require_seal(proposal: Proposal, seal: str) -> None:
 def _with_state(proposal: Proposal) -> frozenset[int]:
     ids = [move["query"] for move in proposal.moves]
     try:
-        return frozenset(has_results(redis_client(), proposal.cluster.slug, ids)) if ids else frozenset()
+        return (
+            frozenset(has_results(redis_client(), proposal.cluster.slug, ids))
+            if ids
+            else frozenset()
+        )
     except RedisError as away:
         told = "Redis cannot say which queries have state; try again"
         raise Conflict("redis_away", told) from away

@@ -72,7 +72,9 @@ def _gone_nodes(proposal: Proposal) -> list[int]:
 
 
 def _rate_change(proposal: Proposal) -> float:
-    now = {stream.pk: stream.weight for stream in Stream.objects.filter(cluster=proposal.cluster_id)}
+    now = {
+        stream.pk: stream.weight for stream in Stream.objects.filter(cluster=proposal.cluster_id)
+    }
     then = proposal.snapshot["streams"]
     total = sum(rate for _, rate in then)
     changed = sum(abs(now.get(stream, 0.0) - rate) for stream, rate in then)

@@ -11,7 +11,7 @@ Report = tuple[int, int, int, int]
 def speeds(*reports: Report) -> list[int]:
     """Return the speeds at (car, ms, tile x, tile y) reports."""
     columns = np.array(reports, np.int64).reshape(-1, 4).T
-    return derive_speeds(*columns).tolist()
+    return [int(speed) for speed in derive_speeds(*columns)]
 
 
 def test_speed_is_way_over_time() -> None:

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -33,7 +35,7 @@ def small() -> Recording:
     return Recording((Tile(52, 65, 3), Tile(50, 66, 1)), positions, trips)
 
 
-def cars(blocks: dict[int, pa.RecordBatch]) -> dict[int, list[int]]:
+def cars(blocks: dict[int, pa.RecordBatch]) -> dict[int, list[int | None]]:
     return {tile: batch["car"].to_pylist() for tile, batch in blocks.items()}
 
 
@@ -80,7 +82,7 @@ def test_every_report_is_given_once_however_time_is_cut(cuts: list[int]) -> None
     moments = [m for m in moments if m < 2 * SPAN_MS]
     found = sum(
         batch.num_rows
-        for after, until in zip(moments, moments[1:], strict=False)
+        for after, until in pairwise(moments)
         if after < until
         for batch in reports_between(DAY, after, until).values()
     )

@@ -1,0 +1,145 @@
+"""How fast the data plane is: micro-batch at light load, and records/s from a full log.
+
+    .venv/bin/python -m benchmarks.pipeline_speed [--queries 300] [--nodes 4]
+
+Light load is 334 records/s over 80 streams (the demo at 60 times real time); the full log holds
+three million records before the driver may read them. Fixed seed; a Redis of its own.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.blocks import SCHEMA
+from controlplane.wire.producer import Producer
+from controlplane.wire.publish import publish
+from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
+from tests.support.driver import Driver
+from tests.support.redis_server import running_redis
+
+STREAMS = 80
+CLUSTER = "bench"
+EVENT_START_MS = 1_211_000_000_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--seconds", type=int, default=30)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        with running_redis(directory) as url:
+            driver = Driver(url, directory, CLUSTER, slots=options.nodes, splits=2)
+            publish_queries(url, options.queries, options.nodes)
+            try:
+                print(json.dumps(measure(url, driver, options.seconds), indent=2))
+            finally:
+                driver.kill()
+
+
+def measure(url: str, driver: Driver, seconds: int) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    with Producer(url, CLUSTER) as producer:
+        started = time.monotonic()
+        driver.start()
+        feed(producer, rng, driver, batches=10)
+        ready = time.monotonic() - started
+        seen = len(driver.telemetry())
+        light_load(producer, rng, seconds)
+        light = driver.telemetry()[seen:]
+        durations = batch_durations(driver.client)[-len(light) :]
+        return {
+            "first_ten_batches_s": round(ready, 1),
+            "light_batch_ms_p50": statistics.median(durations),
+            "light_latency_ms_p50": statistics.median(r["latency"]["p50"] for r in light),
+            "light_latency_ms_p95": float(np.percentile([r["latency"]["p95"] for r in light], 95)),
+            **full_log(producer, rng, driver),
+        }
+
+
+def full_log(producer: Producer, rng: np.random.Generator, driver: Driver) -> dict[str, Any]:
+    """Fill the log faster than it is read, then measure between the first and last full batch."""
+    seen = len(driver.telemetry())
+    records = 0
+    for step in range(30):
+        records += append(producer, rng, 100_000, EVENT_START_MS + 86_400_000 + step * 60_000)
+    driver.wait_for(
+        lambda rows: sum(row["records_in"] for row in rows[seen:]) >= records, "whole log"
+    )
+    rows = [row for row in driver.telemetry()[seen:] if row["records_in"] >= 100_000]
+    span = (rows[-1]["emitted_ms"] - rows[0]["emitted_ms"]) / 1000
+    return {
+        "full_batches": len(rows) - 1,
+        "read_records_per_s": round(sum(r["records_in"] for r in rows[1:]) / span),
+        "delivered_records_per_s": round(sum(r["delivered"] for r in rows[1:]) / span),
+    }
+
+
+def publish_queries(url: str, queries: int, nodes: int) -> None:
+    rng = np.random.default_rng(2)
+    splits = [AssignStream(stream, stream % 2) for stream in range(1, STREAMS + 1)]
+    ops = [AddQuery(q, 0, q % nodes, streams_of(rng), 60, "speed") for q in range(1, queries + 1)]
+    publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
+
+
+def streams_of(rng: np.random.Generator) -> tuple[int, ...]:
+    drawn = rng.choice(STREAMS, size=rng.integers(1, 6), replace=False, p=popularity())
+    return tuple(sorted((drawn + 1).tolist()))
+
+
+def popularity() -> Any:
+    weights = 1 / np.arange(1, STREAMS + 1)
+    return weights / weights.sum()
+
+
+def append(producer: Producer, rng: np.random.Generator, records: int, event_ms: int) -> int:
+    counts = rng.multinomial(records, popularity())
+    producer.append({s + 1: block(rng, int(n), event_ms) for s, n in enumerate(counts) if n})
+    return records
+
+
+def block(rng: np.random.Generator, records: int, event_ms: int) -> pa.RecordBatch:
+    ts = pa.array(event_ms + rng.integers(0, 60_000, records)).cast(SCHEMA.field("ts").type)
+    numbers = [pa.array(rng.integers(0, 2000, records), pa.int32()) for _ in range(4)]
+    return pa.RecordBatch.from_arrays([ts, *numbers], schema=SCHEMA)
+
+
+def ticks(seconds: float) -> Iterator[int]:
+    """Yield the event minute twice a second."""
+    started = time.monotonic()
+    while (passed := time.monotonic() - started) < seconds:
+        yield EVENT_START_MS + int(passed * 60_000)
+        time.sleep(0.5)
+
+
+def light_load(producer: Producer, rng: np.random.Generator, seconds: int) -> None:
+    for event_ms in ticks(seconds):
+        append(producer, rng, 167, event_ms + 3_600_000)
+
+
+def feed(producer: Producer, rng: np.random.Generator, driver: Driver, batches: int) -> None:
+    for event_ms in ticks(120):
+        append(producer, rng, 167, event_ms)
+        if len(driver.telemetry()) >= batches:
+            return
+
+
+def batch_durations(client: "redis.Redis") -> list[int]:
+    rows: Any = client.xrange(keys.progress_key(CLUSTER))
+    return [json.loads(f[b"p"])["durations_ms"]["triggerExecution"] for _, f in rows]
+
+
+if __name__ == "__main__":
+    main()

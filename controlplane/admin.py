@@ -1,0 +1,138 @@
+"""Django's admin for every row; what services decide is read-only here."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from controlplane import models
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+    TabularInline = admin.TabularInline[Any, Any]
+else:
+    ModelAdmin, TabularInline = admin.ModelAdmin, admin.TabularInline
+
+
+class ReadOnly(ModelAdmin):
+    """Shows rows that only services write: the routing table would not follow an edit here."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Refuse."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Refuse."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Refuse."""
+        return False
+
+
+class NodeInline(TabularInline):
+    """The nodes on their cluster's page."""
+
+    model = models.Node
+    extra = 0
+    can_delete = False
+
+
+@admin.register(models.Cluster)
+class ClusterAdmin(ModelAdmin):
+    """Clusters with their nodes; versions and positions are the processes' own."""
+
+    list_display = ("slug", "name", "desired", "state", "routing_version", "applied_version")
+    readonly_fields = (
+        "state", "state_detail", "routing_version", "applied_version", "last_batch",
+        "last_sample_at", "created_at",
+    )  # fmt: skip
+    inlines = (NodeInline,)
+
+
+@admin.register(models.ApiToken)
+class ApiTokenAdmin(ModelAdmin):
+    """Tokens can be switched off here; manage.py create_token makes them."""
+
+    list_display = ("name", "user", "created_at", "expires_at", "last_used_at")
+    readonly_fields = ("digest", "created_at", "last_used_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Refuse: a token typed in here would be no secret."""
+        return False
+
+
+@admin.register(models.Node)
+class NodeAdmin(ReadOnly):
+    """Nodes; they are edited on their cluster's page."""
+
+    list_display = ("cluster", "index", "name", "capacity", "active")
+    list_filter = ("cluster",)
+
+
+@admin.register(models.Stream)
+class StreamAdmin(ReadOnly):
+    """Streams."""
+
+    list_display = ("name", "title", "cluster", "rate", "declared_rate", "split")
+    list_filter = ("cluster",)
+    search_fields = ("name", "title")
+
+
+@admin.register(models.Query)
+class QueryAdmin(ReadOnly):
+    """Queries."""
+
+    list_display = ("name", "cluster", "state", "window_s", "value", "submitted_by", "submitted_at")
+    list_filter = ("cluster", "state")
+    search_fields = ("name",)
+
+
+@admin.register(models.Task)
+class TaskAdmin(ReadOnly):
+    """Tasks and their nodes."""
+
+    list_display = ("query", "index", "node", "since_version")
+    list_select_related = ("query", "node")
+
+
+@admin.register(models.QueryStream)
+class QueryStreamAdmin(ReadOnly):
+    """Which query reads which stream."""
+
+    list_display = ("query", "stream")
+    list_select_related = ("query", "stream")
+
+
+@admin.register(models.RoutingVersion)
+class RoutingVersionAdmin(ReadOnly):
+    """The routing table's history."""
+
+    list_display = ("cluster", "version", "reason", "created_at", "published_at", "applied_at")
+    list_filter = ("cluster",)
+
+
+@admin.register(models.Proposal)
+class ProposalAdmin(ReadOnly):
+    """Proposals."""
+
+    list_display = ("id", "cluster", "algorithm", "state", "requested_by", "requested_at")
+    list_filter = ("cluster", "state")
+
+
+@admin.register(models.MetricSample)
+class MetricSampleAdmin(ReadOnly):
+    """Samples."""
+
+    list_display = ("cluster", "resolution", "t")
+    list_filter = ("cluster", "resolution")
+
+
+@admin.register(models.AuditEntry)
+class AuditEntryAdmin(ReadOnly):
+    """The audit log."""
+
+    list_display = ("at", "actor", "address", "cluster", "action", "object", "reason")
+    list_filter = ("cluster", "action")
+    search_fields = ("actor", "object", "reason")

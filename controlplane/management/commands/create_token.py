@@ -1,0 +1,41 @@
+"""manage.py create_token: a bearer token for a script."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from controlplane import env
+from controlplane.services import tokens
+
+
+class Command(BaseCommand):
+    """Makes a token of a user and prints it once, or writes it into a private file."""
+
+    help = "Create an API token; it is shown once."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take user, name of the token, days of life and a file."""
+        parser.add_argument("user")
+        parser.add_argument("name", help="what the token is for")
+        parser.add_argument("--days", type=int, help="days until it expires (default: never)")
+        parser.add_argument("--file", type=Path, help="write it here, mode 600, print nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make the token."""
+        user = User.objects.filter(username=options["user"]).first()
+        if user is None:
+            raise CommandError(f"There is no user {options['user']}")
+        days: int | None = options["days"]
+        if days is not None and days < 1:
+            raise CommandError("--days must be 1 or more")
+        expires_at = None if days is None else timezone.now() + timedelta(days=days)
+        token = tokens.create(user, options["name"], expires_at)
+        if options["file"]:
+            env.write_private(options["file"], token + "\n")
+        else:
+            self.stdout.write(token)

@@ -1,0 +1,146 @@
+// Charts that live: a window of samples, redrawn at most once per frame and four times a second.
+
+import { SampleWindow, withGaps } from "./samples.js";
+import { themed, tokenReader } from "./theme.js";
+
+const LEAST_MS = 250;
+const KEPT_DELAYS = 2000;
+const MOST_MARKS = 300;
+
+export class ChartBoard {
+  /** elements: Map of figure name -> element; plotly is given so that a test can watch it. */
+  constructor(elements, answer, plotly = window.Plotly) {
+    Object.assign(this, { elements, plotly, figures: answer.figures, live: answer.live });
+    this.span = answer.end - answer.start;
+    this.shownTo = answer.end;
+    this.window = new SampleWindow(this.span, answer.resolution);
+    this.window.load(answer.samples);
+    this.paused = false;
+    this.waiting = false;
+    this.drawnAt = -Infinity;
+    this.drawnSample = this.window.last;
+    this.marks = new Map();
+    for (const trace of this.#traces("marks")) {
+      trace.x.forEach((t, i) => this.marks.set(t, markOf(trace, i)));
+    }
+    addEventListener("weir:theme", () => this.#drawAll());
+    document.addEventListener("visibilitychange", () => this.#schedule());
+    this.#drawAll();
+  }
+
+  /** Take live samples; the drawing comes with the next free frame. */
+  add(samples) {
+    const before = this.window.newest;
+    if (!this.live || !this.window.add(samples)) return;
+    if (before && this.window.newest.version !== before.version) this.#versionChanged(before);
+    this.#schedule();
+  }
+
+  /** Remember what a routing version is about, for its mark. */
+  describe(version, text, proposal) {
+    this.told ??= new Map();
+    this.told.set(version, { text, proposal });
+    if (this.told.size > MOST_MARKS) this.told.delete(this.told.keys().next().value);
+  }
+
+  pause(paused) {
+    this.paused = paused;
+    this.#schedule();
+  }
+
+  #versionChanged(before) {
+    const { version, t } = this.window.newest;
+    const told = this.told?.get(version) ?? { text: `routing version ${version} took effect`, proposal: null };
+    this.marks.set(t, { version, after: before.version, ...told });
+    if (this.marks.size > MOST_MARKS) this.marks.delete(this.marks.keys().next().value);
+  }
+
+  // One timer and one frame at most are outstanding; a hidden or paused page has neither.
+  #schedule() {
+    if (this.waiting || this.paused || document.hidden || !this.live) return;
+    if (this.drawnSample === this.window.last && this.shownTo === this.window.last) return;
+    this.waiting = true;
+    const rest = Math.max(0, LEAST_MS - (performance.now() - this.drawnAt));
+    setTimeout(() => requestAnimationFrame(() => this.#redraw()), rest);
+  }
+
+  #redraw() {
+    this.waiting = false;
+    if (this.paused || document.hidden) return;
+    this.#fill();
+    this.#drawAll();
+    this.#measure();
+  }
+
+  #fill() {
+    const samples = withGaps(this.window.samples);
+    this.shownTo = this.window.last;
+    for (const figure of Object.values(this.figures)) {
+      for (const trace of figure.data) fillTrace(trace, samples, this.window.newest);
+      if (figure.layout.xaxis?.type === "date") figure.layout.xaxis.range = [this.shownTo - this.span, this.shownTo];
+    }
+    for (const trace of this.#traces("marks")) fillMarks(trace, this.marks, this.shownTo - this.span);
+  }
+
+  #drawAll() {
+    this.drawnAt = performance.now();
+    const token = tokenReader();
+    for (const [name, element] of this.elements) {
+      const figure = this.figures[name];
+      if (!figure) continue;
+      const empty = !this.window.samples.length;
+      if (empty) element.dataset.waiting = this.live ? "No samples in this time range yet. The first comes with the next micro-batch." : "No samples are stored for this time range.";
+      else delete element.dataset.waiting;
+      const { data, layout, config } = themed(figure, token);
+      this.plotly.react(element, data, layout, config);
+    }
+  }
+
+  #measure() {
+    if (this.window.last === this.drawnSample) return;
+    this.drawnSample = this.window.last;
+    const delays = (window.weirChartDelays ??= []);
+    const emitted = this.window.newest.emitted_ms;
+    if (Number.isFinite(emitted)) delays.push(Date.now() - emitted);
+    if (delays.length > KEPT_DELAYS) delays.splice(0, delays.length - KEPT_DELAYS);
+  }
+
+  #traces(kind) {
+    return Object.values(this.figures).flatMap((figure) => figure.data.filter((trace) => trace.meta?.[kind]));
+  }
+}
+
+/** Put the samples into a trace as its meta says. */
+export function fillTrace(trace, samples, newest) {
+  const meta = trace.meta ?? {};
+  if (meta.field) {
+    trace.x = samples.map((sample) => sample.t);
+    trace.y = samples.map((sample) => sample[meta.field] ?? null);
+  } else if (meta.heat) {
+    trace.x = samples.map((sample) => sample.t);
+    trace.z = meta.heat.map((node, row) => samples.map((sample) => share(sample, node, meta.capacity[row])));
+  } else if (meta.loads && newest) {
+    trace.y = meta.loads.map((node) => newest.loads?.[node] ?? null);
+    trace.marker.color = meta.loads.map((node, row) => share(newest, node, meta.capacity[row]) ?? 0);
+  }
+}
+
+function share(sample, node, capacity) {
+  const load = sample.loads?.[node];
+  return load === undefined || load === null ? null : load / capacity;
+}
+
+function fillMarks(trace, marks, oldest) {
+  const shown = [...marks.entries()].filter(([t]) => t >= oldest).sort((a, b) => a[0] - b[0]);
+  trace.x = shown.map(([t]) => t);
+  trace.y = shown.map(() => 1);
+  trace.text = shown.map(([, mark]) => (mark.proposal ? `v${mark.version}` : ""));
+  trace.hovertext = shown.map(([, mark]) => `v${mark.version}: ${mark.text}`);
+  trace.error_y.array = shown.map(() => 0);
+  trace.error_y.arrayminus = shown.map(([, mark]) => (mark.proposal ? 1 : 0.06));
+}
+
+function markOf(trace, i) {
+  const [, version, text] = /^v(\d+): (.*)$/s.exec(trace.hovertext[i]) ?? [null, "0", ""];
+  return { version: Number(version), text, proposal: trace.text[i] ? version : null };
+}

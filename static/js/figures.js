@@ -1,0 +1,53 @@
+// Figures that are asked for whole: those of a proposal, those of a query's results.
+
+import { themed } from "./theme.js";
+
+const AGAIN_MS = 2000;
+
+function panel(host, name) {
+  const section = document.createElement("section");
+  section.className = "panel";
+  section.innerHTML = '<header><h2></h2></header><div class="chart"></div>';
+  section.querySelector("h2").textContent = name;
+  section.querySelector(".chart").dataset.figure = name;
+  host.append(section);
+  return section.querySelector(".chart");
+}
+
+function draw(host, figures) {
+  host.weirFigures = figures;
+  for (const [name, figure] of Object.entries(figures)) {
+    const found = [...host.querySelectorAll("[data-figure]")].find((element) => element.dataset.figure === name);
+    const element = found ?? (host.dataset.each ? panel(host, name) : null);
+    if (!element) continue;
+    delete element.dataset.waiting;
+    const { data, layout, config } = themed(figure);
+    window.Plotly.react(element, data, layout, config);
+  }
+}
+
+async function load(host) {
+  if (host.weirBusy) return;
+  host.weirBusy = true;
+  try {
+    const answer = await fetch(host.dataset.figures, { headers: { Accept: "application/json" } });
+    if (answer.ok) draw(host, (await answer.json()).figures);
+  } catch { /* the next event asks again */ } finally {
+    setTimeout(() => { host.weirBusy = false; }, AGAIN_MS);
+  }
+}
+
+function start(root) {
+  for (const host of root.querySelectorAll("[data-figures]")) {
+    if (host.weirStarted) continue;
+    host.weirStarted = true;
+    load(host);
+    if (host.dataset.every) document.body.addEventListener(host.dataset.every, () => load(host));
+  }
+}
+
+start(document);
+document.body.addEventListener("htmx:afterSwap", (event) => start(event.detail.target));
+addEventListener("weir:theme", () => {
+  for (const host of document.querySelectorAll("[data-figures]")) if (host.weirFigures) draw(host, host.weirFigures);
+});

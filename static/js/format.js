@@ -1,0 +1,47 @@
+// Numbers as an operator reads them; dashboard/numbers.py writes them the same way.
+
+const MISSING = "–";
+const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const grouped = (value, digits = 0) =>
+  value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const missing = (value) => value === null || value === undefined || Number.isNaN(value);
+
+export const format = {
+  compact(value) {
+    if (missing(value)) return MISSING;
+    const size = Math.abs(value);
+    if (size >= 10000) {
+      const [scale, prefix] = PREFIXES.find(([least]) => size >= least);
+      const scaled = value / scale;
+      return `${scaled.toFixed(Math.abs(scaled) >= 100 ? 0 : 1)} ${prefix}`;
+    }
+    if (size >= 100 || Number.isInteger(value)) return grouped(value);
+    return value.toFixed(size >= 10 ? 1 : 2);
+  },
+  ratio: (value) => (missing(value) ? MISSING : value.toFixed(2)),
+  percent(value) {
+    if (missing(value)) return MISSING;
+    const scaled = 100 * value;
+    return `${scaled.toFixed(Math.abs(scaled) >= 9.95 ? 0 : 1)} %`;
+  },
+  milliseconds(value) {
+    if (missing(value)) return MISSING;
+    return value < 10000 ? `${grouped(value)} ms` : `${grouped(value / 1000, 1)} s`;
+  },
+  whole: (value) => (missing(value) ? MISSING : String(value)),
+};
+
+/** Return how long ago (or ahead) a moment in ms is. */
+export function age(then, now) {
+  const seconds = Math.abs(now - then) / 1000;
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([least]) => seconds >= least) || [1, "s"];
+  const told = `${Math.round(seconds / size)} ${unit}`;
+  return now >= then ? `${told} ago` : `in ${told}`;
+}
+
+/** Return good, warn, bad or unknown for a measure of which less is better. */
+export function grade(value, warn, bad) {
+  if (missing(value)) return "unknown";
+  if (value >= bad) return "bad";
+  return value >= warn ? "warn" : "good";
+}

@@ -1,0 +1,91 @@
+// What every page does: keys, dialogs, ages, selection, theme, the socket.
+
+import { connect } from "./connection.js";
+import { startKeys } from "./keys.js";
+import { age, grade } from "./format.js";
+import { toggleTheme } from "./theme.js";
+
+const TICK_MS = 1000;
+
+function startAges() {
+  setInterval(() => {
+    if (document.hidden) return;
+    const now = Date.now();
+    for (const element of document.querySelectorAll("time[data-age]")) {
+      const told = age(Date.parse(element.dateTime), now);
+      if (element.textContent !== told) element.textContent = told;
+      const limits = element.closest("[data-warn]");
+      if (limits?.id === "newest") {
+        limits.dataset.grade = grade((now - Date.parse(element.dateTime)) / 1000, +limits.dataset.warn, +limits.dataset.bad);
+      }
+    }
+    document.body.dispatchEvent(new CustomEvent("weir:tick"));
+  }, TICK_MS);
+}
+
+// An open dialog inside a part that is refreshed would vanish under the reader: wait with it.
+function startRefreshGuard() {
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    const target = event.detail.target;
+    const busy = target.querySelector("dialog[open], :checked:not(option), details[open]") || (target.id === "body" && target.contains(document.activeElement) && /INPUT|TEXTAREA/.test(document.activeElement.tagName));
+    const asked = event.detail.requestConfig.triggeringEvent?.type ?? "";
+    if (busy && asked.startsWith("weir:")) event.detail.shouldSwap = false;
+    // Faults of a form come with status 422 and are shown as well.
+    if (event.detail.xhr.status === 422) event.detail.shouldSwap = true;
+  });
+}
+
+function startDialogs() {
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-dialog]");
+    if (opener) {
+      const dialog = document.getElementById(opener.dataset.dialog);
+      dialog.querySelectorAll("[data-required]").forEach((input) => { input.required = true; });
+      dialog.showModal();
+    }
+    const closer = event.target.closest("[data-close]");
+    if (closer) closer.closest("dialog").close();
+    if (event.target.closest("[data-theme-toggle]")) toggleTheme();
+  });
+  document.addEventListener("close", (event) => {
+    event.target.querySelectorAll?.("[data-required]").forEach((input) => { input.required = false; });
+  }, true);
+}
+
+function startSelection() {
+  const show = () => {
+    const bar = document.getElementById("selection");
+    if (!bar) return;
+    const count = document.querySelectorAll('#rows input[name="names"]:checked').length;
+    bar.hidden = count === 0;
+    document.querySelectorAll("[data-count]").forEach((place) => { place.textContent = count; });
+  };
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-all]")) {
+      document.querySelectorAll('#rows input[name="names"]').forEach((box) => { box.checked = event.target.checked; });
+    }
+    if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
+    show();
+  });
+  document.body.addEventListener("htmx:afterSwap", show);
+}
+
+function startFilling() {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-stream]");
+    const area = button && document.getElementById(button.closest("[data-fills]").dataset.fills);
+    if (!area) return;
+    const names = area.value.split(/[\s,;]+/).filter(Boolean);
+    if (!names.includes(button.dataset.stream)) area.value = [...names, button.dataset.stream].join("\n");
+    area.dispatchEvent(new Event("weir:filled"));
+  });
+}
+
+startAges();
+startRefreshGuard();
+startDialogs();
+startSelection();
+startFilling();
+startKeys();
+window.weirSocket = connect();
+window.weirSocket?.open();

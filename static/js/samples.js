@@ -1,0 +1,107 @@
+// A window of samples: in order of time, each once, never longer than its span.
+
+// As stored roll-ups do it (controlplane/services/samples.py).
+const WORST = new Set(["p95", "p99"]);
+const NEWEST = new Set(["t", "version", "tasks", "state_bytes", "event_ms", "emitted_ms"]);
+const GAP_STEPS = 6;
+
+export class SampleWindow {
+  /** span in ms; resolution is the seconds that one drawn sample stands for, 1: as measured. */
+  constructor(span, resolution = 1) {
+    this.span = span;
+    this.step = resolution > 1 ? resolution * 1000 : 0;
+    this.buckets = new Map(); // key -> {sample, parts: Set of t, sealed}
+    this.ordered = [];
+    this.dirty = false;
+    this.last = null; // the newest t seen, in ms
+    this.newest = null; // the newest sample as it was measured
+  }
+
+  /** Take stored samples as they are; live ones never change them. */
+  load(samples) {
+    for (const sample of samples) {
+      this.buckets.set(this.#key(sample.t), { sample, parts: new Set([sample.t]), sealed: true });
+      this.#note(sample);
+    }
+    this.#changed();
+  }
+
+  /** Add live samples in any order, doubled or not; return how many were new. */
+  add(samples) {
+    const added = samples.filter((sample) => this.#addOne(sample)).length;
+    if (added) this.#changed();
+    return added;
+  }
+
+  /** Return the samples, oldest first. */
+  get samples() {
+    if (this.dirty) {
+      this.ordered = [...this.buckets.entries()].sort((a, b) => a[0] - b[0]).map(([, bucket]) => bucket.sample);
+      this.dirty = false;
+    }
+    return this.ordered;
+  }
+
+  #key(t) { return this.step ? Math.floor(t / this.step) * this.step : t; }
+
+  #addOne(sample) {
+    if (!sample || !Number.isFinite(sample.t)) return false;
+    if (this.last !== null && sample.t < this.last - this.span) return false;
+    const key = this.#key(sample.t);
+    const bucket = this.buckets.get(key);
+    if (bucket && (bucket.sealed || bucket.parts.has(sample.t))) {
+      this.#note(sample);
+      return false;
+    }
+    if (bucket) {
+      bucket.sample = { ...merged(bucket.sample, sample, bucket.parts.size), t: key };
+      bucket.parts.add(sample.t);
+    } else {
+      this.buckets.set(key, { sample: this.step ? { ...sample, t: key } : sample, parts: new Set([sample.t]), sealed: false });
+    }
+    this.#note(sample);
+    return true;
+  }
+
+  #note(sample) {
+    if (this.last === null || sample.t > this.last) {
+      this.last = sample.t;
+      this.newest = sample;
+    }
+  }
+
+  #changed() {
+    const oldest = this.last - this.span;
+    for (const key of this.buckets.keys()) if (key < oldest) this.buckets.delete(key);
+    this.dirty = true;
+  }
+}
+
+/** Return one sample for n merged ones and a further one: newest, worst or mean of each value. */
+export function merged(so_far, sample, n) {
+  const newer = sample.t >= so_far.t;
+  const result = { ...so_far };
+  for (const name of Object.keys(sample)) {
+    const [a, b] = [so_far[name], sample[name]];
+    if (NEWEST.has(name)) result[name] = newer ? b : a;
+    else if (a === null || a === undefined) result[name] = b;
+    else if (b === null || b === undefined) result[name] = a;
+    else if (Array.isArray(b)) result[name] = b.map((value, i) => ((a[i] ?? value) * n + value) / (n + 1));
+    else result[name] = WORST.has(name) ? Math.max(a, b) : (a * n + b) / (n + 1);
+  }
+  return result;
+}
+
+/** Return the samples with an empty one at both ends of every gap, so that lines break there. */
+export function withGaps(samples) {
+  const steps = samples.slice(1).map((sample, i) => sample.t - samples[i].t).sort((a, b) => a - b);
+  if (!steps.length) return samples;
+  const limit = GAP_STEPS * Math.max(steps[steps.length >> 1], 1000);
+  const shown = [];
+  for (const sample of samples) {
+    const before = shown[shown.length - 1];
+    if (before && sample.t - before.t > limit) shown.push({ t: before.t + 1 }, { t: sample.t - 1 });
+    shown.push(sample);
+  }
+  return shown;
+}

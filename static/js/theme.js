@@ -1,0 +1,26 @@
+// Light and dark: the toggle, and design tokens put into figures.
+
+/** Return the figure with every "--token" replaced by its value in the present theme. */
+export function themed(figure, token = tokenReader()) {
+  if (typeof figure === "string") return figure.startsWith("--") ? token(figure) : figure;
+  if (Array.isArray(figure)) {
+    // Long rows of numbers hold no colour: walking them would cost a copy per redraw.
+    return figure.length && typeof figure[0] === "number" ? figure : figure.map((part) => themed(part, token));
+  }
+  if (figure === null || typeof figure !== "object") return figure;
+  return Object.fromEntries(Object.entries(figure).map(([name, part]) => [name, themed(part, token)]));
+}
+
+/** Return a reader of design tokens that asks the style sheet once. */
+export function tokenReader() {
+  const style = getComputedStyle(document.documentElement);
+  return (name) => style.getPropertyValue(name).trim() || "#888";
+}
+
+/** Switch between light and dark, and remember it. */
+export function toggleTheme() {
+  const chosen = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  try { localStorage.setItem("weir-theme", chosen); } catch { /* kept for this page only */ }
+  dispatchEvent(new CustomEvent("weir:theme-chosen", { detail: chosen }));
+  dispatchEvent(new Event("weir:theme"));
+}

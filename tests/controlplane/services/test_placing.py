@@ -1,0 +1,143 @@
+"""Online placement keeps every query exactly once, and its history replays to what is stored."""
+
+import pytest
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controlplane.connections import redis_client
+from controlplane.errors import VersionMoved
+from controlplane.models import Cluster, Node, Query, RoutingVersion, Task
+from controlplane.services import placing, queries, routing
+from controlplane.services.access import Actor
+from controlplane.wire.publish import latest_version, read_table
+from tests.support.cluster import actor, placed, replayed_table, small_cluster, submit
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_pending_query_gets_one_task_and_is_published(operator: Actor, sf: Cluster) -> None:
+    """What is decided in the database is what the pipeline reads in Redis."""
+    (query,) = placed(operator, sf, {"q": ["s0", "s1"]})
+    assert query.state == "running"
+    sf.refresh_from_db()
+    assert latest_version(redis_client(), "sf") == sf.routing_version
+    table = read_table(redis_client(), "sf", sf.routing_version)
+    assert table.queries[query.pk].node == Task.objects.get(query=query).node.index
+    assert len(table.splits) == 6
+
+
+def test_one_drain_places_many_in_one_version(operator: Actor, sf: Cluster) -> None:
+    """A burst of submissions costs the pipeline one delta."""
+    before = sf.routing_version
+    placed(operator, sf, {f"q{i}": ["s0"] for i in range(40)})
+    sf.refresh_from_db()
+    assert sf.routing_version == before + 1
+
+
+def test_queries_that_share_a_stream_share_a_node(operator: Actor, sf: Cluster) -> None:
+    """LeastCost puts a query where its stream is delivered already."""
+    first, second = placed(operator, sf, {"a": ["s5"], "b": ["s5"]})
+    assert Task.objects.get(query=first).node_id == Task.objects.get(query=second).node_id
+
+
+def test_no_active_node_leaves_the_query_pending_and_says_why(operator: Actor) -> None:
+    """A person who waits is told what for."""
+    cluster = small_cluster(operator, nodes=0)
+    (query,) = placed(operator, cluster, {"q": ["s0"]})
+    assert (query.state, query.detail) == ("pending", placing.NO_NODE)
+    Node.objects.create(cluster=cluster, index=0, name="node 0", capacity=1)
+    assert placing.drain(cluster.pk) == placing.Drained(placed=1)
+    query.refresh_from_db()
+    assert (query.state, query.detail) == ("running", "")
+
+
+def test_an_inactive_node_gets_nothing(operator: Actor, sf: Cluster) -> None:
+    """A node that is going away must not be filled."""
+    Node.objects.filter(index__in=(0, 1, 2)).update(active=False)
+    placed(operator, sf, {f"q{i}": [f"s{i}"] for i in range(6)})
+    assert set(Task.objects.values_list("node__index", flat=True)) == {3}
+
+
+def test_an_ending_query_leaves_the_table(operator: Actor, sf: Cluster) -> None:
+    """Removal is a version like any other."""
+    (query,) = placed(operator, sf, {"q": ["s0"]})
+    queries.end(operator, sf, ["q"])
+    assert placing.drain(sf.pk) == placing.Drained(removed=1)
+    query.refresh_from_db()
+    assert query.state == "ended"
+    assert query.ended_at is not None
+    assert replayed_table(sf).queries == {}
+
+
+def test_a_gone_cluster_is_left_quietly(db: None) -> None:
+    """A task may outlive the row it was sent for."""
+    assert placing.drain(4711) == placing.Drained()
+
+
+def test_a_version_taken_meanwhile_is_told(operator: Actor, sf: Cluster) -> None:
+    """The conditional update changes one row or raises: nobody's version is overwritten."""
+    with pytest.raises(VersionMoved):
+        routing.append(sf.pk, sf.routing_version - 1, [], "late")
+    assert RoutingVersion.objects.filter(cluster=sf).count() == sf.routing_version
+
+
+def test_more_than_one_pass_is_placed(
+    operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass is bounded, a drain is not."""
+    monkeypatch.setattr(placing, "PASS", 3)
+    submit(operator, sf, {f"q{i}": ["s0"] for i in range(10)})
+    assert placing.drain(sf.pk) == placing.Drained(placed=10)
+
+
+def test_reading_the_problem_does_not_grow_with_the_queries(operator: Actor, sf: Cluster) -> None:
+    """The number of statements is the same for one query and for many."""
+    from django.db import connection  # noqa: PLC0415
+
+    counts = []
+    for size in (1, 30):
+        submit(operator, sf, {f"q{size}-{i}": ["s1"] for i in range(size)})
+        with CaptureQueriesContext(connection) as captured:
+            placing.drain(sf.pk)
+        counts.append(len(captured))
+    assert counts[0] == counts[1]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("submit"), st.sets(st.integers(0, 3), min_size=1)),
+        st.tuples(st.just("end"), st.integers(0, 30)),
+        st.tuples(st.just("drain"), st.none()),
+    ),
+    max_size=14,
+)
+
+
+@given(steps=STEPS)
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_no_query_is_lost_or_doubled_whatever_the_order(redis_url: str, steps: list[object]) -> None:
+    """After any history the deltas are gapless and replay to exactly the stored tasks."""
+    from django.core.management import call_command  # noqa: PLC0415
+
+    call_command("flush", verbosity=0, interactive=False)
+    redis_client().flushdb()
+    by = actor()
+    cluster = small_cluster(by, nodes=2, stream_count=4, alpha=1.0)
+    for number, (verb, value) in enumerate(steps):  # type: ignore[misc]
+        if verb == "submit":
+            submit(by, cluster, {f"q{number}": [f"s{i}" for i in sorted(value)]})
+        elif verb == "drain":
+            placing.drain(cluster.pk)
+        elif live := list(cluster.queries.filter(state__in=("pending", "running"))):
+            queries.end(by, cluster, [live[value % len(live)].name])
+    placing.drain(cluster.pk)
+    table = replayed_table(cluster)
+    assert table == routing.current_table(cluster.pk)
+    assert read_table(redis_client(), "sf", table.version) == table
+    assert set(table.queries) == set(
+        Query.objects.filter(state="running").values_list("id", flat=True)
+    )
+    assert not Query.objects.filter(state__in=("pending", "ending")).exists()

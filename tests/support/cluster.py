@@ -1,0 +1,82 @@
+"""Small named clusters, actors and telemetry for the tests of the control plane."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+
+from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
+from controlplane.services import placing, queries, streams
+from controlplane.services.access import Actor
+from controlplane.services.queries import QuerySpec
+from controlplane.services.routing import delta_of
+from controlplane.services.streams import StreamSpec
+from controlplane.wire.routing import RoutingTable
+
+NODES = 4
+
+
+def actor(role: str = "operator", name: str = "") -> Actor:
+    """Return an actor with the role; "" for none."""
+    user = User.objects.create_user(name or f"a-{role or 'nobody'}", password="secret-1")
+    if role:
+        user.groups.add(Group.objects.get_or_create(name=role)[0])
+    return Actor(user, "192.0.2.7")
+
+
+def small_cluster(
+    by: Actor, *, nodes: int = NODES, stream_count: int = 6, alpha: float = 10.0
+) -> Cluster:
+    """Return cluster sf with nodes of 500 records/s and streams s0, s1, ... at 1, 2, ... /s."""
+    cluster = Cluster.objects.create(slug="sf", name="SF", slots=nodes or 1, splits=2, alpha=alpha)
+    Node.objects.bulk_create(
+        Node(cluster=cluster, index=index, name=f"node {index}", capacity=500)
+        for index in range(nodes)
+    )
+    specs = [StreamSpec(f"s{i}", declared_rate=i + 1.0) for i in range(stream_count)]
+    if specs:
+        streams.register(by, cluster, specs)
+        cluster.refresh_from_db()
+    return cluster
+
+
+def submit(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> list[Query]:
+    """Submit queries by name and streams."""
+    return queries.submit_many(by, cluster, [QuerySpec(n, tuple(s)) for n, s in wanted.items()])
+
+
+def placed(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> list[Query]:
+    """Submit queries and place them."""
+    saved = submit(by, cluster, wanted)
+    placing.drain(cluster.pk)
+    return list(Query.objects.filter(pk__in=[query.pk for query in saved]).order_by("pk"))
+
+
+def replayed_table(cluster: Cluster) -> RoutingTable:
+    """Return the table that the stored deltas lead to; raises on a gap or an inconsistency."""
+    rows = RoutingVersion.objects.filter(cluster=cluster).order_by("version")
+    return RoutingTable().apply(*(delta_of(row) for row in rows))
+
+
+def stream_id(cluster: Cluster, name: str) -> int:
+    """Return a stream's id by name."""
+    return Stream.objects.get(cluster=cluster, name=name).pk
+
+
+def telemetry(batch: int, emitted_ms: int, version: int = 1, **changed: Any) -> dict[str, Any]:
+    """Return a telemetry row: 100 records in, 80 read, 120 delivered to two nodes."""
+    node = {"bytes": 1000, "busy_ms": 50.0, "tasks": 3, "state_bytes": 10, "late": 0}
+    return {
+        "batch": batch,
+        "version": version,
+        "emitted_ms": emitted_ms,
+        "event_ms": emitted_ms - 500,
+        "records_in": 100,
+        "records_read": 80,
+        "delivered": 120,
+        "late": 0,
+        "latency": {"n": 120, "p50": 200.0, "p95": 400.0, "p99": 500.0 + batch},
+        "streams": {},
+        "splits": [],
+        "nodes": [{"node": 0, "records": 80, **node}, {"node": 1, "records": 40, **node}],
+    } | changed

@@ -1,0 +1,115 @@
+"""The agent's loop, and the agent as a process of its own against a real database."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import redis
+
+from controlplane.runtime.beats import cluster_states, last_beat_ms
+from tests.support.redis_server import running_redis
+from workers.agent.agent import Agent
+from workers.agent.driver import DriverSpec, Site, pipeline_command
+from workers.agent.heartbeats import read_heartbeat
+from workers.agent.keeper import Keeper, Report
+
+WAITS = DriverSpec("sf", slots=4, splits=2, trigger_ms=1000)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator["redis.Redis"]:
+    """Yield a client of a private Redis."""
+    with (
+        running_redis(tmp_path_factory.mktemp("redis")) as url,
+        redis.Redis.from_url(url) as client,
+    ):
+        yield client
+
+
+class Desk:
+    """What the agent asks and what it is told."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, DriverSpec | None] = {}
+        self.written: dict[str, Report] = {}
+
+    def write(self, reports: Mapping[str, Report]) -> None:
+        """Keep the newest report of each cluster."""
+        self.written |= reports
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """Return an empty desk."""
+    return Desk()
+
+
+@pytest.fixture
+def agent(client: "redis.Redis", desk: Desk, tmp_path: Path) -> Iterator[Agent]:
+    """Yield an agent whose drivers only sleep."""
+    client.flushall()
+    site = Site(tmp_path, "redis://unused", {})
+
+    def keeper(cluster: str) -> Keeper:
+        return Keeper(
+            cluster, site, lambda *_: ["sleep", "600"], lambda slug: read_heartbeat(client, slug)
+        )
+
+    agent = Agent(client, lambda: desk.wanted, desk.write, keeper)
+    yield agent
+    agent.end(patience_s=5)
+
+
+def test_each_tick_beats_and_tells_where_every_cluster_stands(
+    agent: Agent, client: "redis.Redis", desk: Desk
+) -> None:
+    """The runner and the pages read both."""
+    desk.wanted = {"sf": WAITS, "ny": None}
+    agent.tick(1.0)
+    assert desk.written == {"sf": Report("starting", "Spark starts"), "ny": Report("stopped")}
+    assert cluster_states(client) == {"sf": "starting", "ny": "stopped"}
+    assert last_beat_ms(client, "agent") is not None
+
+
+def test_the_driver_of_a_deleted_cluster_is_ended(
+    agent: Agent, client: "redis.Redis", desk: Desk
+) -> None:
+    """Nobody would ever stop it otherwise; and its row is not written any more."""
+    desk.wanted = {"sf": WAITS}
+    agent.tick(1.0)
+    desk.wanted = {}
+    desk.written.clear()
+    for now in (2.0, 100.0, 101.0):
+        agent.tick(now)
+    assert cluster_states(client) == {}
+    assert desk.written == {}
+
+
+def test_the_end_of_the_agent_ends_its_drivers_and_says_so(agent: Agent, desk: Desk) -> None:
+    """A cluster that nobody looks after must not look as if it ran."""
+    desk.wanted = {"sf": WAITS}
+    agent.tick(1.0)
+    agent.end(patience_s=5)
+    assert desk.written == {"sf": Report("stopped", "the agent has ended")}
+
+
+def test_a_change_is_logged_once(
+    agent: Agent, desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A tick a second would fill the log."""
+    desk.wanted = {"ny": None}
+    with caplog.at_level(logging.INFO, "weir.agent"):
+        agent.tick(1.0)
+        agent.tick(2.0)
+    assert [record.getMessage() for record in caplog.records] == ["ny is stopped "]
+
+
+def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:
+    """The command line is the whole interface between agent and Spark application."""
+    command = pipeline_command(WAITS, Site(tmp_path, "redis://h/0", {}))
+    assert command[1:] == [
+        "-m", "workers.pipeline", "--cluster", "sf", "--redis-url", "redis://h/0",
+        "--checkpoint", str(tmp_path / "checkpoints" / "sf"), "--slots", "4", "--splits", "2",
+        "--trigger-ms", "1000",
+    ]  # fmt: skip

@@ -1,0 +1,289 @@
+"""One cluster's driver is brought to what is wanted: real processes, real Redis, a hand's clock."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from controlplane.runtime import processes
+from tests.controlplane.runtime.waiting import is_gone, wait_for
+from tests.support.redis_server import running_redis
+from workers.agent.backoff import LONGEST_S, BackOff
+from workers.agent.driver import MARK, DriverSpec, Site
+from workers.agent.heartbeats import Unknown, read_heartbeat
+from workers.agent.keeper import Keeper, Patience, Report
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = DriverSpec("sf", slots=4, splits=2, trigger_ms=1000)
+
+
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the URL of a private Redis."""
+    with running_redis(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+class Bench:
+    """A keeper, its stand-in driver's folder, and a clock that only the test moves."""
+
+    def __init__(self, data: Path, url: str, **patience: float) -> None:
+        self.folder = data
+        self.client = redis.Redis.from_url(url)
+        self.client.flushall()
+        self.site = Site(data, url, {"PYTHONPATH": str(ROOT)})
+        self.now = 1000.0
+        self.keeper = self.new_keeper(**patience)
+
+    def new_keeper(self, **patience: float) -> Keeper:
+        """Return a keeper as a new agent makes it: it knows nothing of drivers before."""
+        return Keeper(
+            "sf",
+            self.site,
+            self.command,
+            lambda slug: read_heartbeat(self.client, slug),
+            patience=Patience(**patience),
+            backoff=BackOff(random.Random(7)),
+        )
+
+    def command(self, spec: DriverSpec, site: Site) -> list[str]:
+        """Return the stand-in's command line."""
+        program = ROOT / "tests" / "workers" / "agent_driver.py"
+        return [sys.executable, str(program), site.redis_url, spec.cluster, str(self.folder)]
+
+    def step(self, wanted: DriverSpec | None = SPEC, seconds: float = 0.0) -> Report:
+        """Move the clock and take a step."""
+        self.now += seconds
+        return self.keeper.step(wanted, self.now)
+
+    def until(self, state: str, wanted: DriverSpec | None = SPEC) -> Report:
+        """Step, the clock standing still, until the keeper reports `state`."""
+        found: list[Report] = []
+
+        def reached() -> bool:
+            found.append(self.step(wanted))
+            return found[-1].state == state
+
+        wait_for(reached)
+        return found[-1]
+
+    def next_beat(self) -> None:
+        """Return once the driver beat again."""
+        last = read_heartbeat(self.client, "sf")
+        wait_for(lambda: read_heartbeat(self.client, "sf") != last)
+
+    def started(self) -> list[int]:
+        """Return the ids of the drivers that ever started."""
+        file = self.folder / "started"
+        return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+    def tree(self) -> list[psutil.Process]:
+        """Return every living process of drivers on this checkpoint."""
+        return processes.with_environment(MARK, str(self.site.checkpoint("sf")))
+
+
+MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path, redis_url: str) -> Iterator[MakeBench]:
+    """Return a maker of a bench; its processes end with the test."""
+    made: list[Bench] = []
+
+    def make(**patience: float) -> Bench:
+        made.append(Bench(tmp_path, redis_url, **patience))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        assert processes.kill_all(bench.tree)
+        bench.client.close()
+
+
+def test_a_wanted_driver_is_started_and_seen_running(make_bench: MakeBench) -> None:
+    """Running is what its own heartbeat says, not that a process exists."""
+    bench = make_bench()
+    assert bench.step() == Report("starting", "Spark starts")
+    assert bench.until("running") == Report("running")
+    assert bench.started() == [bench.keeper.pid]
+
+
+def test_nothing_wanted_starts_nothing(make_bench: MakeBench) -> None:
+    """A stopped cluster costs nothing."""
+    bench = make_bench()
+    assert bench.step(None) == Report("stopped")
+    assert bench.started() == []
+
+
+def test_a_stop_ends_the_whole_tree(make_bench: MakeBench) -> None:
+    """The JVM is in a session of its own here, as Spark's Python daemon is in a group."""
+    bench = make_bench()
+    bench.until("running")
+    tree = bench.tree()
+    assert len(tree) == 2
+    bench.until("stopped", wanted=None)
+    assert all(is_gone(process.pid) for process in tree)
+
+
+def test_a_deaf_driver_is_killed_when_patience_ends(make_bench: MakeBench) -> None:
+    """Stop means stop, even for a hanging Spark."""
+    bench = make_bench(ending=15.0)
+    (bench.folder / "deaf").touch()
+    bench.until("running")
+    pid = bench.started()[0]
+    assert bench.step(None).detail == "ending"
+    assert bench.step(None, seconds=14).detail == "ending"
+    assert not is_gone(pid)
+    assert bench.step(None, seconds=2).state == "stopped"
+    assert is_gone(pid)
+
+
+def test_a_dead_driver_is_restarted_after_a_pause_and_says_why(make_bench: MakeBench) -> None:
+    """The last error line is what an operator needs first."""
+    bench = make_bench()
+    bench.until("running")
+    (bench.folder / "die").touch()
+    failed = bench.until("failed")
+    assert failed.detail.startswith("ValueError: the state store is gone (restart 1 in 1 s)")
+    assert bench.step().state == "failed"
+    assert bench.step(seconds=2).detail == "Spark starts again, attempt 2"
+    bench.until("running")
+    assert len(set(bench.started())) == 2
+    assert len(bench.tree()) == 2
+
+
+def test_a_minute_of_health_forgets_earlier_deaths(make_bench: MakeBench) -> None:
+    """A death a day is not a driver that keeps dying."""
+    bench = make_bench()
+    bench.until("running")
+    (bench.folder / "die").touch()
+    assert "restart 1" in bench.until("failed").detail
+    bench.step(seconds=2)
+    bench.until("running")
+    bench.next_beat()
+    assert bench.step(seconds=61).state == "running"
+    (bench.folder / "die").touch()
+    assert "restart 1" in bench.until("failed").detail
+
+
+def test_an_early_second_death_is_counted(make_bench: MakeBench) -> None:
+    """Otherwise a driver that fails at its first batch would restart every second for ever."""
+    bench = make_bench()
+    for number in (1, 2, 3):
+        bench.until("running")
+        (bench.folder / "die").touch()
+        assert f"restart {number}" in bench.until("failed").detail
+        bench.step(seconds=10)
+
+
+def test_a_silent_driver_is_degraded_then_killed_and_restarted(make_bench: MakeBench) -> None:
+    """A driver that hangs keeps its process: only the heartbeat tells."""
+    bench = make_bench()
+    bench.until("running")
+    (bench.folder / "mute").touch()
+    first = bench.started()[0]
+    wait_for(lambda: bench.step(seconds=20).detail == "no heartbeat for 20 s")
+    assert not is_gone(first)
+    killed = bench.step(seconds=45)
+    assert killed.state == "failed"
+    assert "no heartbeat for 65 s: killed" in killed.detail
+    assert is_gone(first)
+    (bench.folder / "mute").unlink()
+    bench.step(seconds=2)
+    bench.until("running")
+
+
+def test_the_heartbeat_of_a_dead_driver_is_not_taken_for_the_new_one(
+    make_bench: MakeBench,
+) -> None:
+    """Its hash stays in Redis for half a minute."""
+    bench = make_bench()
+    bench.client.hset("weir:{sf}:driver", mapping={"pid": 1, "state": "running", "beat_ms": 5})
+    (bench.folder / "mute").touch()
+    bench.step()
+    assert bench.step(seconds=5).state == "starting"
+
+
+def test_a_driver_that_never_beats_is_killed_in_the_end(make_bench: MakeBench) -> None:
+    """A JVM that hangs while starting."""
+    bench = make_bench(first_beat=180.0)
+    (bench.folder / "mute").touch()
+    bench.step()
+    assert bench.step(seconds=170).state == "starting"
+    assert "killed" in bench.step(seconds=11).detail
+
+
+def test_a_redis_that_is_away_is_no_reason_to_kill(make_bench: MakeBench) -> None:
+    """Nobody can tell then whether the driver beats."""
+    bench = make_bench()
+    bench.until("running")
+
+    def away(_: str) -> None:
+        raise Unknown("refused")
+
+    bench.keeper._heartbeat = away
+    assert bench.step(seconds=1000) == Report("degraded", "Redis does not answer")
+    assert not is_gone(bench.started()[0])
+
+
+def test_changed_settings_restart_the_driver(make_bench: MakeBench) -> None:
+    """The trigger interval is an argument of the driver."""
+    bench = make_bench()
+    bench.until("running")
+    changed = replace(SPEC, trigger_ms=500)
+    assert bench.step(changed).detail == "ending, to start anew"
+    bench.until("starting", changed)
+    bench.until("running", changed)
+    assert len(bench.started()) == 2
+
+
+def test_what_a_killed_agent_left_is_ended_before_a_new_start(make_bench: MakeBench) -> None:
+    """Never two drivers on one checkpoint: the orphan here ignores SIGTERM and beats on."""
+    bench = make_bench()
+    (bench.folder / "deaf").touch()
+    bench.until("running")
+    orphans = bench.tree()
+    bench.keeper = bench.new_keeper()
+    assert bench.step().state == "starting"
+    assert all(is_gone(process.pid) for process in orphans)
+    bench.until("running")
+    assert len(bench.tree()) == 2
+
+
+def test_a_process_of_another_checkpoint_is_left_alone(make_bench: MakeBench) -> None:
+    """Two Weirs on one machine have clusters of the same name."""
+    bench = make_bench()
+    other = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: "/another/checkpoint/sf"})
+    bench.step()
+    bench.until("stopped", wanted=None)
+    assert other.poll() is None
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+
+
+def test_a_driver_that_cannot_be_started_is_tried_again(make_bench: MakeBench) -> None:
+    """Say, a disk that is full when the log is opened."""
+    bench = make_bench()
+    bench.keeper._command = lambda *_: ["/no/such/program"]
+    report = bench.step()
+    assert report.state == "failed"
+    assert "cannot be started" in report.detail
+
+
+def test_pauses_double_to_a_minute_with_jitter() -> None:
+    """Several drivers that died of one cause do not come back at one moment."""
+    backoff = BackOff(random.Random(3))
+    pauses = [backoff.next_delay() for _ in range(10)]
+    for pause, middle in zip(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60], strict=True):
+        assert 0.75 * middle <= pause <= 1.25 * min(middle, LONGEST_S)
+    assert len(set(pauses)) == 10
+    backoff.reset()
+    assert backoff.next_delay() <= 1.25

@@ -1,0 +1,88 @@
+"""What stands in the Redis streams of a cluster, read from a position on."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from controlplane.models import Cluster
+from controlplane.wire.keys import progress_key, telemetry_key
+
+START = "0-0"
+# A batch of catching up: a hundred samples are one short transaction.
+COUNT = 100
+
+
+@dataclass
+class Cursor:
+    """How far one cluster's two streams have been relayed, and Spark's newest batch time (ms)."""
+
+    telemetry: str
+    progress: str
+    batch_ms: float | None = None
+
+
+@dataclass
+class News:
+    """What one read brought for one cluster; positions are "" where nothing came."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    telemetry: str = ""
+    progress: str = ""
+    batch_ms: float | None = None
+
+
+async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) -> dict[str, News]:
+    """Wait up to block_ms for entries after the cursors and return them by cluster slug."""
+    places: dict[str, str] = {}
+    for slug, cursor in cursors.items():
+        places[telemetry_key(slug)] = cursor.telemetry
+        places[progress_key(slug)] = cursor.progress
+    found: Any = await client.xread(places, count=COUNT, block=block_ms)  # type: ignore[arg-type]
+    pages = {key.decode(): entries for key, entries in found}
+    told = {slug: _news(slug, pages) for slug in cursors}
+    return {slug: news for slug, news in told.items() if news.telemetry or news.progress}
+
+
+async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
+    """Begin anew where a stream ends before the cursor: Redis lost it; tells whether it had."""
+    telemetry = await _last_id(client, telemetry_key(cluster.slug))
+    progress = await _last_id(client, progress_key(cluster.slug))
+    lost = _order(telemetry) < _order(cursor.telemetry)
+    if lost:
+        cursor.telemetry = START
+    if _order(progress) < _order(cursor.progress):
+        cursor.progress = START
+    return lost
+
+
+def _news(slug: str, pages: dict[str, list[Any]]) -> News:
+    news = News()
+    for position, fields in pages.get(telemetry_key(slug), ()):
+        news.telemetry = position.decode()
+        news.rows.append(json.loads(fields[b"t"]))
+    for position, fields in pages.get(progress_key(slug), ()):
+        news.progress = position.decode()
+        news.batch_ms = _batch_ms(json.loads(fields[b"p"]))
+    return news
+
+
+def _batch_ms(report: dict[str, Any]) -> float | None:
+    found: float | None = report.get("durations_ms", {}).get("triggerExecution")
+    return found
+
+
+async def _last_id(client: Redis, key: str) -> str:
+    try:
+        about: Any = await client.xinfo_stream(key)
+    except ResponseError:
+        # XINFO refuses a key that does not exist.
+        return START
+    return str(about["last-generated-id"].decode())
+
+
+def _order(position: str) -> tuple[int, int]:
+    batch, _, sequence = position.partition("-")
+    return int(batch), int(sequence or 0)
