@@ -59,7 +59,7 @@ check: lint types contracts test ## everything that .ci/run runs
 lock: $(INSTALLED) ## make requirements.lock anew from pyproject.toml
 	$(PIP) install --quiet 'uv>=0.9'
 	$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --extra dev --upgrade \
-		--no-emit-index-url --custom-compile-command 'make lock' \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 		--output-file requirements.lock pyproject.toml
 
 bench: $(INSTALLED) ## run the benchmarks and print their tables

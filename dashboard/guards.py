@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, cast
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
@@ -47,13 +47,11 @@ def viewer_page(view: Page[P]) -> Anyone[P]:
     return cast("Anyone[P]", login_required(guarded))
 
 
-def cluster_page(view: ClusterPage[P]) -> Callable[Concatenate[HttpRequest, str, P], HttpResponseBase]:
-    """Let in who may see, and load the cluster that the URL names."""
+def cluster_page(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
+    """Let in who may see, and load the cluster that the URL names by `slug`."""
 
     @wraps(view)
-    def loaded(
-        request: PageRequest, slug: str, /, *args: P.args, **kwargs: P.kwargs
-    ) -> HttpResponseBase:
-        return view(request, cluster_by_slug(slug), *args, **kwargs)
+    def loaded(request: PageRequest, slug: str, **parts: Any) -> HttpResponseBase:
+        return view(request, cluster_by_slug(slug), **parts)
 
     return viewer_page(loaded)

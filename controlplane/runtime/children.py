@@ -20,13 +20,17 @@ LOCAL: Final = "127.0.0.1,localhost"
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """One process: its name, command line, patience with its end (s), and advice if it fails."""
+    """One process: its name, command line, advice if it fails, patience with its end (s).
+
+    `is_told`: whether warnings in its log are shown.
+    """
 
     name: str
     command: tuple[str, ...]
     advice: str
     patience_s: float = 10.0
     restarts: int = 3
+    is_told: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ def redis_child(command: list[str]) -> ChildSpec:
         "look for the disk, the memory and the port in its log; its data is in <data>/redis",
         patience_s=15.0,
         restarts=0,
+        # It marks advice on kernel settings as warnings; what matters shows in its users.
+        is_told=False,
     )
 
 

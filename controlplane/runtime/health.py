@@ -101,7 +101,7 @@ def wait_until_ready(
         text = ", ".join(missing.values())
         now = time.monotonic()
         if text and (text != told or now - told_at > TOLD_EVERY_S):
-            say(f"waiting for {text}{_slow_hint(now - begun)}")
+            say(f"waiting for {text}{_so_far(now - begun)}")
             told, told_at = text, now
         pause(0.25)
 
@@ -124,8 +124,10 @@ def _safely(probe: Probe, name: str) -> str | None:
         return f"{name} (Redis does not answer)"
 
 
-def _slow_hint(waited_s: float) -> str:
-    return f" since {waited_s:.0f} s; the logs tell more" if waited_s > SLOW_S else ""
+def _so_far(waited_s: float) -> str:
+    if waited_s < TOLD_EVERY_S:
+        return ""
+    return f", {waited_s:.0f} s so far" + ("; the logs tell more" if waited_s > SLOW_S else "")
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Final
 
 MAX_BYTES: Final = 20_000_000
 TAIL_BYTES: Final = 64_000
-_ALARM: Final = re.compile(r"\b(WARN|WARNING|ERROR|CRITICAL|FATAL)\b")
+_ALARM: Final = re.compile(r"(?:^|[\s\[])(WARN|WARNING|ERROR|CRITICAL|FATAL)(?=[\s\]:]|$)")
 _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
 
 

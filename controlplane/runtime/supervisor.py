@@ -144,7 +144,7 @@ class Supervisor:
     def _forward_alarms(self, child: Child, now: float) -> None:
         child.shown = [at for at in child.shown if now - at < HEALTHY_S]
         for line in child.follower.alarms():
-            if len(child.shown) < SHOWN_PER_MINUTE:
+            if child.spec.is_told and len(child.shown) < SHOWN_PER_MINUTE:
                 self._say(f"{child.spec.name:>8} | {line[:300]}")
                 child.shown.append(now)
 

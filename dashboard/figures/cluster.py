@@ -9,6 +9,7 @@ from dashboard.figures.parts import (
     Figure,
     Trace,
     VersionMark,
+    category_axis,
     figure,
     line,
     marks_axis,
@@ -19,6 +20,7 @@ from dashboard.thinning import Sample
 
 # Load over capacity where the colours end: above it all is equally too much.
 FULL_SCALE = 1.2
+NAMED_ROWS = 12
 # Calm up to the first limit, then watch, then act; steps where the meaning changes.
 LOAD_SCALE = [
     [0.0, "--load-0"],
@@ -71,20 +73,31 @@ def heat(samples: Sequence[Sample], nodes: Sequence[NodeShown]) -> Figure:
             "capacity": [node.capacity for node in nodes],
         },
     }
-    rows = value_axis("", rangemode="normal", autorange="reversed", showgrid=False, automargin=True)
-    return figure([trace], hovermode="closest", yaxis=rows | {"type": "category"})
+    # Every name is shown while there is room for a line of text each.
+    ticks = {"dtick": 1} if len(nodes) <= NAMED_ROWS else {}
+    rows = category_axis() | {"autorange": "reversed", "linecolor": "--clear"} | ticks
+    return figure([trace], hovermode="closest", yaxis=rows)
 
 
 def bars(sample: Sample, nodes: Sequence[NodeShown]) -> Figure:
     """Draw the newest load per node (records/s) against its declared capacity."""
     names = [node.name for node in nodes]
     shares = [share(sample, node) or 0.0 for node in nodes]
+    capacity: Trace = {
+        "type": "bar",
+        "name": "capacity",
+        "x": names,
+        "y": [node.capacity for node in nodes],
+        "width": 0.78,
+        "marker": {"color": "--sunken", "line": {"color": "--line-strong", "width": 1}},
+        "hovertemplate": "%{y:,.3~r} records/s",
+    }
     load: Trace = {
         "type": "bar",
         "name": "load",
         "x": names,
         "y": [load_of(sample, node) for node in nodes],
-        "width": 0.6,
+        "width": 0.5,
         "marker": {"color": shares, "colorscale": LOAD_SCALE, "cmin": 0, "cmax": FULL_SCALE},
         "hovertemplate": "%{y:,.3~r} records/s (%{marker.color:.0%} of capacity)",
         "meta": {
@@ -92,23 +105,12 @@ def bars(sample: Sample, nodes: Sequence[NodeShown]) -> Figure:
             "capacity": [node.capacity for node in nodes],
         },
     }
-    capacity: Trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "capacity",
-        "x": names,
-        "y": [node.capacity for node in nodes],
-        "marker": {
-            "symbol": "line-ew",
-            "size": 34,
-            "color": "--ink",
-            "line": {"width": 2, "color": "--ink"},
-        },
-        "hovertemplate": "%{y:,.3~r} records/s",
-    }
-    columns = {"type": "category", "linecolor": "--line", "showgrid": False}
     return figure(
-        [load, capacity], xaxis=columns, yaxis=value_axis("records/s"), showlegend=False
+        [capacity, load],
+        barmode="overlay",
+        xaxis=category_axis(),
+        yaxis=value_axis("records/s"),
+        showlegend=False,
     )
 
 

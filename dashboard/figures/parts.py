@@ -53,8 +53,26 @@ def time_axis() -> dict[str, Any]:
         "tickcolor": "--line",
         "ticks": "outside",
         "ticklen": 4,
-        "nticks": 7,
+        "nticks": 6,
+        "tickangle": 0,
+        # One line per tick, as fine as the zoom asks for.
+        "tickformatstops": [
+            {"dtickrange": [None, 59_999], "value": "%H:%M:%S"},
+            {"dtickrange": [60_000, 43_199_999], "value": "%H:%M"},
+            {"dtickrange": [43_200_000, None], "value": "%d %b"},
+        ],
         "hoverformat": "%d %b %H:%M:%S",
+    }
+
+
+def category_axis() -> dict[str, Any]:
+    """Return an axis of names."""
+    return {
+        "type": "category",
+        "linecolor": "--line",
+        "showgrid": False,
+        "tickfont": {"size": 10},
+        "automargin": True,
     }
 
 

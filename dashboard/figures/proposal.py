@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dashboard.figures.parts import Figure, Trace, figure, value_axis
+from dashboard.figures.parts import Figure, Trace, category_axis, figure, value_axis
 
 
 def before_after(
     names: Sequence[str], before: Sequence[float], after: Sequence[float], unit: str
 ) -> Figure:
     """Draw two bars per node; the pale one is before."""
-    columns = {"type": "category", "linecolor": "--line", "showgrid": False}
     return figure(
         [
             _bars("before", names, before, "--before", unit),
@@ -19,7 +18,7 @@ def before_after(
         barmode="group",
         bargap=0.35,
         bargroupgap=0.08,
-        xaxis=columns,
+        xaxis=category_axis(),
         yaxis=value_axis(unit),
         margin={"l": 52, "r": 12, "t": 26, "b": 28},
     )

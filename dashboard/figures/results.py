@@ -33,7 +33,6 @@ def tile_figure(windows: Sequence[WindowResult], value: str) -> Figure:
         "name": "records",
         "x": moments,
         "y": [window.count for window in ordered],
-        "yaxis": "y2",
         "marker": {"color": "--count"},
         "hovertemplate": "%{y:,}",
     }
@@ -43,8 +42,9 @@ def tile_figure(windows: Sequence[WindowResult], value: str) -> Figure:
             _line(f"mean {value}", moments, means, "--chart-1", unit, "solid"),
             _line(f"maximum {value}", moments, most, "--chart-2", unit, "dot"),
         ],
-        yaxis=value_axis(unit),
-        yaxis2=value_axis("records", overlaying="y", side="right", showgrid=False),
+        # The lines' axis lies over the bars', so that no bar hides a line.
+        yaxis=value_axis("records", side="right", showgrid=False),
+        yaxis2=value_axis(unit, overlaying="y", side="left", tickmode="auto"),
         margin={"l": 48, "r": 48, "t": 26, "b": 28},
     )
 
@@ -55,6 +55,7 @@ def _line(
     return {
         "type": "scatter",
         "mode": "lines+markers",
+        "yaxis": "y2",
         "name": name,
         "x": list(x),
         "y": list(y),

@@ -1,5 +1,6 @@
 """Filters and tags: numbers with their unit, ages that go on counting, grades, links of filters."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +15,21 @@ from dashboard.sparkline import sparkline
 
 register = template.Library()
 
-register.filter("compact", numbers.compact)
-register.filter("ratio", numbers.ratio)
-register.filter("percent", numbers.percent)
-register.filter("milliseconds", numbers.milliseconds)
-register.filter("kmh", numbers.kmh)
+
+
+def _filter(name: str, write: Callable[[float | None], str]) -> None:
+    """Register a writer of numbers; a template gives "" for a key that is not there."""
+
+    def shown(value: object) -> str:
+        return write(value if isinstance(value, int | float) else None)
+
+    register.filter(name, shown)
+
+
+_filter("compact", numbers.compact)
+_filter("ratio", numbers.ratio)
+_filter("percent", numbers.percent)
+_filter("milliseconds", numbers.milliseconds)
 register.simple_tag(sparkline)
 
 

@@ -12,11 +12,11 @@ from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Query
 from controlplane.selectors.queries import (
     QueryFilters,
-    queries_page,
     query_by_id,
     query_results,
     state_counts,
 )
+from controlplane.selectors.query_order import ordered_queries_page
 from controlplane.services import queries
 from controlplane.services.access import require_operator
 from controlplane.wire.blocks import VALUE_COLUMNS
@@ -40,7 +40,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     context = {
         "cluster": cluster,
         "filters": filters,
-        "page": queries_page(cluster, filters),
+        "page": ordered_queries_page(cluster, filters, request.GET.get("order", "")),
         "counts": state_counts(cluster),
         "nodes": cluster.nodes.order_by("index"),
         "states": ["live", *Query.State.values],
@@ -74,8 +74,9 @@ def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
     row = query_by_id(cluster, pk)
-    context = {"cluster": cluster, "row": row, "query": row.query, "tile": request.GET.get("tile", "")}
-    return show_list(request, "query.html", "_query_facts.html", context | _results(request, cluster, row.query))
+    context = {"cluster": cluster, "row": row, "query": row.query}
+    whole = context | {"tile": request.GET.get("tile", "")} | _results(request, cluster, row.query)
+    return show_list(request, "query.html", "_query_facts.html", whole)
 
 
 @cluster_page
@@ -113,7 +114,11 @@ def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 
 def _form(
-    request: PageRequest, cluster: Cluster, values: dict[str, Any], errors: Fields, status: int = 200
+    request: PageRequest,
+    cluster: Cluster,
+    values: dict[str, Any],
+    errors: Fields,
+    status: int = 200,
 ) -> HttpResponse:
     context = {"cluster": cluster, "values": values, "errors": errors, "columns": VALUE_COLUMNS}
     return show(request, "query_new.html", context, status)
@@ -135,7 +140,11 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
     except RedisError:
         return {"results": [], "redis_away": True, "tiles": sorted(names.values())}
     rows = result_rows(windows, names, query.value, tile)
-    return {"results": rows[:SHOWN_WINDOWS], "tiles": sorted(names.values()), "unit": unit_of(query.value)}
+    return {
+        "results": rows[:SHOWN_WINDOWS],
+        "tiles": sorted(names.values()),
+        "unit": unit_of(query.value),
+    }
 
 
 def _windows(cluster: Cluster, query: Query) -> list[WindowResult]:

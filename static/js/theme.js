@@ -5,7 +5,7 @@ export function themed(figure, token = tokenReader()) {
   if (typeof figure === "string") return figure.startsWith("--") ? token(figure) : figure;
   if (Array.isArray(figure)) {
     // Long rows of numbers hold no colour: walking them would cost a copy per redraw.
-    return figure.length && typeof figure[0] === "number" ? figure : figure.map((part) => themed(part, token));
+    return figure.length && typeof figure[0] === "number" && typeof figure.at(-1) === "number" ? figure : figure.map((part) => themed(part, token));
   }
   if (figure === null || typeof figure !== "object") return figure;
   return Object.fromEntries(Object.entries(figure).map(([name, part]) => [name, themed(part, token)]));

@@ -18,7 +18,7 @@ NODES = 4
 
 def actor(role: str = "operator", name: str = "") -> Actor:
     """Return an actor with the role; "" for none."""
-    user = User.objects.create_user(name or f"a-{role or 'nobody'}", password="secret-1")
+    user = User.objects.create_user(name or f"a-{role or 'nobody'}")
     if role:
         user.groups.add(Group.objects.get_or_create(name=role)[0])
     return Actor(user, "192.0.2.7")

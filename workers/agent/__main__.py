@@ -12,11 +12,12 @@ from typing import Final
 
 import django
 import redis
+from django.db import close_old_connections
 
 from controlplane import env
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import find_java
-from workers.agent.agent import Agent
+from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command
 from workers.agent.heartbeats import read_heartbeat
 from workers.agent.keeper import Keeper
@@ -63,14 +64,19 @@ def _run(agent: Agent, stop: threading.Event) -> None:
 
 def _agent(site: Site) -> Agent:
     # Models can be imported once Django is set up.
-    from workers.agent.fleet import wanted_drivers, write_reports  # noqa: PLC0415
+    from workers.agent import fleet  # noqa: PLC0415
+
+    def wanted() -> Wanted:
+        # A database that was restarted left a dead connection behind.
+        close_old_connections()
+        return fleet.wanted_drivers()
 
     client = redis.Redis.from_url(site.redis_url, socket_timeout=5, socket_connect_timeout=2)
 
     def keeper(cluster: str) -> Keeper:
         return Keeper(cluster, site, pipeline_command, lambda slug: read_heartbeat(client, slug))
 
-    return Agent(client, wanted_drivers, write_reports, keeper)
+    return Agent(client, wanted, fleet.write_reports, keeper)
 
 
 def _site(data: Path) -> Site:

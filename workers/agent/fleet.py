@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from django.db import close_old_connections, transaction
+from django.db import transaction
 
 from controlplane.models import Cluster
 from controlplane.services.events import announce, event
@@ -12,8 +12,6 @@ from workers.agent.keeper import Report
 
 def wanted_drivers() -> dict[str, DriverSpec | None]:
     """Return per cluster the driver it should have, None where it should have none."""
-    # A database that was restarted left a dead connection behind.
-    close_old_connections()
     return {cluster.slug: _spec(cluster) for cluster in Cluster.objects.all()}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from django.contrib.auth.models import User
-from django.core.wsgi import get_wsgi_application
+from django.test import Client
 
 from controlplane.models import Cluster, Query
 from controlplane.services import tokens
@@ -19,6 +19,20 @@ A, B, C = (Wanted(f"trip-{name}-0", ("tile-1-1",)) for name in "abc")
 MOUSE = Wanted("mouse-000001", ("tile-1-1", "tile-1-2"))
 
 
+class InProcess(httpx.BaseTransport):
+    """Hands requests to Django within the test's own transaction."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = Client().generic(
+            request.method,
+            request.url.raw_path.decode(),
+            request.read(),
+            content_type="application/json",
+            headers={"authorization": request.headers["authorization"]},
+        )
+        return httpx.Response(answer.status_code, content=answer.content)
+
+
 @pytest.fixture
 def cluster() -> Cluster:
     return Cluster.objects.create(slug="sf", name="San Francisco", slots=4, splits=2)
@@ -28,9 +42,8 @@ def cluster() -> Cluster:
 def api(cluster: Cluster) -> Iterator[WeirApi]:
     user = User.objects.create_superuser("replay")
     headers = {"Authorization": f"Bearer {tokens.create(user, 'replay')}"}
-    transport = httpx.WSGITransport(app=get_wsgi_application())
     with httpx.Client(
-        transport=transport, base_url="http://localhost", headers=headers
+        transport=InProcess(), base_url="http://localhost", headers=headers
     ) as http_client:
         api = WeirApi(http_client, cluster.slug)
         api.register([{"name": "tile-1-1", "title": "One"}, {"name": "tile-1-2", "title": "Two"}])

@@ -1,0 +1,223 @@
+"""The API's doors, and what it answers to what it refuses."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.models import ApiToken, Cluster, Query
+from controlplane.services import tokens
+from controlplane.services.access import Actor
+from tests.support.cluster import placed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUERIES = "/api/v1/clusters/sf/queries"
+GOOD = {"name": "q", "streams": ["s0", "s1"]}
+
+
+def user_of(by: Actor) -> User:
+    assert isinstance(by.user, User)
+    return by.user
+
+
+def bearer(by: Actor) -> dict[str, str]:
+    return {"authorization": f"Bearer {tokens.create(user_of(by), 'test')}"}
+
+
+@pytest.fixture
+def script(operator: Actor) -> Client:
+    """A client with an operator's token that checks CSRF as a real server does."""
+    return Client(enforce_csrf_checks=True, headers=bearer(operator))
+
+
+def post(client: Client, path: str, body: Any, **headers: str) -> Any:
+    return client.post(path, json.dumps(body), content_type="application/json", headers=headers)
+
+
+def test_without_login_nothing_is_told(sf: Cluster, client: Client) -> None:
+    """401 with the way in."""
+    answer = client.get("/api/v1/clusters")
+    assert answer.status_code == 401
+    assert answer["WWW-Authenticate"] == "Bearer"
+    assert set(answer.json()) == {"title", "detail", "code", "fields", "rows", "data"}
+
+
+def test_a_token_needs_no_csrf(script: Client, sf: Cluster) -> None:
+    """A script has no cookie that another site could abuse."""
+    answer = post(script, QUERIES, GOOD)
+    assert answer.status_code == 201
+    assert answer.json()["state"] == "pending"
+    assert answer.json()["streams"] == ["s0", "s1"]
+
+
+def test_a_session_without_csrf_token_may_not_write(operator: Actor, sf: Cluster) -> None:
+    """A foreign page must not submit in an operator's name."""
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(user_of(operator))
+    assert browser.get(QUERIES).status_code == 200
+    assert post(browser, QUERIES, GOOD).status_code == 403
+    assert not Query.objects.exists()
+    # The token comes with any page that has a form.
+    browser.get("/admin/login/")
+    token = browser.cookies["csrftoken"].value
+    assert post(browser, QUERIES, GOOD, **{"x-csrftoken": token}).status_code == 201
+
+
+@pytest.mark.parametrize("spoil", ["expired", "inactive", "wrong"])
+def test_a_token_that_does_not_hold_is_refused(operator: Actor, sf: Cluster, spoil: str) -> None:
+    """Expiry and switching a user off work at once."""
+    headers = bearer(operator)
+    if spoil == "expired":
+        ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    elif spoil == "inactive":
+        User.objects.update(is_active=False)
+    else:
+        headers["authorization"] += "x"
+    assert Client(headers=headers).get(QUERIES).status_code == 401
+
+
+def test_a_viewer_reads_and_does_not_write(viewer: Actor, sf: Cluster) -> None:
+    """403 names the role that is missing."""
+    client = Client(headers=bearer(viewer))
+    assert client.get(QUERIES).status_code == 200
+    answer = post(client, QUERIES, GOOD)
+    assert answer.status_code == 403
+    assert "operator" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"streams": ["nowhere"]}, "streams"),
+        ({"streams": []}, "streams"),
+        ({"streams": "s0"}, "streams"),
+        ({"window_s": 0}, "window_s"),
+        ({"window_s": 86_401}, "window_s"),
+        ({"window_s": 1.5}, "window_s"),
+        ({"window_s": "60"}, "window_s"),
+        ({"value": "colour"}, "value"),
+        ({"name": "x" * 101}, "name"),
+        ({"name": None}, "name"),
+        ({"ends_at": "2020-01-01T00:00:00Z"}, "ends_at"),
+    ],
+)
+def test_a_bad_value_is_told_by_field_and_leaves_nothing(
+    script: Client, sf: Cluster, changed: dict[str, Any], field: str
+) -> None:
+    """One shape of refusal, whoever refuses."""
+    answer = post(script, QUERIES, GOOD | changed)
+    assert answer.status_code == 422
+    told = answer.json()["fields"]
+    assert [name.partition(".")[0] for name in told] == [field]
+    assert all(isinstance(text, str) for texts in told.values() for text in texts)
+    assert not Query.objects.exists()
+
+
+def test_a_body_that_is_no_json_is_refused(script: Client, sf: Cluster) -> None:
+    """Also in the one shape."""
+    answer = script.post(QUERIES, "{", content_type="application/json")
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "refused"
+
+
+def test_a_live_name_is_a_duplicate(script: Client, sf: Cluster) -> None:
+    """Told under name."""
+    assert post(script, QUERIES, GOOD).status_code == 201
+    answer = post(script, QUERIES, GOOD)
+    assert answer.status_code == 422
+    assert list(answer.json()["fields"]) == ["name"]
+
+
+def test_bulk_is_all_or_nothing_with_errors_per_row(script: Client, sf: Cluster) -> None:
+    """The good row is not saved either."""
+    rows = [{"name": "a", "streams": ["s0"]}, {"name": "b", "streams": ["nowhere"]}]
+    answer = post(script, f"{QUERIES}/bulk", {"queries": rows})
+    assert answer.status_code == 422
+    assert list(answer.json()["rows"]) == ["1"]
+    assert not Query.objects.exists()
+    assert post(script, f"{QUERIES}/bulk", {"queries": rows[:1]}).json()["names"] == ["a"]
+
+
+def test_a_query_is_read_and_ended_by_name(script: Client, operator: Actor, sf: Cluster) -> None:
+    """DELETE ends it; a second one finds it ended and is content."""
+    placed(operator, sf, {"q": ["s0"]})
+    got = script.get(f"{QUERIES}/q").json()
+    assert (got["state"], got["node"]) == ("running", 0)
+    assert script.delete(f"{QUERIES}/q").json()["state"] == "ending"
+    assert script.delete(f"{QUERIES}/q").status_code == 200
+    assert script.get(f"{QUERIES}/nobody").status_code == 404
+    assert script.get(f"{QUERIES}/q/results").json() == []
+
+
+def test_ending_many_tells_how_many(script: Client, operator: Actor, sf: Cluster) -> None:
+    """And refuses names that do not live."""
+    placed(operator, sf, {"a": ["s0"], "b": ["s0"]})
+    assert post(script, f"{QUERIES}/end", {"names": ["a", "b"]}).json() == {"count": 2}
+    answer = post(script, f"{QUERIES}/end", {"names": ["nobody"]})
+    assert list(answer.json()["fields"]) == ["names"]
+
+
+def test_streams_are_registered_once_and_brought_up_to_date(script: Client, sf: Cluster) -> None:
+    """A producer registers at every start."""
+    path = "/api/v1/clusters/sf/streams"
+    body = {"streams": [{"name": "tile", "title": "Mission", "declared_rate": 2, "schema": {}}]}
+    first = post(script, path, body).json()[0]
+    sf.refresh_from_db()
+    version = sf.routing_version
+    body["streams"][0]["title"] = "Mission Street"
+    again = post(script, path, body).json()[0]
+    assert (again["id"], again["title"]) == (first["id"], "Mission Street")
+    sf.refresh_from_db()
+    assert sf.routing_version == version
+    assert script.get(path + "?q=mission").json()["total"] == 1
+
+
+def test_a_node_capacity_must_be_a_number_above_zero(script: Client, sf: Cluster) -> None:
+    """A capacity of zero would divide by zero everywhere."""
+    path = "/api/v1/clusters/sf/nodes/0/capacity"
+    assert post(script, path, {"capacity": 0}).json()["fields"]["capacity"]
+    assert post(script, path, {"capacity": 250}).json()[0]["capacity"] == 250
+
+
+def test_a_cluster_is_started_and_stopped(script: Client, sf: Cluster) -> None:
+    """desired is what was asked; state stays what is seen."""
+    assert post(script, "/api/v1/clusters/sf/start", {}).json()["desired"] == "running"
+    assert post(script, "/api/v1/clusters/sf/stop", {"reason": "fair"}).json()["state"] == "stopped"
+    assert post(script, "/api/v1/clusters/nowhere/start", {}).status_code == 404
+
+
+def test_a_proposal_is_requested_and_refused_with_a_code(
+    script: Client, operator: Actor, sf: Cluster
+) -> None:
+    """202 now; applying before it is ready is a conflict that says so."""
+    path = "/api/v1/clusters/sf/proposals"
+    asked = post(script, path, {"algorithm": "mms"})
+    assert (asked.status_code, asked.json()["state"]) == (202, "computing")
+    answer = post(script, f"{path}/{asked.json()['id']}/apply", {"seal": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_ready")
+    assert script.get(path).json()["total"] == 1
+    assert list(post(script, path, {"algorithm": "x"}).json()["fields"]) == ["algorithm"]
+
+
+def test_the_documentation_is_behind_the_login(client: Client, operator: Actor) -> None:
+    """What the API can do is not told to strangers."""
+    assert client.get("/api/v1/docs").status_code == 302
+    assert client.get("/api/v1/openapi.json").status_code == 302
+    client.force_login(user_of(operator))
+    assert client.get("/api/v1/docs").status_code == 200
+    paths = client.get("/api/v1/openapi.json").json()["paths"]
+    assert "/api/v1/clusters/{slug}/queries" in paths
+
+
+def test_pages_carry_the_security_headers(client: Client, db: None) -> None:
+    """No inline script, no frame, no sniffing."""
+    answer = client.get("/healthz")
+    assert answer.content == b"ok"
+    assert "script-src 'self';" in answer["Content-Security-Policy"]
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert "Strict-Transport-Security" not in answer

@@ -1,0 +1,62 @@
+"""One running Weir and one browser for all end-to-end tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from tests.support.chromium import running_chromium
+from tests.support.running_weir import RunningWeir
+
+# A query is placed and a chart moves within seconds; a busy machine gets room.
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture(scope="session")
+def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
+    """Weir as `make run` starts it, with the demo cluster processing taxi reports."""
+    running = RunningWeir(tmp_path_factory.mktemp("weir") / "data", {"WEIR_DEMO_MICE": "40"})
+    running.start()
+    yield running
+    running.end()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real Chromium."""
+    with running_chromium() as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="session")
+def session(weir: RunningWeir, browser: Browser) -> Iterator[BrowserContext]:
+    """A browser session logged in as the demo's operator."""
+    context = browser.new_context(
+        base_url=weir.url, viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+    )
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.goto("/")
+    name, password = weir.login()
+    page.fill("#id_username", name)
+    page.fill("#id_password", password)
+    page.click("button:has-text('Log in')")
+    page.wait_for_url(f"{weir.url}/")
+    page.close()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(session: BrowserContext) -> Iterator[Page]:
+    """A page of the session; an error in its console or a failed request fails the test."""
+    opened = session.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on(
+        "console",
+        lambda message: problems.append(message.text) if message.type == "error" else None,
+    )
+    yield opened
+    opened.close()
+    assert problems == []

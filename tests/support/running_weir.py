@@ -1,0 +1,84 @@
+"""Weir itself, started as `make run` starts it, on a data directory and port of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tests.support.redis_server import free_port
+
+# Spark's first start on two busy cores, with room; the measured start is in docs/benchmarks.md.
+START_SECONDS = 180.0
+LIVE = re.compile(r"Weir is live after (\d+) s")
+REDIS = re.compile(r"Redis \(.*\) on port (\d+)")
+
+
+class RunningWeir:
+    """One runner with all its processes; everything it says is in `output`."""
+
+    def __init__(self, data: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.data = data
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.output = data.parent / f"{data.name}.out"
+        self.environment = {
+            **os.environ,
+            "WEIR_DATA": str(data),
+            "WEIR_PORT": str(self.port),
+            **(environment or {}),
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        """Start Weir, wait until it says that it is live, and return how many seconds that took."""
+        begun = time.monotonic()
+        with self.output.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "controlplane.runtime"],
+                env=self.environment,
+                stdout=out,
+                stderr=out,
+            )
+        while not LIVE.search(self.said()):
+            late = time.monotonic() - begun > START_SECONDS
+            if late or self.process.poll() is not None:
+                self.end()
+                raise AssertionError(f"Weir did not start:\n{self.said()[-6000:]}")
+            time.sleep(0.1)
+        return time.monotonic() - begun
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C, wait for the end and return the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=60)
+
+    def end(self) -> None:
+        """End Weir whatever state it is in."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                self.interrupt()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(timeout=10)
+
+    def said(self) -> str:
+        """Return what the runner has printed so far."""
+        return self.output.read_text() if self.output.exists() else ""
+
+    def login(self) -> tuple[str, str]:
+        """Return the demo login that the first start made."""
+        name, password = (self.data / "secrets" / "login").read_text().split()
+        return name, password
+
+    def redis_url(self) -> str:
+        """Return the URL of the Redis that this Weir started."""
+        found = REDIS.search(self.said())
+        assert found, self.said()
+        return f"redis://127.0.0.1:{found[1]}/0"

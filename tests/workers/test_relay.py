@@ -1,0 +1,156 @@
+"""The relay hands on every batch once, whatever is restarted or lost."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.layers import get_channel_layer
+from django.db import OperationalError
+from redis import Redis
+
+from controlplane.connections import redis_client
+from controlplane.models import Cluster, MetricSample, Stream
+from controlplane.services import metrics
+from controlplane.services.events import group
+from controlplane.wire.keys import progress_key, telemetry_key
+from tests.support.cluster import actor, small_cluster, telemetry
+from tests.support.redis_server import free_port, running_redis
+from workers.relay.rates import RateMeter
+from workers.relay.relay import Relay
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BEGIN_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def sf(redis_url: str, transactional_db: None) -> Cluster:
+    """A small cluster that has been routed once."""
+    return small_cluster(actor())
+
+
+def write(first: int, count: int, later_s: int = 0, **changed: Any) -> None:
+    """Append telemetry of one batch a second; batch b is emitted at second b + later_s."""
+    for batch in range(first, first + count):
+        row = telemetry(batch, BEGIN_MS + 1000 * (batch + later_s), **changed)
+        redis_client().xadd(telemetry_key("sf"), {"t": json.dumps(row)}, id=f"{batch}-0")
+
+
+@sync_to_async
+def batches() -> list[int]:
+    rows = MetricSample.objects.filter(resolution=1).order_by("t")
+    return [(row.values["t"] - BEGIN_MS) // 1000 for row in rows]
+
+
+async def test_a_batch_reaches_browsers_and_database(sf: Cluster, redis_url: str) -> None:
+    """The channel layer's message is the stored sample."""
+    layer: Any = get_channel_layer()
+    channel = await layer.new_channel()
+    await layer.group_add(group(sf.pk), channel)
+    redis_client().xadd(
+        progress_key("sf"), {"p": json.dumps({"durations_ms": {"triggerExecution": 321}})}
+    )
+    write(1, 1)
+    relay = Relay(redis_url)
+    assert await relay.step(block_ms=100) == 1
+    message = await asyncio.wait_for(layer.receive(channel), 5)
+    stored = await MetricSample.objects.aget()
+    assert message == {"type": "cluster.sample", "sample": stored.values}
+    assert stored.values["batch_ms"] == 321
+
+
+async def test_a_restarted_relay_fills_the_gap_and_counts_nothing_twice(
+    sf: Cluster, redis_url: str
+) -> None:
+    """The position is in the database, beside the samples."""
+    write(1, 3)
+    await Relay(redis_url).step(block_ms=100)
+    write(4, 3)
+    await Relay(redis_url).step(block_ms=100)
+    await Relay(redis_url).step(block_ms=10)
+    assert await batches() == [1, 2, 3, 4, 5, 6]
+
+
+async def test_what_could_not_be_stored_is_read_again(
+    sf: Cluster, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is away for one transaction: the sample is stored by the next try."""
+    relay = Relay(redis_url)
+    write(1, 2)
+    whole = metrics.store
+
+    def away(*_: Any) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(metrics, "store", away)
+    with pytest.raises(OperationalError):
+        await relay.step(block_ms=100)
+    monkeypatch.setattr(metrics, "store", whole)
+    assert await relay.step(block_ms=100) == 2
+    assert await batches() == [1, 2]
+
+
+async def test_a_redis_that_lost_its_data_is_read_from_the_start(
+    sf: Cluster, redis_url: str
+) -> None:
+    """Batches that count from one again are not waited for until they pass the old number."""
+    relay = Relay(redis_url)
+    write(50, 2)
+    await relay.step(block_ms=100)
+    redis_client().flushdb()
+    write(1, 1, later_s=99)
+    relay._refreshed_at = float("-inf")
+    assert await relay.step(block_ms=100) == 1
+    assert await batches() == [50, 51, 100]
+
+
+async def test_the_loop_waits_for_a_redis_that_is_away(
+    sf: Cluster, redis_url: str, tmp_path: Path
+) -> None:
+    """It backs off while nothing answers, relays when Redis is there, ends when told to."""
+    port = free_port()
+    stop = asyncio.Event()
+    running = asyncio.create_task(Relay(f"redis://127.0.0.1:{port}/0").run(stop))
+    with running_redis(tmp_path, port=port) as url, Redis.from_url(url) as late:
+        row = telemetry(1, BEGIN_MS + 1000)
+        late.xadd(telemetry_key("sf"), {"t": json.dumps(row)}, id="1-0")
+        async with asyncio.timeout(15):
+            while await batches() != [1]:
+                await asyncio.sleep(0.02)
+        assert not running.done()
+        stop.set()
+        await asyncio.wait_for(running, 10)
+
+
+async def test_the_relay_shows_that_it_lives(sf: Cluster, redis_url: str) -> None:
+    """Whoever looks after it finds a beat that expires."""
+    before = time.time_ns() // 1_000_000
+    await Relay(redis_url).step(block_ms=10)
+    found = redis_client().get("weir:relay:beat")
+    assert isinstance(found, bytes)
+    assert int(found) >= before
+    ttl = redis_client().ttl("weir:relay:beat")
+    assert isinstance(ttl, int)
+    assert 0 < ttl <= 60
+
+
+async def test_measured_rates_reach_the_streams(sf: Cluster, redis_url: str) -> None:
+    """Six seconds of ten records a second are a rate of ten."""
+    stream = await Stream.objects.aget(name="s0")
+    write(1, 7, streams={str(stream.pk): 10})
+    await Relay(redis_url).step(block_ms=100)
+    await stream.arefresh_from_db()
+    assert stream.rate == 10
+
+
+def test_the_meter_waits_for_five_seconds_of_the_data_planes_clock() -> None:
+    """The first row only starts the clock: its span is not known."""
+    meter = RateMeter()
+    rows = [telemetry(i, 1000 * i, streams={"7": 10}) for i in range(7)]
+    assert meter.add(rows[:3]) is None
+    due = meter.add(rows[3:6])
+    assert due == ({7: 50}, 5.0)
+    assert meter.add(rows[6:]) is None
