@@ -67,11 +67,11 @@ class PlacementAlgorithm:
 _ALL: Final = (
     PlacementAlgorithm("mms", "Min-max traffic per server", "offline", Mms),
     PlacementAlgorithm("ic", "Incremental cost", "offline", IncrementalCost),
-    PlacementAlgorithm("offrand", "Random (offline)", "offline", OffRand),
-    PlacementAlgorithm("leastcost", "Least cost", "online", LeastCost),
-    PlacementAlgorithm("leastsource", "Least source", "online", LeastSource),
-    PlacementAlgorithm("leastqt", "Least query types", "online", LeastQueryTypes),
-    PlacementAlgorithm("onrand", "Random (online)", "online", OnRand),
+    PlacementAlgorithm("off_rand", "Random (offline)", "offline", OffRand),
+    PlacementAlgorithm("least_cost", "Least cost", "online", LeastCost),
+    PlacementAlgorithm("least_source", "Least source", "online", LeastSource),
+    PlacementAlgorithm("least_qt", "Least query types", "online", LeastQueryTypes),
+    PlacementAlgorithm("on_rand", "Random (online)", "online", OnRand),
 )
 
 

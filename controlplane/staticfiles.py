@@ -46,7 +46,8 @@ class PlotlyFinder(BaseFinder):
         found = [self.storage.path("plotly.min.js")] if path == PLOTLY else []
         if find_all or kwargs.get("all"):
             return found
-        return found[0] if found else None
+        # Django takes any other empty answer for a hit.
+        return found[0] if found else []
 
     def list(
         self, ignore_patterns: Iterable[str] | None

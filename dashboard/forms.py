@@ -1,4 +1,4 @@
-"""What the pages take in: text into typed values; whether they may be is for the services to say."""
+"""What the pages take in: text into typed values; the services say whether they may be."""
 
 import re
 from collections.abc import Mapping

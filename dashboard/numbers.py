@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-MISSING = "–"
+MISSING = "–"  # noqa: RUF001 - the dash that typography has for no value
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Below this a number is written out: 9,999 is as short as 10.0 k and exact.
 _WRITTEN_OUT = 10_000.0

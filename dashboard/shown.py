@@ -43,6 +43,6 @@ def refusal_text(refusal: WeirError) -> str:
     if isinstance(refusal, Invalid) and refusal.fields:
         return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
     if isinstance(refusal, Conflict) and refusal.data:
-        told = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items())
-        return f"{refusal}. ({told})"
+        told = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
+        return f"{refusal}. ({', '.join(told)})"
     return f"{refusal}."

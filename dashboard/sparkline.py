@@ -26,7 +26,7 @@ def sparkline(values: Sequence[float | None], label: str) -> SafeString:
 
 def _points(values: Sequence[float]) -> str:
     # The axis begins at 0: a flat line must not look like a mountain range.
-    top = max(max(values), 1e-9)
+    top = max(*values, 1e-9)
     step = (WIDTH - 2 * MARGIN) / (len(values) - 1)
     drawn = HEIGHT - 2 * MARGIN
     return " ".join(

@@ -1,6 +1,7 @@
 """Samples made fit for a chart: not more than it has pixels, and gaps that are seen as gaps."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 Sample = dict[str, Any]
@@ -56,5 +57,5 @@ def with_gaps(samples: Sequence[Sample]) -> list[Sample]:
 
 def gap_ms(samples: Sequence[Sample]) -> float:
     """Return the distance in ms from which on two neighbours have a gap between them."""
-    steps = sorted(b["t"] - a["t"] for a, b in zip(samples, samples[1:], strict=False))
+    steps = sorted(after["t"] - before["t"] for before, after in pairwise(samples))
     return GAP_STEPS * max(steps[len(steps) // 2], 1000) if steps else float("inf")

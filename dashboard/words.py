@@ -13,7 +13,8 @@ WORDS = (
     ("routing table", "Which streams go to which split node and which query lives on which node."
                       " It never changes: each change is a new version with the next number."),
     ("proposal", "A plan under review. It is sealed by a hash over its moves and the snapshot it"
-                 " was computed from: approving names the seal, so exactly those moves run or none."),
+                 " was computed from: applying names the seal, so exactly those moves run, or"
+                 " none."),
     ("stale", "A proposal whose queries or nodes are no longer where its snapshot saw them. It"
               " cannot be applied; ask for a new one."),
     ("restart", "Moving a query that already has results: it begins a new run on its new node. Its"

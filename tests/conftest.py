@@ -1,11 +1,15 @@
 """What the tests of the control plane, the workers and the pages share: real parts, kept small."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pytest_django import Settings
 
 from tests.support.redis_server import running_redis
+
+if TYPE_CHECKING:
+    from celery import Celery
 
 
 @pytest.fixture(scope="session")
@@ -40,12 +44,10 @@ def redis_url(redis_server: str, settings: Settings) -> Iterator[str]:
     layers["default"]["CONFIG"] = {**layers["default"]["CONFIG"], "hosts": [redis_server]}
     settings.CHANNEL_LAYERS = layers
     channel_layers.backends.clear()
-    before = app.conf.broker_url
-    app.conf.broker_url = app.conf.broker_read_url = app.conf.broker_write_url = redis_server
-    _forget_pools(app)
+    before = app.conf["broker_url"]
+    _speak_to(app, redis_server)
     yield redis_server
-    app.conf.broker_url = app.conf.broker_read_url = app.conf.broker_write_url = before
-    _forget_pools(app)
+    _speak_to(app, before)
     channel_layers.backends.clear()
 
 
@@ -60,13 +62,12 @@ def celery_worker(redis_url: str, transactional_db: None) -> Iterator[None]:
         yield
 
 
-def _forget_pools(app: object) -> None:
-    """Close the connections to the broker that was set before."""
-    from celery import Celery  # noqa: PLC0415
+def _speak_to(app: "Celery[Any]", url: str) -> None:
+    """Point the Celery application at a broker and close its connections to the one before."""
     from kombu import pools  # noqa: PLC0415
 
-    assert isinstance(app, Celery)
+    app.conf.update(broker_url=url, broker_read_url=url, broker_write_url=url)
     pools.reset()
-    # The producer pool of the app hangs on the old connection.
-    app.amqp._producer_pool = None
-    app._pool = None
+    # Both hang on the old connection, and Celery has no door to make them anew.
+    vars(app.amqp)["_producer_pool"] = None
+    vars(app)["_pool"] = None

@@ -34,7 +34,7 @@ def figure(data: Sequence[Trace], **layout: Any) -> Figure:
             "font": {"size": 12, "color": "--ink"},
         },
         "showlegend": len(data) > 1,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         # A person's zoom survives the next sample.
         "uirevision": "kept",
         "xaxis": time_axis(),

@@ -1,0 +1,1 @@
+"""Views: guard, load, call, respond; one file per kind of page."""

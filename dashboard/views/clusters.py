@@ -121,7 +121,8 @@ def _capacity(text: str) -> float:
 
 def _numbers(cluster: Cluster) -> dict[str, Any]:
     sample = latest_values(cluster) or {}
-    age = (timezone.now() - cluster.last_sample_at).total_seconds() if cluster.last_sample_at else None
+    seen = cluster.last_sample_at
+    age = (timezone.now() - seen).total_seconds() if seen else None
     return {
         "sample": sample,
         "counts": state_counts(cluster),

@@ -46,17 +46,20 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def form(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the fields of the chosen algorithm."""
     chosen = _algorithm(request.GET.get("algorithm", ""))
-    return show(request, "_proposal_form.html", {"cluster": cluster} | _form(cluster, chosen, {}, {}))
+    context = {"cluster": cluster} | _form(cluster, chosen, {}, {})
+    return show(request, "_proposal_form.html", context)
 
 
 @cluster_page
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
     """Ask a planner for a plan."""
     require_operator(request.actor)
-    chosen = _algorithm(request.POST.get("algorithm", ""))
+    name = request.POST.get("algorithm", "")
+    chosen = _algorithm(name)
     try:
         given = parameters(parameter_fields(chosen, cluster), request.POST.dict())
-        proposal = proposals.request(request.actor, cluster, chosen.name, given)
+        # The name as it came: the service refuses one that is not known.
+        proposal = proposals.request(request.actor, cluster, name, given)
     except Invalid as invalid:
         filters = ProposalFilters()
         context = {

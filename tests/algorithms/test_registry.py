@@ -25,10 +25,10 @@ def test_an_unknown_name_says_which_are_known() -> None:
 
 def test_parameters_of_another_algorithm_are_refused() -> None:
     with pytest.raises(TypeError, match="LeastCost"):
-        algorithm(PLACEMENT, "leastcost").solve(chain(), Mms())
+        algorithm(PLACEMENT, "least_cost").solve(chain(), Mms())
 
 
 def test_kinds_are_told_apart() -> None:
     offline, online = (algorithms(PLACEMENT, kind) for kind in ("offline", "online"))
-    assert {a.name for a in offline} == {"mms", "ic", "offrand"}
+    assert {a.name for a in offline} == {"mms", "ic", "off_rand"}
     assert LeastCost in {a.parameters for a in online}

@@ -17,8 +17,8 @@ from controlplane.models import Cluster, MetricSample, Stream
 from controlplane.services import metrics
 from controlplane.services.events import group
 from controlplane.wire.keys import progress_key, telemetry_key
+from tests.support import redis_server
 from tests.support.cluster import actor, small_cluster, telemetry
-from tests.support.redis_server import free_port, running_redis
 from workers.relay.rates import RateMeter
 from workers.relay.relay import Relay
 
@@ -108,13 +108,14 @@ async def test_a_redis_that_lost_its_data_is_read_from_the_start(
 
 
 async def test_the_loop_waits_for_a_redis_that_is_away(
-    sf: Cluster, redis_url: str, tmp_path: Path
+    sf: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It backs off while nothing answers, relays when Redis is there, ends when told to."""
-    port = free_port()
+    port = redis_server.free_port()
+    monkeypatch.setattr(redis_server, "free_port", lambda: port)
     stop = asyncio.Event()
     running = asyncio.create_task(Relay(f"redis://127.0.0.1:{port}/0").run(stop))
-    with running_redis(tmp_path, port=port) as url, Redis.from_url(url) as late:
+    with redis_server.running_redis(tmp_path) as url, Redis.from_url(url) as late:
         row = telemetry(1, BEGIN_MS + 1000)
         late.xadd(telemetry_key("sf"), {"t": json.dumps(row)}, id="1-0")
         async with asyncio.timeout(15):

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Proposal, Query, RoutingVersion
 from controlplane.services import placing, proposals, routing, tending
 from controlplane.wire.publish import latest_version, read_table
-from django.utils import timezone
 from tests.support.cluster import actor, placed, small_cluster, submit
 
 pytestmark = pytest.mark.django_db(transaction=True)

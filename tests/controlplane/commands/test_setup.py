@@ -1,0 +1,68 @@
+"""The demo is set up once, and again without harm; secrets are readable by their owner only."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+
+from controlplane.models import ApiToken, Cluster, Node
+from controlplane.services import tokens
+
+pytestmark = pytest.mark.django_db
+
+
+def setup(folder: Path) -> None:
+    call_command(
+        "setup_demo",
+        password_file=folder / "login",
+        token_file=folder / "token",
+        stdout=StringIO(),
+    )
+
+
+def test_a_second_set_up_changes_nothing(tmp_path: Path) -> None:
+    """`make run` calls it at every start; a password chosen since stays."""
+    (tmp_path / "login").write_text("operator first-pass\n")
+    setup(tmp_path)
+    token = (tmp_path / "token").read_text()
+    user = User.objects.get(username="operator")
+    user.set_password("chosen-since")
+    user.save()
+    setup(tmp_path)
+    assert (tmp_path / "token").read_text() == token
+    assert authenticate(username="operator", password="chosen-since") == user
+    assert (Cluster.objects.count(), Node.objects.count(), ApiToken.objects.count()) == (1, 4, 1)
+
+
+def test_the_operators_login_is_that_of_the_file(tmp_path: Path) -> None:
+    """The runner prints what works."""
+    (tmp_path / "login").write_text("operator first-pass\n")
+    setup(tmp_path)
+    user = authenticate(username="operator", password="first-pass")
+    assert user is not None
+    assert list(user.groups.values_list("name", flat=True)) == ["operator"]
+
+
+def test_the_token_is_private_and_works(tmp_path: Path) -> None:
+    """Mode 600, and the replayer behind it."""
+    setup(tmp_path)
+    file = tmp_path / "token"
+    assert file.stat().st_mode & 0o777 == 0o600
+    user = tokens.user_of(file.read_text().strip())
+    assert user is not None
+    assert user.username == "replayer"
+
+
+def test_a_token_is_printed_once_and_kept_as_a_digest(db: None) -> None:
+    """Who reads the database cannot act with what it holds."""
+    User.objects.create_user("script")
+    out = StringIO()
+    call_command("create_token", "script", "nightly", days=1, stdout=out)
+    token = out.getvalue().strip()
+    assert tokens.user_of(token) == User.objects.get()
+    assert ApiToken.objects.get().digest not in token
+    with pytest.raises(CommandError):
+        call_command("create_token", "nobody", "nightly")

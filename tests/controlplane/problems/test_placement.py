@@ -1,0 +1,85 @@
+"""A snapshot becomes a problem, a plan becomes the fewest moves and true measures."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from algorithms.registry import PLACEMENT, algorithm
+from controlplane.errors import Conflict
+from controlplane.problems.placement import (
+    active_positions,
+    fewest_moves_labels,
+    measures,
+    placement_problem,
+    plan_moves,
+    present_positions,
+)
+from controlplane.problems.snapshot import canonical, seal_of
+
+
+def snapshot(**changed: Any) -> dict[str, Any]:
+    """Return two streams (10/s, 1/s) and four queries on nodes 0, 1, 0, 1."""
+    nodes = [{"index": i, "name": f"n{i}", "capacity": 100.0, "active": True} for i in (0, 1)]
+    queries = [[1, "a", 0, [7]], [2, "b", 1, [7]], [3, "c", 0, [8]], [4, "d", 1, [8]]]
+    return {
+        "version": 3, "nu": 0.0, "nodes": nodes, "streams": [[7, 10.0], [8, 1.0]],
+        "queries": queries,
+    } | changed  # fmt: skip
+
+
+def test_measures_count_each_stream_once_per_node() -> None:
+    """Both streams go to both nodes: 22 records/s delivered of 11."""
+    told = snapshot()
+    found = measures(told, placement_problem(told, 2), present_positions(told))
+    assert found["traffic"] == 22
+    assert found["replication_factor"] == 2
+    assert found["loads"] == [2, 2]
+    assert found["rates"] == [11, 11]
+    assert found["imbalance"] == 0
+
+
+def test_the_best_plan_halves_the_traffic_with_two_moves() -> None:
+    """Whichever way the algorithm numbers the servers."""
+    chosen = algorithm(PLACEMENT, "mms")
+    plan = plan_moves(snapshot(), chosen, chosen.parameters(), lambda share: None)
+    assert plan.after["replication_factor"] == 1
+    assert plan.lower_bound == 1
+    assert len(plan.moves) == 2
+
+
+def test_labels_follow_the_largest_overlap() -> None:
+    """A plan that is the present one with its servers renumbered moves nothing."""
+    present = np.array([2, 2, 0, 0, 1])
+    assignment = np.array([0, 0, 1, 1, 2])
+    labels = fewest_moves_labels(present, assignment, [0, 1, 2], 3)
+    assert labels[assignment].tolist() == present.tolist()
+
+
+def test_queries_of_an_inactive_node_move_to_active_ones() -> None:
+    """It hosts nothing in the plan, and still counts in what is before."""
+    told = snapshot()
+    told["nodes"][1]["active"] = False
+    assert active_positions(told) == [0]
+    chosen = algorithm(PLACEMENT, "mms")
+    plan = plan_moves(told, chosen, chosen.parameters(), lambda share: None)
+    assert {(move["query"], move["to"]) for move in plan.moves} == {(2, 0), (4, 0)}
+    assert plan.after["loads"] == [4, 0]
+
+
+@pytest.mark.parametrize("missing", ["queries", "nodes"])
+def test_nothing_to_place_or_nowhere_is_told(missing: str) -> None:
+    """Not a crash of the planner."""
+    told = snapshot(**{missing: []})
+    with pytest.raises(Conflict):
+        placement_problem(told, len(active_positions(told)))
+
+
+def test_the_seal_covers_moves_and_snapshot() -> None:
+    """Any other move or any other snapshot has another seal; outcomes do not count."""
+    moves = [{"query": 1, "name": "a", "from": 0, "to": 1, "outcome": None, "note": ""}]
+    seal = seal_of(moves, snapshot())
+    assert seal_of([moves[0] | {"outcome": "moved"}], snapshot()) == seal
+    assert seal_of([moves[0] | {"to": 0}], snapshot()) != seal
+    assert seal_of(moves, snapshot(version=4)) != seal
+    assert canonical({"b": 1, "a": [1.5]}) == '{"a":[1.5],"b":1}'

@@ -1,0 +1,90 @@
+"""The composed application serves pages, API, static files, and the one file of plotly."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.contrib.auth.models import User
+from django.contrib.staticfiles import finders
+from django.test import Client
+
+from controlplane.models import Cluster
+from controlplane.staticfiles import PLOTLY, plotly_folder
+
+
+async def get(path: str) -> tuple[int, dict[str, str], int]:
+    """Return status, headers and length of the body."""
+    from controlplane.asgi import application  # noqa: PLC0415 - reads the settings
+
+    scope: dict[str, Any] = {
+        "type": "http", "method": "GET", "path": path, "query_string": b"", "http_version": "1.1",
+        "headers": [(b"host", b"localhost")],
+    }  # fmt: skip
+    asked: Any = ApplicationCommunicator(application, scope)  # type: ignore[no-untyped-call]
+    await asked.send_input({"type": "http.request", "body": b""})
+    begin = await asked.receive_output(5)
+    length, more = 0, True
+    while more:
+        part = await asked.receive_output(5)
+        length += len(part.get("body", b""))
+        more = part.get("more_body", False)
+    headers = {name.decode().lower(): value.decode() for name, value in begin["headers"]}
+    return begin["status"], headers, length
+
+
+async def test_plotly_is_served_out_of_its_package() -> None:
+    """No copy in the repository, and nothing else of the package."""
+    status, headers, length = await get(f"/static/{PLOTLY}")
+    assert status == 200
+    assert length == (plotly_folder() / "plotly.min.js").stat().st_size
+    assert headers["content-type"].startswith("text/javascript")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert finders.find("vendor/widgetbundle.js") is None
+
+
+async def test_an_unknown_static_file_is_not_found() -> None:
+    """Nor is anything outside the folders."""
+    assert (await get("/static/../controlplane/settings.py"))[0] == 404
+
+
+async def test_the_process_says_that_it_answers() -> None:
+    """Without login or database."""
+    assert (await get("/healthz"))[0] == 200
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("origin", "answer"),
+    [
+        ("http://localhost", "websocket.accept"),
+        ("https://elsewhere.example", "websocket.close"),
+        ("", "websocket.close"),
+    ],
+)
+async def test_a_socket_is_for_pages_of_this_host(
+    redis_url: str, client: Client, origin: str, answer: str
+) -> None:
+    """A foreign page that an operator looks at must not read the live data with their cookie."""
+    from controlplane.asgi import application  # noqa: PLC0415
+
+    await sync_to_async(_log_in)(client)
+    cookie = f"sessionid={client.cookies['sessionid'].value}"
+    headers = [(b"host", b"localhost"), (b"cookie", cookie.encode())]
+    scope = {
+        "type": "websocket",
+        "path": "/ws/clusters/sf/",
+        "query_string": b"",
+        "headers": [*headers, (b"origin", origin.encode())] if origin else headers,
+        "subprotocols": [],
+    }
+    asked: Any = ApplicationCommunicator(application, scope)  # type: ignore[no-untyped-call]
+    await asked.send_input({"type": "websocket.connect"})
+    assert (await asked.receive_output(5))["type"] == answer
+    await asked.send_input({"type": "websocket.disconnect", "code": 1000})
+    await asked.wait(5)
+
+
+def _log_in(client: Client) -> None:
+    Cluster.objects.create(slug="sf", name="SF")
+    client.force_login(User.objects.create_superuser("operator"))

@@ -1,0 +1,54 @@
+"""A wrong value of the environment is told by name; secrets are written once."""
+
+from pathlib import Path
+
+import pytest
+
+from controlplane import env
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"), [("many", "whole number"), ("0", "from 1 to 9"), ("10", "from 1 to 9")]
+)
+def test_a_bad_number_is_told_by_name(
+    monkeypatch: pytest.MonkeyPatch, value: str, wanted: str
+) -> None:
+    """Whoever set it must find it."""
+    monkeypatch.setenv("WEIR_N", value)
+    with pytest.raises(env.EnvironmentValueError, match=f"WEIR_N.*{wanted}"):
+        env.integer("WEIR_N", 5, minimum=1, maximum=9)
+
+
+def test_a_blank_value_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty line of an env file is not a value."""
+    monkeypatch.setenv("WEIR_N", "  ")
+    assert env.integer("WEIR_N", 5) == 5
+
+
+def test_a_switch_takes_words_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`maybe` must not silently be off."""
+    monkeypatch.setenv("WEIR_F", "Yes")
+    assert env.flag("WEIR_F")
+    monkeypatch.setenv("WEIR_F", "maybe")
+    with pytest.raises(env.EnvironmentValueError):
+        env.flag("WEIR_F")
+
+
+def test_a_url_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """http:// is no Redis."""
+    monkeypatch.setenv("REDIS_URL", "http://localhost")
+    with pytest.raises(env.EnvironmentValueError):
+        env.redis_url()
+
+
+def test_the_secret_key_is_made_once_and_private(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Sessions survive a restart."""
+    monkeypatch.delenv("WEIR_SECRET_KEY", raising=False)
+    first = env.secret_key(tmp_path)
+    assert env.secret_key(tmp_path) == first
+    file = tmp_path / "secrets" / "secret_key"
+    assert file.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setenv("WEIR_SECRET_KEY", "given")
+    assert env.secret_key(tmp_path) == "given"

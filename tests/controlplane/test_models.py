@@ -1,0 +1,43 @@
+"""What the database itself holds."""
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query
+from controlplane.services import audit
+from controlplane.services.access import Actor
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_audit_log_is_append_only(operator: Actor, sf: Cluster) -> None:
+    """Neither a row nor a set of rows is changed or deleted."""
+    audit.record(operator, "test", "x", cluster=sf)
+    entry = AuditEntry.objects.latest("id")
+    for change in (entry.save, entry.delete, AuditEntry.objects.all().delete):
+        with pytest.raises(TypeError):
+            change()
+    with pytest.raises(TypeError):
+        AuditEntry.objects.update(actor="someone else")
+
+
+def test_one_live_query_per_name(sf: Cluster) -> None:
+    """Whatever the services check, the database holds it."""
+    Query.objects.create(cluster=sf, name="q", submitted_at=timezone.now(), state="ended")
+    Query.objects.create(cluster=sf, name="q", submitted_at=timezone.now())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Query.objects.create(cluster=sf, name="q", submitted_at=timezone.now(), state="running")
+
+
+def test_one_applying_proposal_per_cluster(sf: Cluster) -> None:
+    """Two workers cannot both win."""
+    Proposal.objects.create(cluster=sf, requested_at=timezone.now(), state="applying")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Proposal.objects.create(cluster=sf, requested_at=timezone.now(), state="applying")
+
+
+def test_a_node_without_capacity_cannot_be(sf: Cluster) -> None:
+    """Shares divide by it."""
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Node.objects.filter(cluster=sf).update(capacity=0)

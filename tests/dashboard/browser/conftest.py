@@ -1,0 +1,57 @@
+"""A real Chromium, and Weir's web process on a port of its own."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page
+
+from controlplane.asgi import application
+from tests.support.chromium import running_chromium
+from tests.support.redis_server import free_port
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests; each has a context of its own."""
+    with running_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def web(
+    transactional_db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The address of the web process, on the test's database and Redis."""
+    # Playwright keeps an event loop in this thread; the test still speaks to its own database.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    port = free_port()
+    config = uvicorn.Config(application, port=port, log_level="warning", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the web process ended"
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    server.force_exit = True
+    thread.join(timeout=10)
+
+
+@pytest.fixture
+def page(chromium: Browser, web: str) -> Iterator[Page]:
+    """A fresh page whose errors fail the test."""
+    context = chromium.new_context(base_url=web, viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    faults: list[str] = []
+    opened.on("pageerror", lambda fault: faults.append(str(fault)))
+    opened.on(
+        "console",
+        lambda told: faults.append(told.text) if "Content Security Policy" in told.text else None,
+    )
+    yield opened
+    context.close()
+    assert faults == []

@@ -1,0 +1,140 @@
+"""Pages in a real browser: live charts, keys, the theme, the form."""
+
+import time
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from controlplane.models import Cluster
+from controlplane.services.events import send_samples
+from tests.dashboard.conftest import add_samples, sample
+from tests.support import cluster as made
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def cluster(web: str) -> Cluster:
+    """Four nodes, one running query, five samples."""
+    by = made.actor("operator")
+    found = made.small_cluster(by)
+    made.placed(by, found, {"a": ["s0"]})
+    add_samples(found, 5)
+    return found
+
+
+@pytest.fixture
+def operating(page: Page, cluster: Cluster) -> Page:
+    """An operator's browser, on the fleet."""
+    user = User.objects.get(username="a-operator")
+    user.set_password("a-long-pass-phrase")
+    user.save()
+    page.goto("/login/")
+    page.get_by_label("User name").fill(user.username)
+    page.get_by_label("Password").fill("a-long-pass-phrase")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    return page
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def live(page: Page) -> Page:
+    """Open the cluster and wait until its charts are drawn and its socket is open."""
+    page.goto("/clusters/sf/?range=5m")
+    expect(page.locator("#connection")).to_have_text("live")
+    expect(page.locator(".chart .main-svg").first).to_be_visible()
+    return page
+
+
+def points(page: Page, chart: str = "rates") -> Any:
+    """Return how many points the first line of a chart holds."""
+    return page.evaluate(f"document.querySelector('[data-figure={chart}]').data[0].x.length")
+
+
+def test_a_sample_is_on_the_charts_and_in_the_numbers(operating: Page, cluster: Cluster) -> None:
+    """All six charts and the headline, without a reload."""
+    page = live(operating)
+    before = points(page)
+    send_samples(cluster.pk, [sample(now(), rf=2.34, version=77)])
+    expect(page.locator('[data-live="rf"]')).to_have_text("2.34")
+    expect(page.locator("#routing-version")).to_have_text("routing v77")
+    page.wait_for_function("(window.weirChartDelays ?? []).length > 0")
+    assert points(page) == before + 1
+    assert page.evaluate("document.querySelectorAll('.chart .main-svg').length") >= 6
+    assert 0 <= page.evaluate("window.weirChartDelays.at(-1)") < 5000
+
+
+def test_a_version_that_takes_effect_is_marked(operating: Page, cluster: Cluster) -> None:
+    page = live(operating)
+    send_samples(cluster.pk, [sample(now(), version=78)])
+    marks = "document.querySelector('[data-figure=rates]').data.at(-1).hovertext"
+    page.wait_for_function(f"{marks}.some((text) => text.startsWith('v78'))")
+
+
+def test_a_paused_page_draws_nothing_and_catches_up(operating: Page, cluster: Cluster) -> None:
+    page = live(operating)
+    before = points(page)
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#connection")).to_have_text("paused")
+    page.evaluate("addEventListener('weir:sample!', () => { window.seen = (window.seen ?? 0) + 1; })")
+    send_samples(cluster.pk, [sample(now()), sample(now() + 1000)])
+    page.wait_for_function("window.seen === 2")
+    assert points(page) == before
+    page.get_by_role("button", name="Resume").click()
+    page.wait_for_function(
+        f"document.querySelector('[data-figure=rates]').data[0].x.length === {before + 2}"
+    )
+
+
+def test_the_keys_lead_to_the_pages(operating: Page) -> None:
+    page = live(operating)
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page.get_by_role("heading", name="Queries")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="a", exact=True)).to_be_visible()
+
+
+def test_the_theme_is_kept(operating: Page) -> None:
+    operating.keyboard.press("t")
+    chosen = operating.evaluate("document.documentElement.dataset.theme")
+    operating.goto("/help/")
+    assert operating.evaluate("document.documentElement.dataset.theme") == chosen == "dark"
+
+
+def test_the_form_says_what_is_wrong_while_one_types(operating: Page) -> None:
+    operating.goto("/clusters/sf/queries/new/")
+    operating.get_by_label("Name", exact=True).fill("a")
+    expect(operating.locator("#faults-name")).to_contain_text("called a already")
+    operating.locator("#suggested button").first.click()
+    operating.get_by_label("Name", exact=True).fill("fresh")
+    expect(operating.locator("#faults-name")).to_be_empty()
+    operating.get_by_role("button", name="Submit query").click()
+    expect(operating.get_by_role("heading", name="fresh")).to_be_visible()
+
+
+def test_selected_queries_end_after_a_second_click(operating: Page) -> None:
+    operating.goto("/clusters/sf/queries/")
+    operating.get_by_label("Select a", exact=True).check()
+    operating.get_by_role("button", name="End…").click()
+    dialog = operating.get_by_role("dialog")
+    dialog.get_by_label("Why").fill("over")
+    dialog.get_by_role("button", name="End them").click()
+    expect(operating.get_by_text("The query is ending.")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("path", ["/", "/clusters/sf/", "/clusters/sf/queries/", "/help/"])
+def test_no_page_scrolls_sideways(operating: Page, width: int, path: str) -> None:
+    operating.set_viewport_size({"width": width, "height": 900})
+    operating.goto(path)
+    assert operating.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,105 @@
+"""The logic of the JavaScript modules, in the browser that runs it."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+WINDOW = "const { SampleWindow, withGaps } = await import('/static/js/samples.js');"
+LIVE = "const { LiveSocket, delayBefore } = await import('/static/js/live.js');"
+
+
+@pytest.fixture
+def module(page: Page) -> Page:
+    """A page from which modules can be imported."""
+    page.goto("/login/")
+    return page
+
+
+def run(page: Page, script: str) -> Any:
+    """Return what an async function body returns."""
+    return page.evaluate(f"async () => {{ {script} }}")
+
+
+def test_samples_out_of_order_and_doubled_are_kept_once_in_order(module: Page) -> None:
+    """After a reconnect the gap's samples may come behind live ones."""
+    script = (
+        "const w = new SampleWindow(60000); w.add([{t: 3000}, {t: 1000}]);"
+        "w.add([{t: 2000}, {t: 3000}]); return w.samples.map((s) => s.t);"
+    )
+    assert run(module, WINDOW + script) == [1000, 2000, 3000]
+
+
+def test_the_window_is_bounded(module: Page) -> None:
+    """A page that is open for days must not grow."""
+    script = (
+        "const w = new SampleWindow(10000);"
+        "for (let t = 0; t < 1e6; t += 1000) w.add([{t}]); return w.samples.length;"
+    )
+    assert run(module, WINDOW + script) == 11
+
+
+def test_a_live_sample_joins_its_bucket(module: Page) -> None:
+    """A range of hours shows one point per ten seconds, live as stored."""
+    script = (
+        "const w = new SampleWindow(3600e3, 10); w.load([{t: 10000, in: 5}]);"
+        "w.add([{t: 12000, in: 99}, {t: 20000, in: 10, p99: 5, loads: [1]},"
+        " {t: 21000, in: 20, p99: 9, loads: [3]}]); w.add([{t: 21000, in: 20}]);"
+        "return w.samples;"
+    )
+    assert run(module, WINDOW + script) == [
+        {"t": 10000, "in": 5},
+        {"t": 20000, "in": 15, "p99": 9, "loads": [2]},
+    ]
+
+
+def test_a_gap_breaks_the_line(module: Page) -> None:
+    script = "return withGaps([{t: 0}, {t: 1000}, {t: 2000}, {t: 60000}]).length;"
+    assert run(module, WINDOW + script) == 6
+
+
+def test_the_wait_doubles_up_to_half_a_minute_and_is_spread(module: Page) -> None:
+    """Jitter: a thousand browsers do not come back at one moment."""
+    script = (
+        "return [0, 1, 2, 20].map((n) => [delayBefore(n, () => 0), delayBefore(n, () => 1)]);"
+    )
+    assert run(module, LIVE + script) == [[250, 500], [500, 1000], [1000, 2000], [15000, 30000]]
+
+
+def test_a_socket_that_comes_back_asks_from_its_newest_sample(module: Page) -> None:
+    script = (
+        "const sent = [], made = [];"
+        "const make = () => { const s = {send: (m) => sent.push(JSON.parse(m)), close() {}};"
+        " made.push(s); return s; };"
+        "const live = new LiveSocket('x', () => 4200, make); live.open(); made[0].onopen();"
+        "made[0].onclose(); live.hurry(); made[1].onopen();"
+        "return [made.length, sent];"
+    )
+    assert run(module, LIVE + script) == [2, [{"since": 4200}, {"since": 4200}]]
+
+
+def test_tokens_become_the_colours_of_the_theme(module: Page) -> None:
+    script = (
+        "const { themed } = await import('/static/js/theme.js');"
+        "return themed({a: '--x', b: [[0, '--y'], [1, 2]], c: [1, 2], d: null}, (t) => t + '!');"
+    )
+    assert run(module, script) == {"a": "--x!", "b": [[0, "--y!"], [1, 2]], "c": [1, 2], "d": None}
+
+
+@pytest.mark.parametrize("value", [None, 0, 0.417, 7.5, 81.26, 1234.4, 9999.0, 12_345, 2.5e8])
+def test_numbers_are_written_as_the_server_writes_them(module: Page, value: float | None) -> None:
+    """A live number must not jump to another spelling."""
+    from dashboard import numbers  # noqa: PLC0415
+
+    script = "const { format } = await import('/static/js/format.js');"
+    written = module.evaluate(
+        f"async (v) => {{ {script} return [format.compact(v), format.percent(v),"
+        " format.ratio(v), format.milliseconds(v)]; }",
+        value,
+    )
+    assert written == [
+        numbers.compact(value), numbers.percent(value), numbers.ratio(value),
+        numbers.milliseconds(value),
+    ]  # fmt: skip

@@ -1,0 +1,116 @@
+"""The socket of a cluster, behind the real composition root and a real Redis."""
+
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+from django.test import Client
+
+from controlplane.asgi import application
+from controlplane.models import Cluster
+from controlplane.services.access import Actor
+from controlplane.services.events import event, group
+from tests.dashboard.conftest import add_samples, browser_of, sample
+from tests.dashboard.sockets import Socket
+from tests.support import cluster as made
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOME = b"http://localhost"
+PATH = "/ws/clusters/sf/"
+
+
+@pytest.fixture
+def cluster(transactional_db: None, redis_url: str) -> Cluster:
+    """A cluster without queries or samples."""
+    return made.small_cluster(made.actor("operator"))
+
+
+def socket(client: Client | None, origin: bytes = HOME, path: str = PATH) -> Socket:
+    """Return a browser's socket with the cookies of a client."""
+    headers = [(b"origin", origin), (b"host", b"localhost")]
+    if client is not None:
+        headers.append((b"cookie", f"sessionid={client.cookies['sessionid'].value}".encode()))
+    return Socket(application, path, headers)
+
+
+async def person(role: str) -> Client:
+    """Return the browser of somebody with the role."""
+    return await database_sync_to_async(lambda: browser_of(made.actor(role, f"one-{role}")))()
+
+
+async def connects(communicator: Socket) -> bool:
+    """Tell whether the handshake ends well, and hang up."""
+    connected = await communicator.connect()
+    if connected:
+        await communicator.disconnect()
+    return connected
+
+
+async def test_a_viewer_is_let_in(cluster: Cluster) -> None:
+    assert await connects(socket(await person("viewer")))
+
+
+async def test_who_is_not_logged_in_is_refused(cluster: Cluster) -> None:
+    assert not await connects(socket(None))
+
+
+async def test_who_has_no_role_is_refused(cluster: Cluster) -> None:
+    """A user account alone shows nothing."""
+    assert not await connects(socket(await person("")))
+
+
+async def test_a_foreign_origin_is_refused(cluster: Cluster) -> None:
+    """Another site must not read along with the cookies of its visitor."""
+    viewer = await person("viewer")
+    assert not await connects(socket(viewer, origin=b"https://evil.example"))
+
+
+async def test_an_unknown_cluster_is_refused(cluster: Cluster) -> None:
+    viewer = await person("viewer")
+    assert not await connects(socket(viewer, path="/ws/clusters/nowhere/"))
+
+
+async def test_the_gap_is_filled_from_stored_samples(cluster: Cluster) -> None:
+    """What a browser missed while it was away comes with its first message."""
+    stored = await database_sync_to_async(add_samples)(cluster, 5)
+    communicator = socket(await person("viewer"))
+    await communicator.connect()
+    await communicator.send({"since": stored[2]["t"]})
+    answer = await communicator.receive()
+    await communicator.disconnect()
+    assert answer["type"] == "samples"
+    assert [one["t"] for one in answer["samples"]] == [stored[3]["t"], stored[4]["t"]]
+
+
+async def test_samples_and_events_are_forwarded(cluster: Cluster) -> None:
+    communicator = socket(await person("viewer"))
+    await communicator.connect()
+    layer = get_channel_layer()
+    assert layer is not None
+    told, measured = event("routing", "Placed 1", version=4), sample(1000)
+    await layer.group_send(group(cluster.pk), {"type": "cluster.sample", "sample": measured})
+    await layer.group_send(group(cluster.pk), {"type": "cluster.event", "event": told})
+    assert await communicator.receive() == {"type": "sample", "sample": measured}
+    assert await communicator.receive() == {"type": "event", "event": told}
+    await communicator.disconnect()
+
+
+@pytest.mark.parametrize("nonsense", [{"since": "x"}, {"since": None}, {}, [], 7, {"since": 1e300}])
+async def test_nonsense_does_not_end_the_socket(cluster: Cluster, nonsense: Any) -> None:
+    """A faulty script must not make its browser reconnect for ever."""
+    communicator = socket(await person("viewer"))
+    await communicator.connect()
+    await communicator.send(nonsense)
+    await communicator.send({"since": 0})
+    answer = await communicator.receive()
+    assert answer == {"type": "samples", "samples": []}
+    await communicator.disconnect()
+
+
+def test_actors_live_for_one_request(cluster: Cluster) -> None:
+    """Roles are read once per actor: a new handshake sees a role that was taken away."""
+    actor = made.actor("viewer", "leaving")
+    assert actor.is_viewer
+    actor.user.groups.clear()  # type: ignore[union-attr]
+    assert not Actor(actor.user).is_viewer

@@ -1,0 +1,216 @@
+"""Every page for everybody: who sees it, what it says when there is nothing, what it costs."""
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.models import Cluster, Proposal, Query, QueryStream, Stream, Task
+from tests.dashboard.conftest import browser_of
+from tests.support import cluster as made
+
+PAGES = [
+    "/", "/clusters/sf/", "/clusters/sf/charts.json", "/clusters/sf/aside/",
+    "/clusters/sf/numbers/", "/clusters/sf/streams/", "/clusters/sf/streams/suggest/?find=s",
+    "/clusters/sf/streams/{stream}/", "/clusters/sf/queries/", "/clusters/sf/queries/{query}/",
+    "/clusters/sf/queries/{query}/results/", "/clusters/sf/queries/{query}/charts.json",
+    "/clusters/sf/proposals/", "/clusters/sf/proposals/form/?algorithm=least_cost",
+    "/clusters/sf/proposals/{proposal}/", "/clusters/sf/proposals/{proposal}/charts.json",
+    "/clusters/sf/proposals/{proposal}/moves.csv", "/clusters/sf/proposals/{proposal}/moves.json",
+    "/audit/", "/help/",
+]  # fmt: skip
+OPERATORS_ONLY = ["/clusters/sf/queries/new/"]
+# Pages of a thousand rows ask the database no more often than pages of three.
+MOST_STATEMENTS = 32
+
+
+@pytest.fixture
+def numbers(sf: Cluster, ready: Proposal) -> dict[str, int]:
+    """The ids in the paths."""
+    stream, query = Stream.objects.get(name="s0"), Query.objects.get(name="b")
+    return {"stream": stream.pk, "query": query.pk, "proposal": ready.pk}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_viewer_sees_the_page(viewing: Client, numbers: dict[str, int], path: str) -> None:
+    assert viewing.get(path.format(**numbers)).status_code == 200
+
+
+@pytest.mark.parametrize("path", PAGES + OPERATORS_ONLY)
+def test_an_operator_sees_the_page(operating: Client, numbers: dict[str, int], path: str) -> None:
+    assert operating.get(path.format(**numbers)).status_code == 200
+
+
+@pytest.mark.parametrize("path", PAGES + OPERATORS_ONLY)
+def test_who_is_not_logged_in_is_sent_to_the_login(numbers: dict[str, int], path: str) -> None:
+    answer = Client().get(path.format(**numbers))
+    assert (answer.status_code, answer["Location"][:7]) == (302, "/login/")
+
+
+def test_who_has_no_role_is_told_so(sf: Cluster) -> None:
+    answer = browser_of(made.actor("")).get("/")
+    assert answer.status_code == 403
+    assert b"another role" in answer.content
+
+
+@pytest.mark.parametrize("path", OPERATORS_ONLY)
+def test_a_viewer_gets_no_form(viewing: Client, sf: Cluster, path: str) -> None:
+    assert viewing.get(path).status_code == 403
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if page.endswith("/")])
+def test_verbs_are_hidden_from_viewers(
+    viewing: Client, numbers: dict[str, int], path: str
+) -> None:
+    """The only form a viewer can send is the logout; the theme is no verb."""
+    content = viewing.get(path.format(**numbers)).content.decode()
+    posts = re.findall(r'<form[^>]*method="post"[^>]*action="([^"]*)"', content)
+    assert [post for post in posts if post not in ("/logout/", "/clusters/sf/queries/end/")] == []
+    assert "danger" not in content
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/clusters/no/", "/clusters/sf/streams/999/", "/clusters/sf/queries/999/",
+     "/clusters/sf/proposals/999/", "/nowhere/"],
+)  # fmt: skip
+def test_what_is_not_there_is_a_404(operating: Client, sf: Cluster, path: str) -> None:
+    answer = operating.get(path)
+    assert answer.status_code == 404
+    assert b"Go to the fleet" in answer.content
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if page.endswith("/")])
+def test_pages_hold_no_inline_script_style_or_handler(
+    operating: Client, numbers: dict[str, int], path: str
+) -> None:
+    """The content security policy would stop them."""
+    content = operating.get(path.format(**numbers)).content.decode()
+    assert not re.search(r"<script(?![^>]*\bsrc=)", content)
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=", content)
+
+
+def test_the_help_explains_the_words_and_the_keys(viewing: Client, sf: Cluster) -> None:
+    content = viewing.get("/help/").content
+    assert b"Replication factor" in content
+    assert b"<kbd>g</kbd> <kbd>q</kbd>" in content
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("/", "There is no cluster yet"), ("/audit/", "Nothing has been changed yet")],
+)
+def test_an_empty_weir_says_what_is_missing(viewing: Client, path: str, said: str) -> None:
+    assert said in viewing.get(path).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [("streams/", "No stream is registered"), ("queries/", "No query is live"),
+     ("proposals/", "No proposal yet"), ("", "There is no query"), ("queries/?q=x", "No query fits")],
+)  # fmt: skip
+def test_an_empty_cluster_says_what_is_missing(viewing: Client, page: str, said: str) -> None:
+    Cluster.objects.create(slug="new", name="New")
+    content = viewing.get(f"/clusters/new/{page}").content.decode()
+    assert said in content or (page == "" and "This cluster has no node yet" in content)
+
+
+def test_the_charts_say_what_live_updates_need(viewing: Client, sf: Cluster) -> None:
+    answer = json.loads(viewing.get("/clusters/sf/charts.json?range=5m").content)
+    assert set(answer["figures"]) == {
+        "heat", "bars", "imbalance", "replication", "latency", "rates"
+    }  # fmt: skip
+    assert len(answer["samples"]) == 5
+    assert (answer["resolution"], answer["live"]) == (1, True)
+    assert answer["end"] - answer["start"] == 300_000
+
+
+def test_a_fixed_range_is_not_live(viewing: Client, sf: Cluster) -> None:
+    end = timezone.now() - timedelta(hours=2)
+    path = f"/clusters/sf/charts.json?from={(end - timedelta(hours=1)).timestamp() * 1000:.0f}"
+    answer = json.loads(viewing.get(f"{path}&to={end.timestamp() * 1000:.0f}").content)
+    assert answer["live"] is False
+    assert answer["samples"] == []
+
+
+def grow(cluster: Cluster, count: int) -> None:
+    """Add running queries, streams and moves by the hundred."""
+    now, node = timezone.now(), cluster.nodes.get(index=1)
+    streams = Stream.objects.bulk_create(
+        Stream(cluster=cluster, name=f"more-{i}") for i in range(count)
+    )
+    queries = Query.objects.bulk_create(
+        Query(cluster=cluster, name=f"more-{i}", state="running", submitted_at=now)
+        for i in range(count)
+    )
+    pairs = list(zip(queries, streams, strict=True))
+    QueryStream.objects.bulk_create(QueryStream(query=q, stream=s) for q, s in pairs)
+    Task.objects.bulk_create(Task(query=q, node=node, since_version=1) for q in queries)
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if "json" not in page])
+def test_a_thousand_rows_cost_no_more_statements(
+    operating: Client, sf: Cluster, numbers: dict[str, int], path: str
+) -> None:
+    """A page that asks once per row is slow exactly when it is needed."""
+    url = path.format(**numbers)
+    with CaptureQueriesContext(connection) as few:
+        operating.get(url)
+    grow(sf, 1000)
+    with CaptureQueriesContext(connection) as many:
+        assert operating.get(url).status_code == 200
+    assert len(many) <= len(few) + 2
+    assert len(many) <= MOST_STATEMENTS
+
+
+def test_a_list_shows_a_hundred_rows_a_page(operating: Client, sf: Cluster) -> None:
+    grow(sf, 150)
+    first = operating.get("/clusters/sf/queries/").content.decode()
+    second = operating.get("/clusters/sf/queries/?page=2").content.decode()
+    assert first.count("data-open") == 100
+    assert second.count("data-open") == 53
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [("?q=b", ["b"]), ("?stream=s0", ["b", "a"]), ("?state=ended", []), ("?order=name", ["a", "b", "c"]),
+     ("?order=-name", ["c", "b", "a"]), ("?node=99", []), ("?order=nonsense", ["c", "b", "a"])],
+)  # fmt: skip
+def test_the_url_filters_and_sorts_queries(
+    viewing: Client, sf: Cluster, filters: str, names: list[str]
+) -> None:
+    content = viewing.get(f"/clusters/sf/queries/{filters}").content.decode()
+    assert re.findall(r"data-open>([^<]*)<", content) == names
+
+
+def test_an_htmx_request_gets_the_fragment(viewing: Client, sf: Cluster) -> None:
+    """One template serves the page and the live update."""
+    part = viewing.get("/clusters/sf/queries/", headers={"HX-Request": "true"}).content
+    assert b"<table" in part
+    assert b"<html" not in part
+
+
+def test_the_login_leads_back_to_where_one_wanted_to_go(sf: Cluster, operating: Client) -> None:
+    from django.contrib.auth.models import User  # noqa: PLC0415
+
+    user = User.objects.get(username="a-operator")
+    user.set_password("a-long-pass-phrase")
+    user.save()
+    values = {"username": "a-operator", "password": "a-long-pass-phrase", "next": "/audit/"}
+    assert Client().post("/login/", values)["Location"] == "/audit/"
+    evil = values | {"next": "https://evil.example/"}
+    assert Client().post("/login/", evil)["Location"] == "/"
+
+
+def test_the_error_page_stands_alone() -> None:
+    """It is rendered without a request, when little else works."""
+    from django.template.loader import render_to_string  # noqa: PLC0415
+
+    assert "Something broke" in render_to_string("500.html")
+    assert Path("static/css/tokens.css").exists()

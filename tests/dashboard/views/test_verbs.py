@@ -1,0 +1,194 @@
+"""What operators do on the pages: the services decide, the pages say what came of it."""
+
+from collections.abc import Iterable
+
+import pytest
+from django.contrib.messages import get_messages
+from django.http import HttpResponse
+from django.test import Client
+
+from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
+
+QUERY = {"name": "fresh", "streams": "s0, s1", "window_s": "60", "value": "speed"}
+POSTS = [
+    "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/apply/",
+    "proposals/{proposal}/reject/", "proposals/{proposal}/cancel/", "start/", "stop/",
+    "nodes/0/capacity/",
+]  # fmt: skip
+
+
+def said(answer: HttpResponse) -> str:
+    """Return the messages that the next page shows."""
+    told: Iterable[object] = get_messages(answer.wsgi_request)  # type: ignore[attr-defined]
+    return " ".join(str(message) for message in told)
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_a_viewer_is_refused(viewing: Client, ready: Proposal, path: str) -> None:
+    values = QUERY | {"names": "a", "reason": "why", "capacity": "5", "seal": ready.seal}
+    answer = viewing.post(f"/clusters/sf/{path.format(proposal=ready.pk)}", values)
+    assert answer.status_code == 403
+    ready.refresh_from_db()
+    assert ready.state == "ready"
+    assert Query.objects.filter(state="running").count() == 3
+
+
+@pytest.mark.parametrize("path", [path for path in POSTS if path != "queries/new/"])
+def test_a_verb_is_not_a_link(operating: Client, ready: Proposal, path: str) -> None:
+    """Nothing changes on GET."""
+    assert operating.get(f"/clusters/sf/{path.format(proposal=ready.pk)}").status_code == 405
+
+
+def test_a_form_from_elsewhere_is_refused(operating: Client, sf: Cluster) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = operating.cookies
+    assert client.post("/clusters/sf/stop/").status_code == 403
+
+
+def test_a_query_is_submitted(operating: Client, sf: Cluster) -> None:
+    answer = operating.post("/clusters/sf/queries/new/", QUERY)
+    query = Query.objects.get(name="fresh")
+    assert answer["Location"] == f"/clusters/sf/queries/{query.pk}/"
+    assert set(query.streams.values_list("name", flat=True)) == {"s0", "s1"}
+
+
+def test_a_faulty_query_keeps_what_was_typed(operating: Client, sf: Cluster) -> None:
+    answer = operating.post("/clusters/sf/queries/new/", QUERY | {"streams": "s0 nowhere"})
+    assert answer.status_code == 422
+    content = answer.content.decode()
+    assert "There is no stream nowhere" in content
+    assert "s0 nowhere</textarea>" in content
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "fault"),
+    [("name", "a", "is called a already"), ("streams", "", "Name 1 to"), ("window_s", "x", "number"),
+     ("window_s", "0", "1 to"), ("ends_at", "2020-01-01T00:00", "future"), ("ends_at", "x", "date")],
+)  # fmt: skip
+def test_a_field_is_checked_while_it_is_typed(
+    operating: Client, sf: Cluster, field: str, value: str, fault: str
+) -> None:
+    values = QUERY | {field: value, "field": field}
+    content = operating.post("/clusters/sf/queries/check/", values).content.decode()
+    assert fault in content
+    assert f'id="faults-{field}"' in content
+
+
+def test_a_good_field_has_no_faults(operating: Client, sf: Cluster) -> None:
+    values = QUERY | {"field": "name", "window_s": "nonsense"}
+    content = operating.post("/clusters/sf/queries/check/", values).content.decode()
+    assert "></p>" in content
+
+
+def test_queries_are_ended_in_bulk_with_a_reason(operating: Client, sf: Cluster) -> None:
+    answer = operating.post("/clusters/sf/queries/end/", {"names": ["a", "b"], "reason": "over"})
+    assert said(answer) == "2 queries are ending."
+    assert Query.objects.filter(state="ending").count() == 2
+    assert AuditEntry.objects.get(action="query.end").reason == "over"
+
+
+def test_ending_what_does_not_live_is_told(operating: Client, sf: Cluster) -> None:
+    answer = operating.post("/clusters/sf/queries/end/", {"names": ["a", "ghost"]})
+    assert "No live query is called ghost" in said(answer)
+    assert not Query.objects.filter(state="ending").exists()
+
+
+def test_a_proposal_is_asked_for_with_its_parameters(operating: Client, sf: Cluster) -> None:
+    values = {"algorithm": "off_rand", "nu": "0.2", "seed": "7"}
+    answer = operating.post("/clusters/sf/proposals/ask/", values)
+    proposal = Proposal.objects.get()
+    assert answer["Location"] == f"/clusters/sf/proposals/{proposal.pk}/"
+    assert proposal.parameters == {"nu": 0.2, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [({"nu": "x"}, "Must be a number"), ({"nu": "-1"}, "Must be 0 to 10"),
+     ({"seed": "1.5"}, "whole number"), ({"algorithm": "magic"}, "no algorithm")],
+)  # fmt: skip
+def test_faulty_parameters_are_told_at_their_field(
+    operating: Client, sf: Cluster, values: dict[str, str], fault: str
+) -> None:
+    answer = operating.post("/clusters/sf/proposals/ask/", {"algorithm": "off_rand"} | values)
+    assert answer.status_code == 422
+    assert fault in answer.content.decode()
+
+
+def test_the_form_carries_the_seal_and_applies_exactly_it(
+    operating: Client, ready: Proposal
+) -> None:
+    page = f"/clusters/sf/proposals/{ready.pk}/"
+    assert ready.seal in operating.get(page).content.decode()
+    operating.post(f"{page}apply/", {"seal": ready.seal, "restart": "no"})
+    ready.refresh_from_db()
+    assert ready.state in ("applying", "done")
+    assert ready.decided_by == "a-operator"
+
+
+def test_another_seal_is_refused(operating: Client, ready: Proposal) -> None:
+    answer = operating.post(f"/clusters/sf/proposals/{ready.pk}/apply/", {"seal": "0" * 64})
+    assert "seal does not name these moves" in said(answer)
+    ready.refresh_from_db()
+    assert ready.state == "ready"
+
+
+def test_a_stale_proposal_says_what_drifted(operating: Client, ready: Proposal) -> None:
+    """The page shows it also later, not only as an answer."""
+    Node.objects.filter(index=3).update(active=False)
+    page = f"/clusters/sf/proposals/{ready.pk}/"
+    answer = operating.post(f"{page}apply/", {"seal": ready.seal})
+    assert "Out of date" in said(answer)
+    content = operating.get(page).content.decode()
+    assert "Out of date: not applied" in content
+    assert "nodes 3 are not active" in content
+
+
+def test_a_rejection_needs_a_reason(operating: Client, ready: Proposal) -> None:
+    page = f"/clusters/sf/proposals/{ready.pk}/reject/"
+    assert "Say why" in said(operating.post(page, {"reason": " "}))
+    operating.post(page, {"reason": "not today"})
+    ready.refresh_from_db()
+    assert ready.state == "rejected"
+
+
+def test_a_computation_is_cancelled(operating: Client, sf: Cluster) -> None:
+    operating.post("/clusters/sf/proposals/ask/", {"algorithm": "mms"})
+    proposal = Proposal.objects.get()
+    page = f"/clusters/sf/proposals/{proposal.pk}/"
+    assert "Computing" in operating.get(page).content.decode()
+    operating.post(f"{page}cancel/")
+    proposal.refresh_from_db()
+    assert proposal.state == "rejected"
+    assert "There is no plan" in operating.get(page).content.decode()
+
+
+def test_moves_are_downloaded_without_formulas(operating: Client, ready: Proposal) -> None:
+    """A query's name must not run as a formula in a reviewer's spreadsheet."""
+    move = {"query": 1, "name": "=1+1", "from": 0, "to": 1, "outcome": None, "note": ""}
+    Proposal.objects.filter(pk=ready.pk).update(moves=[move])
+    rows = operating.get(f"/clusters/sf/proposals/{ready.pk}/moves.csv").content.decode()
+    assert rows.splitlines() == ["query,name,from,to,outcome,note", "1,'=1+1,0,1,,"]
+    answer = operating.get(f"/clusters/sf/proposals/{ready.pk}/moves.json").json()
+    assert answer == {"proposal": ready.pk, "seal": ready.seal, "moves": [move]}
+
+
+def test_capacity_is_declared(operating: Client, sf: Cluster) -> None:
+    operating.post("/clusters/sf/nodes/2/capacity/", {"capacity": "1234.5", "reason": "new disk"})
+    assert Node.objects.get(index=2).capacity == 1234.5
+
+
+@pytest.mark.parametrize("capacity", ["", "x", "-1", "nan", "1e99"])
+def test_a_faulty_capacity_is_told(operating: Client, sf: Cluster, capacity: str) -> None:
+    answer = operating.post("/clusters/sf/nodes/2/capacity/", {"capacity": capacity})
+    assert "Must be above 0" in said(answer)
+    assert Node.objects.get(index=2).capacity == 500
+
+
+@pytest.mark.parametrize(("verb", "desired"), [("start", "running"), ("stop", "stopped")])
+def test_a_cluster_is_started_and_stopped(
+    operating: Client, sf: Cluster, verb: str, desired: str
+) -> None:
+    operating.post(f"/clusters/sf/{verb}/", {"reason": "maintenance"})
+    sf.refresh_from_db()
+    assert sf.desired == desired
+    assert Task.objects.count() == 3
