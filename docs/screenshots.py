@@ -72,9 +72,7 @@ def take_all(browser: Browser, directory: Path) -> None:
             context = logged_in(browser, scheme, size)
             for name, page in visited(context):
                 page.wait_for_timeout(1500)
-                page.screenshot(
-                    path=directory / f"{name}-{scheme}-{size[0]}.png", full_page=True
-                )
+                page.screenshot(path=directory / f"{name}-{scheme}-{size[0]}.png", full_page=True)
             context.close()
 
 

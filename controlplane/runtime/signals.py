@@ -2,10 +2,11 @@
 
 import os
 import signal
+from pathlib import Path
 from typing import Final
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# Set by the Makefile: make does not pass every signal on, so its own end is watched.
+# Set by the Makefile, whose make is then our parent.
 UNDER_MAKE: Final = "WEIR_UNDER_MAKE"
 
 
@@ -15,7 +16,7 @@ class EndRequests:
     def __init__(self) -> None:
         self.count = 0
         self.reason = ""
-        self._parent = os.getppid() if os.environ.get(UNDER_MAKE) else None
+        self._make = MakeWatch() if os.environ.get(UNDER_MAKE) else None
 
     def listen(self) -> None:
         """Take over the signals; one that was ignored from the start (nohup) stays ignored."""
@@ -28,9 +29,8 @@ class EndRequests:
 
     def asked(self) -> bool:
         """Return whether the end was asked for."""
-        if self._parent is not None and os.getppid() != self._parent:
-            self._parent = None
-            self._count("make is gone")
+        if not self.count and self._make is not None and self._make.is_ending():
+            self._count("make ends")
         return self.count > 0
 
     def urgent(self) -> bool:
@@ -43,3 +43,30 @@ class EndRequests:
     def _count(self, reason: str) -> None:
         self.count += 1
         self.reason = reason
+
+
+class MakeWatch:
+    """Notices that the make above us was asked to end, or is gone.
+
+    make passes SIGTERM on, but not a SIGINT or SIGHUP that only it gets (a terminal that closes
+    signals no more than the leader of its session). It then waits for us, and no longer catches
+    the signal it got: that shows in /proc.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getppid()
+        self._caught = _caught_signals(self._pid)
+
+    def is_ending(self) -> bool:
+        """Return whether make has ended, or catches fewer signals than at our start."""
+        return os.getppid() != self._pid or bool(self._caught & ~_caught_signals(self._pid))
+
+
+def _caught_signals(pid: int) -> int:
+    """Return the ending signals that a process catches, as a bit mask; 0 if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    caught = next((int(line.split()[1], 16) for line in lines if line.startswith("SigCgt")), 0)
+    return caught & sum(1 << (number - 1) for number in ENDING)

@@ -121,10 +121,14 @@ def version_marks(marks: Sequence[VersionMark]) -> Trace:
         "yaxis": "y2",
         "text": [f"v{mark.version}" if mark.proposal else "" for mark in marks],
         "textposition": "bottom right",
-        "textfont": {"size": 10, "color": "--accent"},
+        "textfont": {"size": 11, "color": "--accent"},
         "hovertext": [f"v{mark.version}: {mark.text}" for mark in marks],
         "hovertemplate": "%{hovertext}<extra></extra>",
-        "marker": {"symbol": "triangle-down", "size": 7, "color": "--accent"},
+        "marker": {
+            "symbol": "triangle-down",
+            "size": [7 if mark.proposal else 0 for mark in marks],
+            "color": "--accent",
+        },
         "error_y": {
             "type": "data",
             "symmetric": False,

@@ -34,9 +34,7 @@ def proposal_figures(
     }
 
 
-def _bars(
-    name: str, names: Sequence[str], values: Sequence[float], color: str, unit: str
-) -> Trace:
+def _bars(name: str, names: Sequence[str], values: Sequence[float], color: str, unit: str) -> Trace:
     return {
         "type": "bar",
         "name": name,

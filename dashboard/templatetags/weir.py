@@ -16,7 +16,6 @@ from dashboard.sparkline import sparkline
 register = template.Library()
 
 
-
 def _filter(name: str, write: Callable[[float | None], str]) -> None:
     """Register a writer of numbers; a template gives "" for a key that is not there."""
 

@@ -30,9 +30,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a stream and the live queries that read it."""
     row = stream_by_id(cluster, pk)
     filters = QueryFilters.of(
-        {"state": "live", "per_page": PER_PAGE}
-        | request.GET.dict()
-        | {"stream": row.stream.name}
+        {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
     )
     context = {"cluster": cluster, "row": row, "page": queries_page(cluster, filters)}
     return show(request, "stream.html", context)

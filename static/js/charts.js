@@ -136,6 +136,7 @@ function fillMarks(trace, marks, oldest) {
   trace.y = shown.map(() => 1);
   trace.text = shown.map(([, mark]) => (mark.proposal ? `v${mark.version}` : ""));
   trace.hovertext = shown.map(([, mark]) => `v${mark.version}: ${mark.text}`);
+  trace.marker.size = shown.map(([, mark]) => (mark.proposal ? 7 : 0));
   trace.error_y.array = shown.map(() => 0);
   trace.error_y.arrayminus = shown.map(([, mark]) => (mark.proposal ? 1 : 0.06));
 }

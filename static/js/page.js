@@ -89,3 +89,4 @@ startFilling();
 startKeys();
 window.weirSocket = connect();
 window.weirSocket?.open();
+document.body.dataset.ready = "yes"; // keys and buttons answer from here on

@@ -1,4 +1,4 @@
-"""A real pipeline driver in its own process group, and waiting for what it says."""
+"""Real pipeline drivers, started by hand or kept by a real agent, and waiting for what they say."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +17,62 @@ import redis
 from controlplane.wire import keys
 
 # Spark's start on two busy cores, with room.
-START_SECONDS = 120.0
+START_SECONDS = 150.0
+Telemetry = list[dict[str, Any]]
 
 
-class Driver:
-    """Starts, kills and watches `python -m workers.pipeline` of one cluster."""
+class Application(ABC):
+    """The application of one cluster, seen through its telemetry."""
+
+    def __init__(self, redis_url: str, cluster: str, log: Path) -> None:
+        self.client = redis.Redis.from_url(redis_url)
+        self.cluster = cluster
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """Return the command line of the process to start."""
+
+    @abstractmethod
+    def environment(self) -> Mapping[str, str]:
+        """Return what is added to the environment."""
+
+    def start(self) -> None:
+        """Start the process; the application goes on from its checkpoint."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(),
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.environment()},
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """End the process and its group with -9."""
+        assert self.process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=10)
+
+    def telemetry(self) -> Telemetry:
+        """Return all telemetry rows so far."""
+        rows: Any = self.client.xrange(keys.telemetry_key(self.cluster))
+        return [json.loads(fields[b"t"]) for _, fields in rows]
+
+    def wait_for(self, done: Callable[[Telemetry], bool], what: str) -> None:
+        """Wait until the telemetry satisfies `done`; fail with the log otherwise."""
+        deadline = time.monotonic() + START_SECONDS
+        while not done(self.telemetry()):
+            assert self.process is not None
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"no {what}:\n{self.log.read_text()[-4000:]}")
+            time.sleep(0.1)
+
+
+class Driver(Application):
+    """`python -m workers.pipeline`, started by hand."""
 
     def __init__(
         self,
@@ -31,45 +83,56 @@ class Driver:
         slots: int = 3,
         splits: int = 2,
     ) -> None:
-        self.client = redis.Redis.from_url(redis_url)
-        self.cluster = cluster
-        self.log = directory / "driver.log"
-        self.command = [
+        super().__init__(redis_url, cluster, directory / "driver.log")
+        self._command = [
             sys.executable, "-m", "workers.pipeline", "--cluster", cluster, "--redis-url",
             redis_url, "--checkpoint", str(directory / "checkpoint"), "--slots", str(slots),
             "--splits", str(splits), "--trigger-ms", "200",
         ]  # fmt: skip
-        self.environment = {**os.environ, **(environment or {})}
-        self.process: subprocess.Popen[bytes] | None = None
+        self._environment = environment or {}
 
-    def start(self) -> None:
-        """Start the driver; it goes on from its checkpoint."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command,
-                stdout=log,
-                stderr=log,
-                env=self.environment,
-                start_new_session=True,
+    def command(self) -> list[str]:
+        return self._command
+
+    def environment(self) -> Mapping[str, str]:
+        return self._environment
+
+
+class KeptDriver(Application):
+    """The driver of the cluster `sf`, kept by a real agent on a database of its own."""
+
+    def __init__(self, redis_url: str, data: Path) -> None:
+        super().__init__(redis_url, "sf", data / "agent.log")
+        self._environment = {
+            "WEIR_DATA": str(data),
+            "REDIS_URL": redis_url,
+            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+        }
+        for step in ("migrate", "setup_demo"):
+            subprocess.run(
+                [sys.executable, "-m", "django", step, "--verbosity", "0"],
+                env={**os.environ, **self._environment},
+                check=True,
+                stdout=subprocess.DEVNULL,
             )
 
-    def kill(self) -> None:
-        """End the whole process tree with -9, as a machine that loses power would."""
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "workers.agent"]
+
+    def environment(self) -> Mapping[str, str]:
+        return self._environment
+
+    def driver_pid(self) -> int:
+        """Return the process id that the driver's heartbeat names."""
+        pid: Any = self.client.hget(keys.driver_key(self.cluster), "pid")
+        return int(pid)
+
+    def kill_driver(self) -> None:
+        """End the Spark driver with -9; the agent is left to see it."""
+        os.kill(self.driver_pid(), signal.SIGKILL)
+
+    def end(self) -> None:
+        """Let the agent end its driver and itself."""
         assert self.process is not None
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
-
-    def telemetry(self) -> list[dict[str, Any]]:
-        """Return all telemetry rows so far."""
-        rows: Any = self.client.xrange(keys.telemetry_key(self.cluster))
-        return [json.loads(fields[b"t"]) for _, fields in rows]
-
-    def wait_for(self, done: Callable[[list[dict[str, Any]]], bool], what: str) -> None:
-        """Wait until the telemetry satisfies `done`; fail with the driver's log otherwise."""
-        deadline = time.monotonic() + START_SECONDS
-        while not done(self.telemetry()):
-            assert self.process is not None
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"no {what}:\n{self.log.read_text()[-4000:]}")
-            time.sleep(0.1)
+        self.process.terminate()
+        self.process.wait(timeout=60)

@@ -13,9 +13,10 @@ import pytest
 from controlplane.runtime.children import Place
 from controlplane.runtime.credentials import ensure_login
 from controlplane.runtime.runner import end_leftovers
-from controlplane.runtime.signals import UNDER_MAKE, EndRequests
-from tests.controlplane.runtime.waiting import PARENT_OF_STUBBORN, is_gone, pid_in
+from controlplane.runtime.signals import ENDING, UNDER_MAKE
+from tests.controlplane.runtime.waiting import PARENT_OF_STUBBORN, is_gone, pid_in, wait_for
 
+ROOT = Path(__file__).resolve().parents[3]
 RUNNER = [sys.executable, "-m", "controlplane.runtime"]
 
 
@@ -127,11 +128,44 @@ def test_every_way_to_end_is_noted(numbers: list[int], expected: str) -> None:
     assert told.stdout == f"{expected}\n"
 
 
-def test_the_end_of_make_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """make dies of -9 without passing anything on."""
-    monkeypatch.setenv(UNDER_MAKE, "1")
-    requests = EndRequests()
-    assert not requests.asked()
-    monkeypatch.setattr(os, "getppid", lambda: 1)
-    assert requests.asked()
-    assert not requests.urgent()
+UNDER = """
+import pathlib, sys, time
+from controlplane.runtime.signals import EndRequests
+requests = EndRequests()
+requests.listen()
+pathlib.Path("ready").touch()
+while not requests.asked():
+    time.sleep(0.02)
+pathlib.Path("reason").write_text(requests.reason)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (signal.SIGINT, "make ends"),
+        (signal.SIGHUP, "make ends"),
+        (signal.SIGTERM, "SIGTERM"),
+        (signal.SIGKILL, "make ends"),
+    ],
+)
+def test_a_signal_that_only_make_gets_ends_the_run(
+    tmp_path: Path, number: signal.Signals, reason: str
+) -> None:
+    """`kill -INT` on make, or a terminal whose session make leads: make would wait for ever."""
+    (tmp_path / "under.py").write_text(UNDER)
+    recipe = f"run:\n\t@exec env {UNDER_MAKE}=1 PYTHONPATH={ROOT} {sys.executable} under.py\n"
+    (tmp_path / "Makefile").write_text(recipe)
+    make = subprocess.Popen(
+        ["make", "run"],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        # Signals that whoever runs the tests ignores would stay ignored.
+        preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in ENDING] and None,
+    )
+    wait_for((tmp_path / "ready").exists)
+    make.send_signal(number)
+    make.wait(timeout=20)
+    wait_for(lambda: (tmp_path / "reason").exists() and (tmp_path / "reason").read_text() != "")
+    assert (tmp_path / "reason").read_text() == reason

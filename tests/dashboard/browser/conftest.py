@@ -2,28 +2,44 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import pytest
 import uvicorn
+from django.db import connections
 from playwright.sync_api import Browser, Page
 
 from controlplane.asgi import application
 from tests.support.chromium import running_chromium
 from tests.support.redis_server import free_port
 
+T = TypeVar("T")
 
-@pytest.fixture(scope="session")
+
+def apart(work: Callable[[], T]) -> T:
+    """Return what the work returns, done in a thread without Playwright's event loop."""
+
+    def done() -> T:
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(done).result(timeout=30)
+
+
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests; each has a context of its own."""
+    """One browser for the tests of a file; each has a context of its own."""
     with running_chromium() as browser:
         yield browser
 
 
 @pytest.fixture
-def web(
-    transactional_db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
+def web(transactional_db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of the web process, on the test's database and Redis."""
     # Playwright keeps an event loop in this thread; the test still speaks to its own database.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")

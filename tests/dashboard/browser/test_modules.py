@@ -62,9 +62,7 @@ def test_a_gap_breaks_the_line(module: Page) -> None:
 
 def test_the_wait_doubles_up_to_half_a_minute_and_is_spread(module: Page) -> None:
     """Jitter: a thousand browsers do not come back at one moment."""
-    script = (
-        "return [0, 1, 2, 20].map((n) => [delayBefore(n, () => 0), delayBefore(n, () => 1)]);"
-    )
+    script = "return [0, 1, 2, 20].map((n) => [delayBefore(n, () => 0), delayBefore(n, () => 1)]);"
     assert run(module, LIVE + script) == [[250, 500], [500, 1000], [1000, 2000], [15000, 30000]]
 
 

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 
 from controlplane.wire.results import WindowResult
-from dashboard.figures.cluster import LOAD_SCALE, NodeShown, cluster_figures
+from dashboard.figures.cluster import FULL_SCALE, LOAD_SCALE, NodeShown, cluster_figures
 from dashboard.figures.parts import Figure, VersionMark
 from dashboard.figures.proposal import proposal_figures
 from dashboard.figures.results import tile_figure
@@ -35,11 +36,13 @@ def windows() -> list[WindowResult]:
     ]
 
 
+def cluster_figure(name: str) -> Figure:
+    return cluster_figures(SAMPLES, NODES, MARKS)[name]
+
+
+LIVE = ("heat", "bars", "imbalance", "replication", "latency", "rates")
 MADE: dict[str, Callable[[], Figure]] = {
-    **{
-        name: (lambda name=name: cluster_figures(SAMPLES, NODES, MARKS)[name])
-        for name in ("heat", "bars", "imbalance", "replication", "latency", "rates")
-    },
+    **{name: partial(cluster_figure, name) for name in LIVE},
     "proposal": lambda: proposal_figures(["a"], {"rates": [1.0]}, {"rates": [2.0]})["rates"],
     "tile": lambda: tile_figure(windows(), "speed"),
 }
@@ -58,7 +61,7 @@ def test_a_figure_is_plain_json(name: str) -> None:
     assert json.dumps(MADE[name](), allow_nan=False)
 
 
-@pytest.mark.parametrize("name", ["heat", "bars", "imbalance", "replication", "latency", "rates"])
+@pytest.mark.parametrize("name", LIVE)
 def test_a_cluster_without_samples_has_its_charts(name: str) -> None:
     """The first sample of a new cluster must find them."""
     figure = coloured(cluster_figures([], NODES, [])[name])
@@ -73,7 +76,8 @@ def test_heat_is_load_over_capacity() -> None:
 
 def test_the_load_scale_turns_where_the_grades_do() -> None:
     """Colour means good or bad: the hue changes at 80 % and 100 % of capacity."""
-    assert [stop for stop, color in LOAD_SCALE if color == "--load-4"][0] * 1.2 == pytest.approx(1)
+    too_much = next(float(str(stop)) for stop, color in LOAD_SCALE if color == "--load-4")
+    assert too_much * FULL_SCALE == pytest.approx(1)
 
 
 def test_the_replication_factor_is_drawn_with_its_bound() -> None:

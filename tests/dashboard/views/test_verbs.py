@@ -1,10 +1,10 @@
 """What operators do on the pages: the services decide, the pages say what came of it."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from django.contrib.messages import get_messages
-from django.http import HttpResponse
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
@@ -17,9 +17,9 @@ POSTS = [
 ]  # fmt: skip
 
 
-def said(answer: HttpResponse) -> str:
+def said(answer: Any) -> str:
     """Return the messages that the next page shows."""
-    told: Iterable[object] = get_messages(answer.wsgi_request)  # type: ignore[attr-defined]
+    told: Iterable[object] = get_messages(answer.wsgi_request)
     return " ".join(str(message) for message in told)
 
 
@@ -62,8 +62,14 @@ def test_a_faulty_query_keeps_what_was_typed(operating: Client, sf: Cluster) -> 
 
 @pytest.mark.parametrize(
     ("field", "value", "fault"),
-    [("name", "a", "is called a already"), ("streams", "", "Name 1 to"), ("window_s", "x", "number"),
-     ("window_s", "0", "1 to"), ("ends_at", "2020-01-01T00:00", "future"), ("ends_at", "x", "date")],
+    [
+        ("name", "a", "is called a already"),
+        ("streams", "", "Name 1 to"),
+        ("window_s", "x", "number"),
+        ("window_s", "0", "1 to"),
+        ("ends_at", "2020-01-01T00:00", "future"),
+        ("ends_at", "x", "date"),
+    ],
 )  # fmt: skip
 def test_a_field_is_checked_while_it_is_typed(
     operating: Client, sf: Cluster, field: str, value: str, fault: str

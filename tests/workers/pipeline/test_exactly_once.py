@@ -1,8 +1,9 @@
 """A driver killed with -9 loses no record and doubles none.
 
-Real taxi reports flow through a real application while queries come, go and move; the whole
-process tree is killed twice. Every window of every query is then compared with a computation
-that knows only the input, the routing operations, and which span of the log each batch had.
+Real taxi reports flow through a real application, kept by a real agent, while queries come, go and
+move. The driver is killed first, then the agent. Every window of every query is then compared with
+a computation that knows only the input, the routing operations, and which span of the log each
+batch had.
 """
 
 import json
@@ -32,7 +33,7 @@ from controlplane.wire.routing import (
     RoutingDelta,
     RoutingTable,
 )
-from tests.support.driver import Driver
+from tests.support.driver import KeptDriver
 
 EVENTS = Path(__file__).parents[4] / "shared" / "data" / "cab_sf_events.parquet"
 STREAMS = 20
@@ -130,10 +131,10 @@ def _measured(client: "redis.Redis", cluster: str, queries: set[int]) -> dict[Wi
 @pytest.mark.spark
 def test_two_kills_lose_and_double_nothing(pipeline_redis_url: str, tmp_path: Path) -> None:
     """Per query, stream and minute: count, sum and extremes, exactly."""
-    cluster = "exact"
+    driver = KeptDriver(pipeline_redis_url, tmp_path)
+    cluster = driver.cluster
     client = redis.Redis.from_url(pipeline_redis_url)
     world = World(client, cluster)
-    driver = Driver(pipeline_redis_url, tmp_path, cluster)
     reports = iter(taxi_reports(limit=400_000))
     rng = np.random.default_rng(7)
 
@@ -145,19 +146,18 @@ def test_two_kills_lose_and_double_nothing(pipeline_redis_url: str, tmp_path: Pa
             _feed(world, producer, reports, driver, until_batches=3)
             world.publish(_arrival(31, rng), RemoveQuery(1), MoveQuery(2, 1, 2))
             _feed(world, producer, reports, driver, until_batches=6)
-            driver.kill()
+            driver.kill_driver()
             for _ in range(10):  # the log goes on while nobody reads it
                 world.append(producer, next(reports))
             world.publish(_arrival(32, rng), RemoveQuery(3), MoveQuery(4, 1, 0))
-            driver.start()
             _feed(world, producer, reports, driver, until_batches=10)
             world.publish(MoveQuery(2, 2, 0), _arrival(33, rng))
-            driver.kill()
+            driver.kill()  # the agent; its driver is an orphan now, which the next agent ends
             driver.start()
             _feed(world, producer, reports, driver, until_batches=14)
         _wait_until_read(driver, world)
     finally:
-        driver.kill()
+        driver.end()
 
     batches = driver.telemetry()
     _check_spans(batches, world)
@@ -177,7 +177,7 @@ def _arrival(query: int, rng: np.random.Generator) -> AddQuery:
 
 
 def _feed(
-    world: World, producer: Producer, reports: Any, driver: Driver, until_batches: int
+    world: World, producer: Producer, reports: Any, driver: KeptDriver, until_batches: int
 ) -> None:
     """Append about ten minutes of reports a second until so many batches are done."""
 
@@ -188,7 +188,7 @@ def _feed(
     driver.wait_for(fed, f"{until_batches} batches")
 
 
-def _wait_until_read(driver: Driver, world: World) -> None:
+def _wait_until_read(driver: KeptDriver, world: World) -> None:
     last = world.appended[-1][0]
     version = len(world.tables) - 1
     driver.wait_for(
