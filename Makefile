@@ -38,6 +38,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@echo "weir: installing into $(VENV); the first time takes a few minutes"
 	@$(PIP) install --quiet --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --editable .
+	@$(PY) -m algorithms.warm_up
 	@touch $@
 
 lint: $(INSTALLED) ## ruff: rules and format

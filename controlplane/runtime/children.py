@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from controlplane import env
+
 # Two cores are shared by all: no library may start a thread per core in every process.
 ONE_THREAD: Final = {
     "OMP_NUM_THREADS": "1",
@@ -16,6 +18,10 @@ ONE_THREAD: Final = {
     "MALLOC_ARENA_MAX": "2",
 }
 LOCAL: Final = "127.0.0.1,localhost"
+# Trips live for seconds at sixty times real time; long-lived mice give a placement something to
+# improve that is still there when somebody has read the proposal.
+DEMO_MICE: Final = 200
+DEMO_SPEED: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,6 @@ class Place:
             # The processes speak HTTP with each other: no proxy between them.
             "NO_PROXY": ",".join(filter(None, [os.environ.get("NO_PROXY"), LOCAL])),
             "no_proxy": ",".join(filter(None, [os.environ.get("no_proxy"), LOCAL])),
-            "NUMBA_CACHE_DIR": str(self.data / "numba"),
         }
 
 
@@ -113,6 +118,8 @@ def replayer_child(place: Place) -> ChildSpec:
     command = python(
         "-m", "workers.demo.replay", "--cluster", "sf", "--url", place.address.rstrip("/"),
         "--token-file", str(place.data / "secrets" / "demo_token"), "--redis-url", place.redis_url,
+        "--mice", str(env.integer("WEIR_DEMO_MICE", DEMO_MICE)),
+        "--speed", str(env.integer("WEIR_DEMO_SPEED", DEMO_SPEED, minimum=1, maximum=10_000)),
     )  # fmt: skip
     advice = "read its log; WEIR_DEMO=0 make run starts without the demo"
     return ChildSpec("replayer", command, advice)

@@ -14,6 +14,7 @@ from dashboard.figures.parts import (
     line,
     marks_axis,
     value_axis,
+    version_labels,
     version_marks,
 )
 from dashboard.thinning import Sample
@@ -185,7 +186,7 @@ def _over_time(
     shapes: Sequence[dict[str, Any]] = (),
 ) -> Figure:
     return figure(
-        [*lines, version_marks(marks)],
+        [*lines, version_marks(marks), version_labels(marks)],
         yaxis=axis,
         yaxis2=marks_axis(),
         shapes=list(shapes),

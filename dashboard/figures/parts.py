@@ -7,6 +7,8 @@ from typing import Any
 Figure = dict[str, Any]
 Trace = dict[str, Any]
 
+# Height of the version numbers on the axis of the marks; static/js/charts.js keeps it.
+LABELS_AT = 0.94
 CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True, "doubleClick": "reset"}
 
 
@@ -107,21 +109,18 @@ def line(
 
 
 def version_marks(marks: Sequence[VersionMark]) -> Trace:
-    """Return a vertical line per routing version; those of proposals carry their number.
+    """Return a vertical line per routing version, over the whole height for those of proposals.
 
     The lines are error bars of points on a second axis from 0 to 1: a live update adds points and
     leaves the layout alone.
     """
     return {
         "type": "scatter",
-        "mode": "markers+text",
+        "mode": "markers",
         "name": "routing",
         "x": [mark.t for mark in marks],
         "y": [1.0] * len(marks),
         "yaxis": "y2",
-        "text": [f"v{mark.version}" if mark.proposal else "" for mark in marks],
-        "textposition": "bottom right",
-        "textfont": {"size": 11, "color": "--accent"},
         "hovertext": [f"v{mark.version}: {mark.text}" for mark in marks],
         "hovertemplate": "%{hovertext}<extra></extra>",
         "marker": {
@@ -141,6 +140,30 @@ def version_marks(marks: Sequence[VersionMark]) -> Trace:
         "cliponaxis": False,
         "showlegend": False,
         "meta": {"marks": True},
+    }
+
+
+def version_labels(marks: Sequence[VersionMark]) -> Trace:
+    """Return the numbers of the versions that carried out a proposal.
+
+    A trace of their own: Plotly loses texts on updates where some of a trace's texts are empty.
+    """
+    shown = [mark for mark in marks if mark.proposal]
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "name": "proposals",
+        "x": [mark.t for mark in shown],
+        # Below the short ticks of the other versions.
+        "y": [LABELS_AT] * len(shown),
+        "yaxis": "y2",
+        "text": [f"v{mark.version}" for mark in shown],
+        "textposition": "bottom right",
+        "textfont": {"size": 11, "color": "--accent"},
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+        "showlegend": False,
+        "meta": {"labels": True},
     }
 
 

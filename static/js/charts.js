@@ -6,6 +6,7 @@ import { themed, tokenReader } from "./theme.js";
 const LEAST_MS = 250;
 const KEPT_DELAYS = 2000;
 const MOST_MARKS = 300;
+const LABELS_AT = 0.94; // as dashboard/figures/parts.py places them
 
 export class ChartBoard {
   /** elements: Map of figure name -> element; plotly is given so that a test can watch it. */
@@ -79,7 +80,9 @@ export class ChartBoard {
       for (const trace of figure.data) fillTrace(trace, samples, this.window.newest);
       if (figure.layout.xaxis?.type === "date") figure.layout.xaxis.range = [this.shownTo - this.span, this.shownTo];
     }
-    for (const trace of this.#traces("marks")) fillMarks(trace, this.marks, this.shownTo - this.span);
+    const oldest = this.shownTo - this.span;
+    for (const trace of this.#traces("marks")) fillMarks(trace, this.marks, oldest);
+    for (const trace of this.#traces("labels")) fillLabels(trace, this.marks, oldest);
   }
 
   #drawAll() {
@@ -134,14 +137,20 @@ function fillMarks(trace, marks, oldest) {
   const shown = [...marks.entries()].filter(([t]) => t >= oldest).sort((a, b) => a[0] - b[0]);
   trace.x = shown.map(([t]) => t);
   trace.y = shown.map(() => 1);
-  trace.text = shown.map(([, mark]) => (mark.proposal ? `v${mark.version}` : ""));
   trace.hovertext = shown.map(([, mark]) => `v${mark.version}: ${mark.text}`);
   trace.marker.size = shown.map(([, mark]) => (mark.proposal ? 7 : 0));
   trace.error_y.array = shown.map(() => 0);
   trace.error_y.arrayminus = shown.map(([, mark]) => (mark.proposal ? 1 : 0.06));
 }
 
+function fillLabels(trace, marks, oldest) {
+  const shown = [...marks.entries()].filter(([t, mark]) => mark.proposal && t >= oldest);
+  trace.x = shown.map(([t]) => t);
+  trace.y = shown.map(() => LABELS_AT);
+  trace.text = shown.map(([, mark]) => `v${mark.version}`);
+}
+
 function markOf(trace, i) {
   const [, version, text] = /^v(\d+): (.*)$/s.exec(trace.hovertext[i]) ?? [null, "0", ""];
-  return { version: Number(version), text, proposal: trace.text[i] ? version : null };
+  return { version: Number(version), text, proposal: trace.marker.size[i] ? version : null };
 }

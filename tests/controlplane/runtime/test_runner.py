@@ -13,7 +13,7 @@ import pytest
 from controlplane.runtime.children import Place
 from controlplane.runtime.credentials import ensure_login
 from controlplane.runtime.runner import end_leftovers
-from controlplane.runtime.signals import ENDING, UNDER_MAKE
+from controlplane.runtime.signals import UNDER_MAKE
 from tests.controlplane.runtime.waiting import PARENT_OF_STUBBORN, is_gone, pid_in, wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -157,12 +157,11 @@ def test_a_signal_that_only_make_gets_ends_the_run(
     recipe = f"run:\n\t@exec env {UNDER_MAKE}=1 PYTHONPATH={ROOT} {sys.executable} under.py\n"
     (tmp_path / "Makefile").write_text(recipe)
     make = subprocess.Popen(
-        ["make", "run"],
+        # Signals that whoever runs the tests ignores would stay ignored in make.
+        ["env", "--default-signal", "make", "run"],
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        # Signals that whoever runs the tests ignores would stay ignored.
-        preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in ENDING] and None,
     )
     wait_for((tmp_path / "ready").exists)
     make.send_signal(number)

@@ -97,7 +97,7 @@ def test_a_sample_is_on_the_charts_and_in_the_numbers(operating: Page, cluster: 
 def test_a_version_that_takes_effect_is_marked(operating: Page, cluster: Cluster) -> None:
     page = live(operating)
     measured(cluster, sample(now(), version=78))
-    marks = "document.querySelector('[data-figure=rates]').data.at(-1).hovertext"
+    marks = "document.querySelector('[data-figure=rates]').data.at(-2).hovertext"
     eventually(page, f"{marks}.some((text) => text.startsWith('v78'))")
 
 
