@@ -12,7 +12,7 @@ RANGES = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
-DEFAULT = "15m"
+DEFAULT = "5m"
 # Samples are kept 30 days; a wider span shows nothing more.
 WIDEST = timedelta(days=31)
 

@@ -13,8 +13,8 @@ from controlplane.services.access import OPERATOR, VIEWER
 SLUG = "sf"
 NODES = 4
 SPLITS = 2
-# Declared records/s of a node: two nodes carry the demo's average, four its peaks.
-CAPACITY = 500.0
+# Declared records/s of a node: trips and mice together fill about half of it, peaks most of it.
+CAPACITY = 800.0
 TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
 
 
