@@ -10,6 +10,7 @@ from tests.support.redis_server import running_redis
 
 if TYPE_CHECKING:
     from celery import Celery
+    from redis import Redis
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +28,16 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Redis that only this test session uses."""
     with running_redis(tmp_path_factory.mktemp("redis-session")) as url:
         yield url
+
+
+@pytest.fixture
+def redis_client(redis_server: str) -> Iterator["Redis"]:
+    """A connection to the session's Redis, emptied."""
+    import redis  # noqa: PLC0415
+
+    with redis.Redis.from_url(redis_server) as connection:
+        connection.flushdb()
+        yield connection
 
 
 @pytest.fixture

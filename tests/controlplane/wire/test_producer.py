@@ -15,11 +15,11 @@ def reports(*cars: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def test_appended_records_are_read_back(client: "redis.Redis", wire_redis_url: str) -> None:
+def test_appended_records_are_read_back(redis_client: "redis.Redis", redis_server: str) -> None:
     """One block per stream, at the returned position."""
-    with Producer(wire_redis_url, "c") as producer:
+    with Producer(redis_server, "c") as producer:
         position = producer.append({1: reports(7, 8), 2: reports(9)})
-    read = log.read_streams(client, "c", [1, 2, 3], log.START, "+")
+    read = log.read_streams(redis_client, "c", [1, 2, 3], log.START, "+")
     assert [(s, e.position, e.records) for s in read for e in read[s]] == [
         (1, position, 2),
         (2, position, 1),
@@ -28,21 +28,21 @@ def test_appended_records_are_read_back(client: "redis.Redis", wire_redis_url: s
 
 
 def test_wrong_schema_stores_nothing_of_the_whole_append(
-    client: "redis.Redis", wire_redis_url: str
+    redis_client: "redis.Redis", redis_server: str
 ) -> None:
     """The error names the stream and both schemas."""
     wrong = pa.RecordBatch.from_pylist([{"ts": 1}])
     with (
-        Producer(wire_redis_url, "c") as producer,
+        Producer(redis_server, "c") as producer,
         pytest.raises(BadBlock, match="stream 2: "),
     ):
         producer.append({1: reports(7), 2: wrong})
-    assert log.last_cut(client, "c") is None
+    assert log.last_cut(redis_client, "c") is None
 
 
-def test_empty_block_and_null_key_are_refused(wire_redis_url: str) -> None:
+def test_empty_block_and_null_key_are_refused(redis_server: str) -> None:
     """A block without records, or a record without a time, says nothing."""
-    with Producer(wire_redis_url, "c") as producer:
+    with Producer(redis_server, "c") as producer:
         with pytest.raises(BadBlock, match="1 to"):
             producer.append({1: reports()})
         nulls = pa.RecordBatch.from_arrays(

@@ -61,19 +61,19 @@ def test_operation_on_a_query_that_is_not_as_it_says_is_refused(op: Op) -> None:
         table.apply(RoutingDelta(2, (op,)))
 
 
-def test_versions_are_published_once_and_in_order(client: "redis.Redis") -> None:
+def test_versions_are_published_once_and_in_order(redis_client: "redis.Redis") -> None:
     """Again changes nothing, a gap is refused."""
-    publish(client, "c", RoutingDelta(1, (arrival(5),)))
-    publish(client, "c", RoutingDelta(1, (arrival(6),)))
-    assert set(read_table(client, "c", 1).queries) == {5}
+    publish(redis_client, "c", RoutingDelta(1, (arrival(5),)))
+    publish(redis_client, "c", RoutingDelta(1, (arrival(6),)))
+    assert set(read_table(redis_client, "c", 1).queries) == {5}
     with pytest.raises(RoutingGap) as gap:
-        publish(client, "c", RoutingDelta(3, ()))
+        publish(redis_client, "c", RoutingDelta(3, ()))
     assert (gap.value.expected, gap.value.got) == (1, 3)
-    assert latest_version(client, "c") == 1
+    assert latest_version(redis_client, "c") == 1
 
 
 def test_every_reader_gets_the_same_table(
-    client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+    redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From nothing, from an older table, across snapshots and behind trimmed deltas."""
     monkeypatch.setattr(publishing, "SNAPSHOT_EVERY", 4)
@@ -83,37 +83,37 @@ def test_every_reader_gets_the_same_table(
     for version in range(1, 31):
         delta = RoutingDelta(version, (arrival(version),))
         table = table.apply(delta)
-        publish(client, "c", delta)
+        publish(redis_client, "c", delta)
         old = table if version == 27 else old
-        publishing.trim(client, "c", version - 2)
-    assert read_table(client, "c", 30) == table
-    assert read_table(client, "c", 30, known=old) == table
-    assert read_table(client, "c", 30, known=RoutingTable()) == table
-    assert client.get(keys.route_delta_key("c", 3)) is None
-    assert len(client.keys("*:full")) <= 5
+        publishing.trim(redis_client, "c", version - 2)
+    assert read_table(redis_client, "c", 30) == table
+    assert read_table(redis_client, "c", 30, known=old) == table
+    assert read_table(redis_client, "c", 30, known=RoutingTable()) == table
+    assert redis_client.get(keys.route_delta_key("c", 3)) is None
+    assert len(redis_client.keys("*:full")) <= 5
 
 
 def test_nothing_behind_an_idle_pipeline_is_trimmed(
-    client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+    redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver that was stopped overnight replays its last batch under its old version."""
     monkeypatch.setattr(publishing, "SNAPSHOT_EVERY", 4)
     monkeypatch.setattr(publishing, "KEPT_VERSIONS", 8)
     for version in range(1, 61):
-        publish(client, "c", RoutingDelta(version, (arrival(version),)))
-        publishing.trim(client, "c", committed=20)
-    assert read_table(client, "c", 20).version == 20
+        publish(redis_client, "c", RoutingDelta(version, (arrival(version),)))
+        publishing.trim(redis_client, "c", committed=20)
+    assert read_table(redis_client, "c", 20).version == 20
 
 
-def test_lost_routing_says_so_until_a_snapshot_repairs_it(client: "redis.Redis") -> None:
+def test_lost_routing_says_so_until_a_snapshot_repairs_it(redis_client: "redis.Redis") -> None:
     """After Redis lost its data the control plane publishes the whole table."""
     for version in (1, 2):
-        publish(client, "c", RoutingDelta(version, (arrival(version),)))
-    table = read_table(client, "c", 2)
-    client.flushdb()
+        publish(redis_client, "c", RoutingDelta(version, (arrival(version),)))
+    table = read_table(redis_client, "c", 2)
+    redis_client.flushdb()
     with pytest.raises(RoutingMissing):
-        read_table(client, "c", 2)
-    publish_snapshot(client, "c", table)
-    assert read_table(client, "c", 2) == table
-    publish(client, "c", RoutingDelta(3, (RemoveQuery(1),)))
-    assert set(read_table(client, "c", 3, known=table).queries) == {2}
+        read_table(redis_client, "c", 2)
+    publish_snapshot(redis_client, "c", table)
+    assert read_table(redis_client, "c", 2) == table
+    publish(redis_client, "c", RoutingDelta(3, (RemoveQuery(1),)))
+    assert set(read_table(redis_client, "c", 3, known=table).queries) == {2}

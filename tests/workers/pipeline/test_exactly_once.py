@@ -129,11 +129,11 @@ def _measured(client: "redis.Redis", cluster: str, queries: set[int]) -> dict[Wi
 
 
 @pytest.mark.spark
-def test_two_kills_lose_and_double_nothing(pipeline_redis_url: str, tmp_path: Path) -> None:
+def test_two_kills_lose_and_double_nothing(redis_server: str, tmp_path: Path) -> None:
     """Per query, stream and minute: count, sum and extremes, exactly."""
-    driver = KeptDriver(pipeline_redis_url, tmp_path)
+    driver = KeptDriver(redis_server, tmp_path)
     cluster = driver.cluster
-    client = redis.Redis.from_url(pipeline_redis_url)
+    client = redis.Redis.from_url(redis_server)
     world = World(client, cluster)
     reports = iter(taxi_reports(limit=400_000))
     rng = np.random.default_rng(7)
@@ -142,7 +142,7 @@ def test_two_kills_lose_and_double_nothing(pipeline_redis_url: str, tmp_path: Pa
     world.publish(*(_arrival(q, rng) for q in range(1, 31)))
     driver.start()
     try:
-        with Producer(pipeline_redis_url, cluster) as producer:
+        with Producer(redis_server, cluster) as producer:
             _feed(world, producer, reports, driver, until_batches=3)
             world.publish(_arrival(31, rng), RemoveQuery(1), MoveQuery(2, 1, 2))
             _feed(world, producer, reports, driver, until_batches=6)

