@@ -59,6 +59,8 @@ class Supervisor:
         self._say = say
         self._stopping = stopping
         self._step: subprocess.Popen[bytes] | None = None
+        # What was below us before anything was started is somebody else's, and not ours to end.
+        self._strangers = {process.pid for process in processes.descendants()}
 
     def start(self, spec: ChildSpec) -> None:
         """Start a child and keep it."""
@@ -103,7 +105,7 @@ class Supervisor:
         processes.reap_adopted(self._own_pids())
 
     def end_all(self, last: str = "redis", hurry: Callable[[], bool] = lambda: False) -> bool:
-        """End every process below this one, `last` after all others; say whether all is gone.
+        """End every process started here, `last` after all others; say whether all is gone.
 
         `hurry` (a second Ctrl-C) cuts the patience short.
         """
@@ -111,7 +113,7 @@ class Supervisor:
         self._end(others, hurry)
         self._kill_strays(keep=self._pids_of(last))
         self._end([child for child in self.children.values() if child.spec.name == last], hurry)
-        gone = processes.kill_all(processes.descendants)
+        gone = self._kill_strays(keep=set())
         self.children.clear()
         return gone
 
@@ -159,8 +161,11 @@ class Supervisor:
         for child in children:
             _signal(child, signal.SIGKILL)
 
-    def _kill_strays(self, keep: set[int]) -> None:
-        processes.kill_all(lambda: [p for p in processes.descendants() if p.pid not in keep])
+    def _kill_strays(self, keep: set[int]) -> bool:
+        spared = keep | self._strangers
+        return processes.kill_all(
+            lambda: [p for p in processes.descendants() if p.pid not in spared]
+        )
 
     def _own_pids(self) -> list[int]:
         step = [self._step.pid] if self._step else []

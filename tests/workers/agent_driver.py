@@ -3,7 +3,8 @@
 python tests/workers/agent_driver.py <redis url> <cluster> <folder>
 
 Appends its process id to <folder>/started. Then, as often as it beats, it looks for files in the
-folder: `die` (end with an error), `mute` (beat no more), `deaf` (ignore SIGTERM).
+folder: `die` (end with an error), `mute` (beat no more, and say so in `muted`), `deaf` (ignore
+SIGTERM).
 """
 
 import os
@@ -29,7 +30,9 @@ def main() -> None:
     started = os.open(folder / "started", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(started, f"{os.getpid()}\n".encode())
     while not (folder / "die").exists():
-        if not (folder / "mute").exists():
+        if (folder / "mute").exists():
+            (folder / "muted").touch()
+        else:
             beat(client, cluster)
         time.sleep(0.02)
     (folder / "die").unlink()

@@ -189,6 +189,7 @@ def test_a_silent_driver_is_degraded_then_killed_and_restarted(make_bench: MakeB
     bench = make_bench()
     bench.until("running")
     (bench.folder / "mute").touch()
+    wait_for((bench.folder / "muted").exists)
     first = bench.started()[0]
     wait_for(lambda: bench.step(seconds=20).detail == "no heartbeat for 20 s")
     assert not is_gone(first)
