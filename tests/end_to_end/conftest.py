@@ -12,7 +12,8 @@ from tests.support.running_weir import RunningWeir
 PATIENCE_MS = 60_000
 
 
-@pytest.fixture(scope="session")
+# Ended with its module: it would keep the machine busy while other tests run.
+@pytest.fixture(scope="module")
 def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     """Weir as `make run` starts it, with the demo cluster processing taxi reports."""
     running = RunningWeir(tmp_path_factory.mktemp("weir") / "data", {"WEIR_DEMO_MICE": "40"})
@@ -21,14 +22,14 @@ def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     running.end()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real Chromium."""
     with running_chromium() as chromium:
         yield chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session(weir: RunningWeir, browser: Browser) -> Iterator[BrowserContext]:
     """A browser session logged in as the demo's operator."""
     context = browser.new_context(

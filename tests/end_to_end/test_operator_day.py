@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.spark]
 
 NEWEST_RATE = """() => {
   const chart = document.querySelector('[data-figure=rates]');
-  const trace = chart.data && chart.data.find((t) => t.x && t.x.length);
+  const trace = chart?.data?.find((t) => t.x && t.x.length);
   return trace ? Number(trace.x[trace.x.length - 1]) : 0;
 }"""
 ROUTING_VERSION = """() => Number(
@@ -38,6 +38,7 @@ def wait_until(page: Page, script: str, reached: Callable[[Any], bool]) -> Any:
 def open_cluster(page: Page) -> None:
     page.goto("/")
     page.click("table a[href='/clusters/sf/']")
+    page.wait_for_url("**/clusters/sf/")
     wait_until(page, NEWEST_RATE, lambda newest: newest > 0)
 
 
