@@ -7,21 +7,19 @@ roll_up           every 10 s     10 s and 60 s samples
 prune             every 5 min    samples, ended queries, old versions, sessions past their time
 """
 
-import logging
 from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.utils.module_loading import import_string
+
+from controlplane.after_commit import after_commit
 
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
 TEND_ROUTING = "weir.tend_routing"
 ROLL_UP = "weir.roll_up"
 PRUNE = "weir.prune"
-
-logger = logging.getLogger(__name__)
 
 
 def send_on_commit(name: str, *args: Any) -> None:
@@ -30,7 +28,7 @@ def send_on_commit(name: str, *args: Any) -> None:
     A broker that cannot be reached is logged, not raised: the row is saved by then, and the beat's
     task finds it within seconds.
     """
-    transaction.on_commit(partial(_send, name, args), robust=True)
+    after_commit(f"send the task {name}", partial(_send, name, args))
 
 
 def _send(name: str, args: tuple[Any, ...]) -> None:

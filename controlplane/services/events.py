@@ -6,8 +6,9 @@ from typing import Any, TypedDict
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
-from django.db import transaction
 from django.utils import timezone
+
+from controlplane.after_commit import after_commit
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def event(
 def announce(cluster_id: int, told: Event) -> None:
     """Tell the browsers once the transaction is committed; a lost Redis is logged, not raised."""
     message = {"type": "cluster.event", "event": told}
-    transaction.on_commit(partial(_send, cluster_id, message), robust=True)
+    after_commit("tell the browsers", partial(_send, cluster_id, message))
 
 
 def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:

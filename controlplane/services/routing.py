@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, VersionMoved
 from controlplane.models import Cluster, Proposal, QueryStream, RoutingVersion, Task
@@ -72,7 +73,7 @@ def append(
         actor=actor,
         proposal=proposal,
     )
-    transaction.on_commit(partial(publish_unpublished, cluster_id), robust=True)
+    after_commit("publish the routing", partial(publish_unpublished, cluster_id))
     announce(cluster_id, event("routing", reason, version=version))
     return row
 
