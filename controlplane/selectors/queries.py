@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import QuerySet
 
@@ -20,6 +20,14 @@ from controlplane.selectors.paging import (
 )
 from controlplane.wire.results import WindowResult, read_results
 
+# What a column is called in a query string, and what it is called in the table.
+ORDERS: Final = {
+    "name": "name",
+    "state": "state",
+    "node": "tasks__node__index",
+    "window": "window_s",
+    "submitted": "submitted_at",
+}
 STATES = tuple(str(state) for state in Query.State.values)
 
 
@@ -27,24 +35,27 @@ STATES = tuple(str(state) for state in Query.State.values)
 class QueryFilters:
     """What the list shows; state "live" is pending, running and ending, "" is all.
 
-    node is a node's index, stream a stream's name.
+    node is a node's index, stream a stream's name. order is a key of ORDERS, "-" before it turns
+    it round; anything else is the newest first.
     """
 
     text: str = ""
     state: str = ""
     node: int | None = None
     stream: str = ""
+    order: str = ""
     page: int = 1
     per_page: int = PER_PAGE
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "QueryFilters":
-        """Read q, state, node, stream, page, per_page of a query string."""
+        """Read q, state, node, stream, order, page, per_page of a query string."""
         return cls(
             text=str(values.get("q", "")).strip()[:100],
             state=one_of(values, "state", (*STATES, "live")),
             node=optional_whole(values, "node"),
             stream=str(values.get("stream", "")).strip()[:100],
+            order=str(values.get("order", "")),
             page=whole(values, "page", 1),
             per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
         )
@@ -61,7 +72,7 @@ class QueryRow:
 
 
 def queries_page(cluster: Cluster, filters: QueryFilters) -> Page[QueryRow]:
-    """Return one page of queries, the newest first."""
+    """Return one page of queries in the order the filters name."""
     return page_of(_filtered(cluster, filters), filters.page, filters.per_page, _rows)
 
 
@@ -99,7 +110,7 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
-    found = _whole(cluster).order_by("-submitted_at", "-id")
+    found = _whole(cluster).order_by(*_order(filters.order))
     if filters.text:
         found = found.filter(name__icontains=filters.text)
     if filters.state == "live":
@@ -109,6 +120,14 @@ def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
     if filters.node is not None:
         found = found.filter(tasks__node__index=filters.node)
     return found.filter(streams__name=filters.stream) if filters.stream else found
+
+
+def _order(order: str) -> tuple[str, str]:
+    column = ORDERS.get(order.removeprefix("-"))
+    if column is None:
+        return "-submitted_at", "-id"
+    sign = "-" if order.startswith("-") else ""
+    return f"{sign}{column}", f"{sign}id"
 
 
 def _rows(queries: Sequence[Query]) -> list[QueryRow]:

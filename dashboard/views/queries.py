@@ -12,11 +12,11 @@ from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Query
 from controlplane.selectors.queries import (
     QueryFilters,
+    queries_page,
     query_by_id,
     query_results,
     state_counts,
 )
-from controlplane.selectors.query_order import ordered_queries_page
 from controlplane.services import queries
 from controlplane.services.access import require_operator
 from controlplane.wire.blocks import VALUE_COLUMNS
@@ -40,7 +40,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     context = {
         "cluster": cluster,
         "filters": filters,
-        "page": ordered_queries_page(cluster, filters, request.GET.get("order", "")),
+        "page": queries_page(cluster, filters),
         "counts": state_counts(cluster),
         "nodes": cluster.nodes.order_by("index"),
         "states": ["live", *Query.State.values],
