@@ -20,6 +20,8 @@ Scheme = Literal["light", "dark"]
 IMAGES: Final = Path(__file__).parent / "images"
 WIDE: Final = (1280, 900)
 NARROW: Final = (400, 860)
+# High enough for the first four charts.
+README: Final = (1280, 1130)
 # Enough samples for the charts to have a shape.
 WATCH_MS: Final = 45_000
 PAGES: Final = {
@@ -56,7 +58,7 @@ def main() -> None:
 def take_readme_picture(browser: Browser) -> None:
     """Watch the cluster page for a while and save it."""
     IMAGES.mkdir(exist_ok=True)
-    context = logged_in(browser, "light", WIDE)
+    context = logged_in(browser, "light", README)
     page = context.new_page()
     page.goto("/clusters/sf/?range=5m")
     page.wait_for_timeout(WATCH_MS)

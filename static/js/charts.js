@@ -22,7 +22,7 @@ export class ChartBoard {
     this.drawnSample = this.window.last;
     this.marks = new Map();
     for (const trace of this.#traces("marks")) {
-      trace.x.forEach((t, i) => this.marks.set(t, markOf(trace, i)));
+      trace.x.forEach((t, i) => this.#mark(t, markOf(trace, i)));
     }
     addEventListener("weir:theme", () => this.#drawAll());
     document.addEventListener("visibilitychange", () => this.#schedule());
@@ -49,10 +49,20 @@ export class ChartBoard {
     this.#schedule();
   }
 
+  // Versions that take effect in one micro-batch share a moment: the one of a proposal is shown.
+  #mark(t, mark) {
+    if (!this.marks.get(t)?.proposal) this.marks.set(t, mark);
+  }
+
+  #toldOf(after, version) {
+    const known = [...(this.told ?? [])].filter(([one]) => one > after && one <= version);
+    const [one, told] = known.find(([, { proposal }]) => proposal) ?? known.at(-1) ?? [version, null];
+    return { version: one, ...(told ?? { text: `routing version ${version} took effect`, proposal: null }) };
+  }
+
   #versionChanged(before) {
     const { version, t } = this.window.newest;
-    const told = this.told?.get(version) ?? { text: `routing version ${version} took effect`, proposal: null };
-    this.marks.set(t, { version, after: before.version, ...told });
+    this.#mark(t, { after: before.version, ...this.#toldOf(before.version, version) });
     if (this.marks.size > MOST_MARKS) this.marks.delete(this.marks.keys().next().value);
   }
 
