@@ -29,17 +29,20 @@ class BadParameters(PlanningError):
 
 
 class Infeasible(PlanningError):
-    """All servers filled to their capacity do not hold all queries."""
+    """All servers filled to their caps do not hold all queries; `caps` has one per server."""
 
-    def __init__(self, queries: int, servers: int, capacity: int, nu: float) -> None:
-        super().__init__(
-            f"{queries:,} queries do not fit on {servers:,} servers of {capacity:,} queries each "
-            f"({servers * capacity:,} places at slack {nu:g})"
-        )
+    def __init__(self, queries: int, caps: Sequence[int], nu: float) -> None:
         self.queries = queries
-        self.servers = servers
-        self.capacity = capacity
+        self.servers = len(caps)
+        self.caps = tuple(caps)
+        self.places = sum(caps)
         self.nu = nu
+        smallest, largest = min(caps), max(caps)
+        each = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+        super().__init__(
+            f"{queries:,} queries do not fit on {self.servers:,} servers of {each} queries each "
+            f"({self.places:,} places at slack {nu:g})"
+        )
 
 
 class UnknownAlgorithm(PlanningError):

@@ -17,7 +17,7 @@ from algorithms.placement.online import (
 )
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Kind, Progress
+from algorithms.vocabulary import Ints, Kind, Progress
 
 PLACEMENT: Final = "placement"
 PlacementParameters = Mms | IncrementalCost | OffRand | OnlinePlacement
@@ -54,14 +54,14 @@ class PlacementAlgorithm:
             raise TypeError(f"{self.name} takes {self.parameters.__name__}, not {chosen!r}")
         return chosen.solve(problem, progress)
 
-    def promised_cap(
+    def promised_caps(
         self, problem: PlacementProblem, parameters: PlacementParameters | None = None
-    ) -> int:
-        """Return the most queries per server that a plan of this algorithm may have."""
+    ) -> Ints:
+        """Return the most queries per server that a plan of this algorithm may have, int64[k]."""
         chosen = self.parameters() if parameters is None else parameters
         if isinstance(chosen, OnlinePlacement):
-            return chosen.promised_cap(problem)
-        return problem.capacity
+            return chosen.promised_caps(problem)
+        return problem.caps
 
 
 _ALL: Final = (

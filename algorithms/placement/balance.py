@@ -4,8 +4,13 @@ Computed in rationals because `floor` of a rounded product loses a place now and
 (1.15 * 100 is 114.99999999999999 in binary).
 """
 
+import math
 from fractions import Fraction
 from functools import lru_cache
+
+import numpy as np
+
+from algorithms.vocabulary import Floats, Ints
 
 
 @lru_cache(maxsize=64)
@@ -14,27 +19,38 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-def relative_cap(queries: int, servers: int, nu: float) -> int:
-    """Return the most queries a server may host: floor((1 + nu) n / k), section 2."""
-    share = 1 + exact(nu)
-    return queries * share.numerator // (servers * share.denominator)
+def shares(capacities: Floats) -> list[Fraction]:
+    """Return each server's part of the sum of all capacities, exactly."""
+    sizes = [exact(capacity) for capacity in capacities.tolist()]
+    total = sum(sizes)
+    return [size / total for size in sizes]
 
 
-def absolute_cap(queries: int, servers: int, alpha: float) -> int:
-    """Return floor(n / k + alpha), section 5.2.2."""
-    slack = exact(alpha)
-    numerator = queries * slack.denominator + slack.numerator * servers
-    return numerator // (servers * slack.denominator)
+def relative_caps(queries: int, capacities: Floats, nu: float) -> Ints:
+    """Return the most queries each server may host, int64[k].
 
-
-def online_cap(queries: int, servers: int, nu: float, alpha: float) -> int:
-    """Return floor(max(n / k + alpha, (1 + nu) n / k)), equation 7.
-
-    `queries` counts the query that arrives.
+    floor((1 + nu) n / k), section 2; where capacities differ, a server's share of their sum
+    takes the place of 1 / k.
     """
-    return max(absolute_cap(queries, servers, alpha), relative_cap(queries, servers, nu))
+    scale = (1 + exact(nu)) * queries
+    return np.array([math.floor(scale * share) for share in shares(capacities)], np.int64)
 
 
-def even_cap(queries: int, servers: int) -> int:
-    """Return ceil(n / k): the fullest server when queries are spread as evenly as can be."""
-    return -(-queries // servers)
+def online_caps(queries: int, capacities: Floats, nu: float, alpha: float) -> Ints:
+    """Return floor(max(n / k + alpha, (1 + nu) n / k)), equation 7, for each server, int64[k].
+
+    `queries` counts the query that arrives. Where capacities differ, the bound of a server is in
+    proportion to its share.
+    """
+    servers = len(capacities)
+    bound = max(queries + servers * exact(alpha), (1 + exact(nu)) * queries)
+    return np.array([math.floor(bound * share) for share in shares(capacities)], np.int64)
+
+
+def even_caps(queries: int, capacities: Floats) -> Ints:
+    """Return how full each server may get when arrivals always go to the least loaded, int64[k].
+
+    Least loaded means least (load + 1) / capacity; with equal servers this is ceil(n / k).
+    """
+    most = queries + len(capacities) - 1
+    return np.array([math.floor(most * share) for share in shares(capacities)], np.int64)

@@ -2,9 +2,11 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
+from algorithms.vocabulary import Ints
 
 # Sums of rates taken in another order differ in the last digits.
 _TOLERANCE = 1e-9
@@ -18,19 +20,21 @@ class Refuted(AssertionError):
         self.faults = faults
 
 
-def certify(problem: PlacementProblem, plan: PlacementPlan, cap: int) -> None:
-    """Raise `Refuted` unless the plan is feasible at `cap` and its measures are true.
+def certify(problem: PlacementProblem, plan: PlacementPlan, caps: Sequence[int] | Ints) -> None:
+    """Raise `Refuted` unless the plan is feasible at `caps` and its measures are true.
 
     Recomputes loads, traffic and replication factor from the assignment and the queries.
     """
-    faults = placement_faults(problem, plan, cap)
+    faults = placement_faults(problem, plan, caps)
     if not faults:
         faults = measure_faults(problem, plan)
     if faults:
         raise Refuted(faults)
 
 
-def placement_faults(problem: PlacementProblem, plan: PlacementPlan, cap: int) -> list[str]:
+def placement_faults(
+    problem: PlacementProblem, plan: PlacementPlan, caps: Sequence[int] | Ints
+) -> list[str]:
     """Say what keeps the assignment from being feasible."""
     servers = [int(server) for server in plan.assignment]
     if len(servers) != problem.queries:
@@ -40,8 +44,14 @@ def placement_faults(problem: PlacementProblem, plan: PlacementPlan, cap: int) -
         for query, server in enumerate(servers)
         if not 0 <= server < problem.servers
     ]
-    crowded = [(server, load) for server, load in Counter(servers).items() if load > cap]
-    return faults + [f"server {server} hosts {load}, cap {cap}" for server, load in crowded]
+    if faults:
+        return faults
+    loads = Counter(servers)
+    return [
+        f"server {server} hosts {load}, cap {int(caps[server])}"
+        for server, load in sorted(loads.items())
+        if load > int(caps[server])
+    ]
 
 
 def measure_faults(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:

@@ -84,3 +84,21 @@ def check_nu(nu: Any) -> None:
         raise BadProblem("nu", f"must be a number, not {nu!r}")
     if not math.isfinite(float(nu)) or float(nu) < 0:
         raise BadProblem("nu", f"must be finite and not negative, not {nu}")
+
+
+def checked_capacities(capacities: Any, servers: int) -> Floats:
+    """Return one positive number per server as a new float64 vector; ones where none are given."""
+    if capacities is None:
+        return np.ones(int(servers))
+    try:
+        array = np.array(capacities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadProblem("capacities", "must be a flat list of numbers") from error
+    if array.shape != (int(servers),):
+        why = f"must name one capacity for each of {servers} servers, not {array.shape}"
+        raise BadProblem("capacities", why)
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if len(wrong):
+        first = int(wrong[0])
+        raise BadProblem(f"capacities[{first}]", f"must be finite and above 0, not {array[first]}")
+    return array

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.placement.balance import even_cap, online_cap
+from algorithms.placement.balance import even_caps, online_caps
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan, measured
 from algorithms.placement.state import OnlineState
-from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
 
 # Arrivals between two reports of progress: some ten milliseconds.
 _ARRIVALS_PER_REPORT = 1_000
@@ -56,18 +56,18 @@ class OnlinePlacement(Parameters):
         """Return the state of a cluster in which query q lives on server `assignment[q]`."""
         return OnlineState.from_assignment(problem, assignment, with_kinds=self.needs_kinds)
 
-    def cap(self, queries: int, servers: int) -> int:
-        """Return floor of d(n), equation 7; `queries` counts the one that arrives."""
-        return online_cap(queries, servers, self.nu, self.alpha)
+    def caps(self, queries: int, capacities: Floats) -> Ints:
+        """Return floor of d(n), equation 7, per server; `queries` counts the one that arrives."""
+        return online_caps(queries, capacities, self.nu, self.alpha)
 
-    def promised_cap(self, problem: PlacementProblem) -> int:
-        """Return the most queries a server may host once all of `problem` has arrived.
+    def promised_caps(self, problem: PlacementProblem) -> Ints:
+        """Return the most queries each server may host once all of `problem` has arrived.
 
         Where no server is within d(n), which takes alpha < 1 or departures, the least loaded is
         taken; while queries only arrive it then holds no more than the even share.
         """
-        queries, servers = problem.queries, problem.servers
-        return max(self.cap(queries, servers), even_cap(queries, servers))
+        queries, capacities = problem.queries, problem.capacities
+        return np.maximum(self.caps(queries, capacities), even_caps(queries, capacities))
 
     def choose(self, state: OnlineState, sources: Iterable[int]) -> int:
         """Return the server for an arriving query and leave the state as it is.
@@ -90,8 +90,8 @@ class OnlinePlacement(Parameters):
         """
         started = time.perf_counter()
         assignment = self._placed_in_turn(problem, progress)
-        cap = self.promised_cap(problem)
-        return measured(problem, assignment, cap, time.perf_counter() - started)
+        caps = self.promised_caps(problem)
+        return measured(problem, assignment, caps, time.perf_counter() - started)
 
     def _placed_in_turn(self, problem: PlacementProblem, progress: Progress | None) -> SmallInts:
         state = self.empty_state(problem.servers, problem.rates)
@@ -107,8 +107,8 @@ class OnlinePlacement(Parameters):
         return assignment
 
     def _best(self, state: OnlineState, sources: Ints) -> int:
-        cap = self.cap(state.live + 1, state.servers)
-        candidates = np.flatnonzero(state.loads + 1 <= cap)
+        caps = self.caps(state.live + 1, np.ones(state.servers))
+        candidates = np.flatnonzero(state.loads + 1 <= caps)
         if not len(candidates):
             return int(np.argmin(state.loads))
         penalties = self.penalties(state, sources)[candidates]

@@ -10,7 +10,8 @@ import numpy as np
 
 from algorithms.errors import Infeasible
 from algorithms.placement import checks
-from algorithms.placement.balance import relative_cap
+from algorithms.placement.balance import relative_caps
+from algorithms.placement.bounds import lower_bound
 from algorithms.placement.types import QueryTypes, collapse
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
@@ -22,7 +23,8 @@ class PlacementProblem:
     `rates` float64[m]: traffic of each source, in any one unit (records/s, bytes/s).
     `indptr` int64[n + 1], `indices` int32[...]: query q reads the sources
     `indices[indptr[q]:indptr[q + 1]]`, ascending and each once (compressed sparse rows).
-    `servers`: k. `nu`: allowed slack, so that a server hosts at most floor((1 + nu) n / k).
+    `servers`: k. `nu`: allowed slack. `capacities` float64[k]: how large each server is relative
+    to the others, in any unit; all 1 where servers are equal, as in the paper.
 
     Build it with `from_lists` or `from_arrays`, which check, sort and copy their input.
     """
@@ -32,6 +34,7 @@ class PlacementProblem:
     indices: SmallInts
     servers: int
     nu: float
+    capacities: Floats
 
     @classmethod
     def from_lists(
@@ -40,6 +43,7 @@ class PlacementProblem:
         queries: Sequence[Iterable[int]],
         servers: int,
         nu: float,
+        capacities: Iterable[float] | None = None,
     ) -> Self:
         """Build a problem from one collection of source numbers per query.
 
@@ -49,11 +53,22 @@ class PlacementProblem:
         indptr = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=indptr[1:])
         flat = checks.as_integers("queries", [source for row in rows for source in row])
-        return cls.from_arrays(list(rates), indptr, flat, servers, nu)
+        sizes = None if capacities is None else list(capacities)
+        return cls.from_arrays(list(rates), indptr, flat, servers, nu, sizes)
 
     @classmethod
-    def from_arrays(cls, rates: Any, indptr: Any, indices: Any, servers: int, nu: float) -> Self:
+    def from_arrays(
+        cls,
+        rates: Any,
+        indptr: Any,
+        indices: Any,
+        servers: int,
+        nu: float,
+        capacities: Any = None,
+    ) -> Self:
         """Build a problem from compressed sparse rows; a source named twice counts once.
+
+        Servers are equal where no `capacities` are given.
 
         Raises `BadProblem` that says which value is wrong and why.
         """
@@ -62,10 +77,11 @@ class PlacementProblem:
         sources = checks.checked_sources(indices, rows, len(checked))
         checks.check_servers(servers)
         checks.check_nu(nu)
+        sizes = checks.checked_capacities(capacities, servers)
         rows, sources = _sorted_rows(rows, sources, len(checked))
-        for array in (checked, rows, sources):
+        for array in (checked, rows, sources, sizes):
             array.setflags(write=False)
-        return cls(checked, rows, sources, int(servers), float(nu))
+        return cls(checked, rows, sources, int(servers), float(nu), sizes)
 
     @property
     def queries(self) -> int:
@@ -73,9 +89,18 @@ class PlacementProblem:
         return len(self.indptr) - 1
 
     @property
-    def capacity(self) -> int:
-        """Most queries a server may host: floor((1 + nu) n / k), section 2."""
-        return relative_cap(self.queries, self.servers, self.nu)
+    def equal_servers(self) -> bool:
+        """Whether all servers have the same capacity, as the paper assumes."""
+        return bool((self.capacities == self.capacities[0]).all())
+
+    @cached_property
+    def caps(self) -> Ints:
+        """Most queries each server may host, int64[k].
+
+        floor((1 + nu) n / k) as in section 2; where capacities differ, each server's share of
+        their sum takes the place of 1 / k.
+        """
+        return relative_caps(self.queries, self.capacities, self.nu)
 
     def sources_of(self, query: int) -> SmallInts:
         """Return the sources that one query reads, ascending."""
@@ -83,8 +108,8 @@ class PlacementProblem:
 
     def require_feasible(self) -> None:
         """Raise `Infeasible` when all servers together have fewer places than queries."""
-        if self.servers * self.capacity < self.queries:
-            raise Infeasible(self.queries, self.servers, self.capacity, self.nu)
+        if int(self.caps.sum()) < self.queries:
+            raise Infeasible(self.queries, self.caps.tolist(), self.nu)
 
     @cached_property
     def readers(self) -> Ints:
@@ -101,14 +126,9 @@ class PlacementProblem:
         """The queries collapsed by source set, in order of first appearance."""
         return collapse(self.indptr, self.indices)
 
-    def lower_bound(self, cap: int) -> float:
-        """Return traffic that no placement with at most `cap` queries per server undercuts.
-
-        A source with r readers reaches at least ceil(r / cap) servers.
-        """
-        if cap < 1:
-            return self.live_rate
-        return math.fsum(self.rates * -(-self.readers // cap))
+    def lower_bound(self, caps: Ints) -> float:
+        """Return traffic that no placement with at most `caps[j]` queries per server undercuts."""
+        return lower_bound(self, caps)
 
 
 def _sorted_rows(indptr: Ints, indices: SmallInts, sources: int) -> tuple[Ints, SmallInts]:

@@ -30,9 +30,9 @@ class PlacementPlan:
 
 
 def measured(
-    problem: PlacementProblem, assignment: SmallInts, cap: int, seconds: float
+    problem: PlacementProblem, assignment: SmallInts, caps: Ints, seconds: float
 ) -> PlacementPlan:
-    """Measure an assignment; `cap` is the most queries per server its algorithm allows."""
+    """Measure an assignment; `caps` int64[k] are the most queries its algorithm allows."""
     loads = np.bincount(assignment, minlength=problem.servers).astype(np.int64)
     traffic = delivered_rate(problem, assignment)
     for array in (assignment, loads):
@@ -43,7 +43,7 @@ def measured(
         replication_factor=traffic / problem.live_rate if problem.live_rate else None,
         loads=loads,
         max_load=int(loads.max()),
-        lower_bound=problem.lower_bound(cap),
+        lower_bound=problem.lower_bound(caps),
         seconds=seconds,
     )
 

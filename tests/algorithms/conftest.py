@@ -1,7 +1,6 @@
 import pytest
 
-from algorithms.placement import heaps
-from algorithms.placement.offline import Mms
+from algorithms.placement.offline import Mms, heaps
 from tests.algorithms.placement.instances import chain
 
 

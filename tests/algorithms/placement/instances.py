@@ -5,6 +5,7 @@ import itertools
 from hypothesis import strategies as st
 
 from algorithms.placement.problem import PlacementProblem
+from algorithms.vocabulary import Ints
 
 # A, B, C, D are sources 0 to 3.
 CHAIN_QUERIES = [[0, 1]] * 3 + [[1, 2]] * 2 + [[2, 3]] * 2 + [[0]]
@@ -32,12 +33,12 @@ def crowded() -> PlacementProblem:
     return PlacementProblem.from_lists([1.0], [[0]] * 10, 3, 0.0)
 
 
-def optimum(problem: PlacementProblem, cap: int) -> float:
-    """Return the least traffic of any placement with at most `cap` queries per server."""
+def optimum(problem: PlacementProblem, caps: Ints) -> float:
+    """Return the least traffic of any placement with at most `caps[j]` queries on server j."""
     return min(
         traffic(problem, servers)
         for servers in itertools.product(range(problem.servers), repeat=problem.queries)
-        if max((servers.count(server) for server in servers), default=0) <= cap
+        if all(servers.count(server) <= caps[server] for server in set(servers))
     )
 
 

@@ -1,12 +1,15 @@
+import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.placement.balance import even_cap, online_cap, relative_cap
+from algorithms.placement.balance import even_caps, online_caps, relative_caps
 
 HUNDREDTHS = st.integers(0, 2000)
+CAPACITIES = st.lists(st.integers(1, 40).map(lambda n: n / 4), min_size=1, max_size=8)
 
 
 @pytest.mark.parametrize(
@@ -15,18 +18,25 @@ HUNDREDTHS = st.integers(0, 2000)
 )
 def test_equation_7_at_the_papers_defaults(queries: int, cap: int) -> None:
     """k = 100, alpha = 10, nu = 0.05: the constraint turns relative at alpha / nu * k = 20,000."""
-    assert online_cap(queries, 100, 0.05, 10.0) == cap
+    assert online_caps(queries, np.ones(100), 0.05, 10.0).tolist() == [cap] * 100
 
 
-@given(st.integers(0, 10**6), st.integers(1, 2000), HUNDREDTHS, HUNDREDTHS)
+@given(st.integers(0, 10**6), st.integers(1, 300), HUNDREDTHS, HUNDREDTHS)
 def test_caps_are_the_largest_whole_numbers_within(n: int, k: int, nu: int, alpha: int) -> None:
     """Compared with the definitions, in whole numbers: no rounding may enter."""
     relative, absolute = (1 + Fraction(nu, 100)) * n / k, Fraction(n, k) + Fraction(alpha, 100)
-    cap = relative_cap(n, k, nu / 100)
-    assert cap <= relative < cap + 1
-    cap = online_cap(n, k, nu / 100, alpha / 100)
-    assert cap <= max(relative, absolute) < cap + 1
+    assert set(relative_caps(n, np.ones(k), nu / 100)) == {math.floor(relative)}
+    caps = online_caps(n, np.ones(k), nu / 100, alpha / 100)
+    assert set(caps) == {math.floor(max(relative, absolute))}
+
+
+@given(st.integers(0, 10**4), CAPACITIES, HUNDREDTHS)
+def test_unequal_servers_get_their_share(n: int, capacities: list[float], nu: int) -> None:
+    caps = relative_caps(n, np.array(capacities), nu / 100)
+    for cap, capacity in zip(caps.tolist(), capacities, strict=True):
+        bound = (1 + Fraction(nu, 100)) * n * Fraction(capacity) / Fraction(sum(capacities))
+        assert cap == math.floor(bound)
 
 
 def test_even_share_rounds_up() -> None:
-    assert [even_cap(n, 3) for n in (0, 1, 3, 4)] == [0, 1, 1, 2]
+    assert [even_caps(n, np.ones(3)).tolist()[0] for n in (0, 1, 3, 4)] == [0, 1, 1, 2]

@@ -10,7 +10,7 @@ from tests.algorithms.placement.instances import chain
 
 
 def test_a_true_plan_passes() -> None:
-    certify(chain(), Mms().solve(chain()), 4)
+    certify(chain(), Mms().solve(chain()), [4, 4])
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_a_false_plan_is_refuted(change: dict[str, Any], fault: str) -> None:
     """A certificate that passes everything would make every other test empty."""
     plan = dataclasses.replace(Mms().solve(chain()), **change)
     with pytest.raises(Refuted, match=fault):
-        certify(chain(), plan, 4)
+        certify(chain(), plan, [4, 4])

@@ -19,14 +19,14 @@ offline = pytest.mark.parametrize(
 
 
 def is_solvable(algorithm: PlacementAlgorithm, problem: PlacementProblem) -> bool:
-    return algorithm.kind == "online" or problem.servers * problem.capacity >= problem.queries
+    return algorithm.kind == "online" or problem.caps.sum() >= problem.queries
 
 
 @every
 @given(problem=problems())
 def test_plans_are_certified(algorithm: PlacementAlgorithm, problem: PlacementProblem) -> None:
     if is_solvable(algorithm, problem):
-        certify(problem, algorithm.solve(problem), algorithm.promised_cap(problem))
+        certify(problem, algorithm.solve(problem), algorithm.promised_caps(problem))
 
 
 @every
@@ -38,7 +38,7 @@ def test_no_plan_undercuts_the_optimum_nor_the_optimum_its_bound(
     """Exhaustive on tiny instances; a bound above the optimum would promise the impossible."""
     if is_solvable(algorithm, problem):
         plan = algorithm.solve(problem)
-        best = optimum(problem, algorithm.promised_cap(problem))
+        best = optimum(problem, algorithm.promised_caps(problem))
         assert plan.traffic >= best >= plan.lower_bound
 
 

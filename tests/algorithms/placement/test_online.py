@@ -154,7 +154,7 @@ def test_every_prefix_keeps_the_constraint(
     rows = [problem.sources_of(query).tolist() for query in range(problem.queries)]
     for arrived in range(1, problem.queries + 1):
         part = PlacementProblem.from_lists(problem.rates, rows[:arrived], problem.servers, nu)
-        certify(part, placement.solve(part), placement.promised_cap(part))
+        certify(part, placement.solve(part), placement.promised_caps(part))
 
 
 def test_an_arrival_at_ten_thousand_queries_takes_milliseconds() -> None:

@@ -43,27 +43,33 @@ def test_the_arrays_cannot_be_written_and_the_callers_stay_theirs() -> None:
 
 def test_capacity_floors_exactly() -> None:
     """1.15 * 100 is 114.99... in binary; the place must not be lost."""
-    assert PlacementProblem.from_lists([1], [[0]] * 100, 1, 0.15).capacity == 115
-    assert chain().capacity == 4
-    assert crowded().capacity == 3
+    assert PlacementProblem.from_lists([1], [[0]] * 100, 1, 0.15).caps.tolist() == [115]
+    assert chain().caps.tolist() == [4, 4]
+    assert crowded().caps.tolist() == [3, 3, 3]
 
 
 def test_too_few_places_are_infeasible_with_the_numbers() -> None:
     with pytest.raises(Infeasible) as caught:
         crowded().require_feasible()
     error = caught.value
-    assert (error.queries, error.servers, error.capacity, error.nu) == (10, 3, 3, 0.0)
+    assert (error.queries, error.servers, error.caps, error.places, error.nu) == (
+        10,
+        3,
+        (3, 3, 3),
+        9,
+        0.0,
+    )
 
 
 def test_lower_bound_counts_the_servers_a_popular_source_must_reach() -> None:
     """B has five readers and a server four places, so that B is delivered twice: 5, not 4."""
-    assert chain().lower_bound(4) == 5
+    assert chain().lower_bound(chain().caps) == 5
 
 
 def test_a_problem_without_queries_is_a_problem() -> None:
     """A cluster is empty before its first query."""
     problem = PlacementProblem.from_lists([1.0], [], 2, 0.05)
-    assert (problem.queries, problem.capacity, problem.live_rate) == (0, 0, 0.0)
+    assert (problem.queries, problem.caps.max(), problem.live_rate) == (0, 0, 0.0)
 
 
 _GOOD: dict[str, Any] = {"rates": [1, 1], "queries": [[0], [1]], "servers": 1, "nu": 0.0}

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from algorithms.placement import rounds
 from algorithms.placement.offline import IncrementalCost, Mms, OffRand
+from algorithms.placement.offline.single_source import single_source_assignment
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.single_source import single_source_assignment
 from tests.algorithms.placement.instances import chain, figure_1, optimum, pairs, problems
 
 Key = tuple[float, float, int, int, int, int]
@@ -16,7 +16,7 @@ def test_chain_is_placed_at_its_optimum(rule: Mms | IncrementalCost) -> None:
     """AB and A fill one server, BC and CD the other: only B is delivered twice."""
     plan = rule.solve(chain())
     assert (plan.traffic, plan.lower_bound, plan.max_load) == (5, 5, 4)
-    assert optimum(chain(), chain().capacity) == 5
+    assert optimum(chain(), chain().caps) == 5
 
 
 @pytest.mark.parametrize("rule", [Mms(), IncrementalCost()])
@@ -40,9 +40,9 @@ def test_single_source_queries_cost_at_most_twice_their_rates(problem: Placement
     """
     firsts = [[int(problem.sources_of(query)[0])] for query in range(problem.queries)]
     single = PlacementProblem.from_lists(problem.rates, firsts, problem.servers, problem.nu)
-    if single.servers * single.capacity < single.queries or not single.queries:
+    if single.caps.sum() < single.queries or not single.queries:
         return
-    if single.readers.max() > single.capacity:
+    if single.readers.max() > single.caps.max():
         return
     servers = single_source_assignment(single).tolist()
     delivered = {(server, row[0]) for server, row in zip(servers, firsts, strict=True)}
@@ -52,7 +52,7 @@ def test_single_source_queries_cost_at_most_twice_their_rates(problem: Placement
 @given(problems(), st.booleans())
 def test_rounds_follow_the_rule_to_the_letter(problem: PlacementProblem, by_traffic: bool) -> None:
     """The heaps must choose what trying every type on every server would choose."""
-    if problem.servers * problem.capacity < problem.queries:
+    if problem.caps.sum() < problem.queries:
         return
     found = rounds.greedy_assignment(problem, by_traffic=by_traffic, progress=None)
     assert found.tolist() == _by_trying_everything(problem, by_traffic)
@@ -105,10 +105,10 @@ def _by_trying_everything(problem: PlacementProblem, by_traffic: bool) -> list[i
             key(kind, server)
             for kind in range(len(types))
             for server in range(problem.servers)
-            if waiting[kind] and loads[server] < problem.capacity
+            if waiting[kind] and loads[server] < problem.caps[server]
         )
         kind, server = best[-1], best[-2]
-        for _ in range(min(waiting[kind], problem.capacity - loads[server])):
+        for _ in range(min(waiting[kind], int(problem.caps[server]) - loads[server])):
             assignment[queues[kind].pop(0)] = server
             waiting[kind] -= 1
             loads[server] += 1

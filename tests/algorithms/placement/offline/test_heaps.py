@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.placement import heaps
+from algorithms.placement.offline import heaps
 
 ENTRY = st.tuples(st.integers(0, 3).map(float), st.integers(1, 3), st.integers(0, 5))
 

@@ -4,8 +4,8 @@ import heapq
 
 import numpy as np
 
+from algorithms.placement.offline.rounds import spread
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.rounds import spread
 from algorithms.vocabulary import SmallInts
 
 
@@ -17,7 +17,8 @@ def single_source_assignment(problem: PlacementProblem) -> SmallInts:
     """
     types = problem.types
     waiting = types.sizes.tolist()
-    servers = [(-problem.capacity, server) for server in range(problem.servers)]
+    servers = [(-cap, server) for server, cap in enumerate(problem.caps.tolist())]
+    heapq.heapify(servers)
     given: list[tuple[int, int, int]] = []
     for kind in np.argsort(-problem.rates[types.indices], kind="stable").tolist():
         while waiting[kind]:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled
-from algorithms.placement import heaps
-from algorithms.placement.heaps import NONE, SIZE, TYPE, Pool
+from algorithms.placement.offline import heaps
+from algorithms.placement.offline.heaps import NONE, SIZE, TYPE, Pool
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.types import readers_by_source
 from algorithms.vocabulary import Flags, Floats, Ints, Progress, SmallInts
@@ -89,7 +89,7 @@ def _laid_out(problem: PlacementProblem) -> Board:
         reader_indptr=reader_indptr,
         readers=readers,
         waiting=types.sizes.copy(),
-        free=np.full(servers, problem.capacity, np.int64),
+        free=problem.caps.copy(),
         traffic=np.zeros(servers),
         received=np.zeros((servers + 1, sources), np.bool_),
         roots=np.full(servers + 1, NONE, np.int64),
