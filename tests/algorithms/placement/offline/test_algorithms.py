@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.placement import rounds
-from algorithms.placement.offline import IncrementalCost, Mms, OffRand
+from algorithms.placement.offline import IncrementalCost, Mms, OffRand, rounds
 from algorithms.placement.offline.single_source import single_source_assignment
 from algorithms.placement.problem import PlacementProblem
 from tests.algorithms.placement.instances import chain, figure_1, optimum, pairs, problems
