@@ -55,6 +55,17 @@ class UnknownAlgorithm(PlanningError):
         self.known = tuple(known)
 
 
+class UnknownExperiment(PlanningError):
+    """No experiment of that name is known for the planner."""
+
+    def __init__(self, planner: str, name: str, known: Sequence[str]) -> None:
+        there = ", ".join(known) or "none"
+        super().__init__(f"{planner} has no experiment {name!r}; known: {there}")
+        self.planner = planner
+        self.name = name
+        self.known = tuple(known)
+
+
 def _rebuilt(
     kind: type[PlanningError], data: dict[str, object], arguments: tuple[object, ...]
 ) -> PlanningError:

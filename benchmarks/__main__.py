@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-NAMES = ("placement_speed", "placing_speed", "pipeline_speed", "live_speed")
+NAMES = ("placement_speed", "placement_quality", "placing_speed", "pipeline_speed", "live_speed")
 
 
 def main() -> int:

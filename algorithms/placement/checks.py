@@ -102,3 +102,16 @@ def checked_capacities(capacities: Any, servers: int) -> Floats:
         first = int(wrong[0])
         raise BadProblem(f"capacities[{first}]", f"must be finite and above 0, not {array[first]}")
     return array
+
+
+def checked_assignment(assignment: Any, queries: int, servers: int) -> SmallInts:
+    """Return one server per query as a new int32 vector, all of them below `servers`."""
+    array = as_integers("assignment", assignment)
+    if len(array) != queries:
+        raise BadProblem("assignment", f"names {len(array)} servers for {queries} queries")
+    wrong = np.flatnonzero((array < 0) | (array >= servers))
+    if len(wrong):
+        first = int(wrong[0])
+        why = f"server {array[first]} is unknown (0 to {servers - 1})"
+        raise BadProblem(f"assignment[{first}]", why)
+    return array.astype(np.int32)

@@ -3,6 +3,7 @@
 A round that tried every pair would cost types times servers. Here each server keeps a heap of the
 types that share a source with it, since only their added rate is below their full rate; all other
 types wait in one common heap, ordered by full rate. The best of both tops is the server's best.
+A round changes one type and one server, so the tops of the other heaps stay what they were.
 """
 
 from typing import NamedTuple
@@ -10,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled
+from algorithms.placement.bits import Words, include, is_member
 from algorithms.placement.offline import heaps
 from algorithms.placement.offline.heaps import NONE, SIZE, TYPE, Pool
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.types import readers_by_source
-from algorithms.vocabulary import Flags, Floats, Ints, Progress, SmallInts
+from algorithms.vocabulary import Floats, Ints, Progress, SmallInts
 
 # Rounds between two reports of progress: a few milliseconds each.
 _ROUNDS_PER_REPORT = 2_000
@@ -25,9 +27,12 @@ class Board(NamedTuple):
 
     `rates` float64[m]; types by rows `indptr`, `indices`; types of a source by rows
     `reader_indptr`, `readers`; `waiting` int64[T] queries not yet assigned; `free` int64[k]
-    places left; `traffic` float64[k] is f(Q_j); `received` bool[k + 1, m] which sources a server
-    gets; `roots` int64[k + 1] the heaps, the common one last; `given` int64[T + k, 3] what each
-    round assigned (type, server, queries); `marks` int64[2]: rounds done, queries left.
+    places left; `traffic` float64[k] is f(Q_j); `received` uint64[m, words] which servers get a
+    source, one bit each; `roots` int64[k + 1] the heaps, the common one last, and their true tops
+    in `top_added` float64[k + 1], `top_size` int64[k + 1], `top_kind` int64[k + 1] (-1: empty,
+    -2: to be found); `caps` int64[k], `capacities` float64[k]; `given` int64[T + k, 3] what each
+    round assigned (type, server, queries); `marks` int64[3]: rounds done, queries left, the last
+    round's type.
     """
 
     rates: Floats
@@ -38,13 +43,19 @@ class Board(NamedTuple):
     waiting: Ints
     free: Ints
     traffic: Floats
-    received: Flags
+    received: Words
     roots: Ints
+    top_added: Floats
+    top_size: Ints
+    top_kind: Ints
+    caps: Ints
+    capacities: Floats
     given: Ints
     marks: Ints
 
 
-ROUNDS, LEFT = 0, 1
+ROUNDS, LEFT, LAST = 0, 1, 2
+UNKNOWN = -2
 
 
 def greedy_assignment(
@@ -91,11 +102,16 @@ def _laid_out(problem: PlacementProblem) -> Board:
         waiting=types.sizes.copy(),
         free=problem.caps.copy(),
         traffic=np.zeros(servers),
-        received=np.zeros((servers + 1, sources), np.bool_),
+        received=np.zeros((sources, servers // 64 + 1), np.uint64),
         roots=np.full(servers + 1, NONE, np.int64),
+        top_added=np.zeros(servers + 1),
+        top_size=np.zeros(servers + 1, np.int64),
+        top_kind=np.full(servers + 1, NONE, np.int64),
+        caps=problem.caps.copy(),
+        capacities=problem.capacities.copy(),
         # Each round empties a type or fills a server.
         given=np.zeros((len(types) + servers, 3), np.int64),
-        marks=np.array([0, problem.queries], np.int64),
+        marks=np.array([0, problem.queries, NONE], np.int64),
     )
 
 
@@ -122,17 +138,18 @@ def play(board: Board, pool: Pool, by_traffic: bool, rounds: int) -> Pool:
 @compiled
 def best_pair(board: Board, pool: Pool, by_traffic: bool) -> tuple[Pool, int, int]:
     """Return the pool, and the type and server that the round's rule selects."""
-    common = len(board.free)
-    pool = _refresh(board, pool, common)
-    top = board.roots[common]
-    kind, server, metric, added, size = NONE, NONE, 0.0, 0.0, 0
+    pool = _find_tops(board, pool)
+    free, traffic, caps, capacities = board.free, board.traffic, board.caps, board.capacities
+    top_added, top_size, top_kind = board.top_added, board.top_size, board.top_kind
+    common = len(free)
+    server, kind, metric, added, size, pressure = NONE, NONE, 0.0, 0.0, 0, 0.0
     for j in range(common):
-        if board.free[j] == 0:
+        if free[j] == 0:
             continue
-        pool = _refresh(board, pool, j)
-        cell = _first_of(pool, board.roots[j], top)
-        its_added, its_size = pool.added[cell], pool.cells[cell, SIZE]
-        its_metric = board.traffic[j] + its_added if by_traffic else its_added
+        heap = _better_top(top_added, top_size, top_kind, j, common)
+        its_added, its_size = top_added[heap], top_size[heap]
+        its_metric = traffic[j] + its_added if by_traffic else its_added
+        its_pressure = (caps[j] - free[j] + 1) / capacities[j]
         if server != NONE:
             if its_metric > metric:
                 continue
@@ -140,11 +157,36 @@ def best_pair(board: Board, pool: Pool, by_traffic: bool) -> tuple[Pool, int, in
                 if heaps.is_better(added, size, its_added, its_size):
                     continue
                 same = added == its_added and size == its_size
-                if same and board.free[j] <= board.free[server]:
+                if same and its_pressure >= pressure:
                     continue
-        server, kind = j, pool.cells[cell, TYPE]
+        server, kind, pressure = j, top_kind[heap], its_pressure
         metric, added, size = its_metric, its_added, its_size
     return pool, kind, server
+
+
+@compiled
+def _find_tops(board: Board, pool: Pool) -> Pool:
+    """Have the tops of all heaps of servers with room, and of the common heap, true again."""
+    changed = board.marks[LAST]
+    # Reached through the board at each step, arrays would cost more than the comparison.
+    top_kind = board.top_kind
+    for heap in range(len(top_kind)):
+        known = top_kind[heap]
+        if known == UNKNOWN or (known == changed and known != NONE):
+            pool = _find_top(board, pool, heap)
+    return pool
+
+
+@compiled
+def _find_top(board: Board, pool: Pool, heap: int) -> Pool:
+    pool = _refresh(board, pool, heap)
+    root = board.roots[heap]
+    board.top_kind[heap] = NONE
+    if root != NONE:
+        board.top_added[heap] = pool.added[root]
+        board.top_size[heap] = pool.cells[root, SIZE]
+        board.top_kind[heap] = pool.cells[root, TYPE]
+    return pool
 
 
 @compiled
@@ -154,11 +196,13 @@ def assign(board: Board, pool: Pool, kind: int, server: int) -> Pool:
     board.given[board.marks[ROUNDS]] = (kind, server, queries)
     board.marks[ROUNDS] += 1
     board.marks[LEFT] -= queries
+    board.marks[LAST] = kind
     board.waiting[kind] -= queries
     board.free[server] -= queries
     board.traffic[server] += _added_rate(board, server, kind)
     if board.free[server] == 0:
         board.roots[server] = NONE
+        board.top_kind[server] = NONE
         return pool
     return _subscribe(board, pool, server, kind)
 
@@ -166,10 +210,11 @@ def assign(board: Board, pool: Pool, kind: int, server: int) -> Pool:
 @compiled
 def _subscribe(board: Board, pool: Pool, server: int, kind: int) -> Pool:
     """Have the server receive the type's sources; other types that read them now add less."""
-    sources = board.indices[board.indptr[kind] : board.indptr[kind + 1]]
-    fresh = sources[~board.received[server][sources]]
-    board.received[server][sources] = True
-    for source in fresh:
+    for slot in range(board.indptr[kind], board.indptr[kind + 1]):
+        source = board.indices[slot]
+        if is_member(board.received[source], server):
+            continue
+        include(board.received[source], server)
         for at in range(board.reader_indptr[source], board.reader_indptr[source + 1]):
             if board.waiting[board.readers[at]] > 0:
                 pool = _offer(board, pool, server, board.readers[at])
@@ -181,6 +226,7 @@ def _offer(board: Board, pool: Pool, server: int, kind: int) -> Pool:
     added = _added_rate(board, server, kind)
     pool, root = heaps.push(pool, board.roots[server], added, board.waiting[kind], kind)
     board.roots[server] = root
+    board.top_kind[server] = UNKNOWN
     return pool
 
 
@@ -206,19 +252,16 @@ def _added_rate(board: Board, server: int, kind: int) -> float:
     added = 0.0
     for at in range(board.indptr[kind], board.indptr[kind + 1]):
         source = board.indices[at]
-        if not board.received[server, source]:
+        if not is_member(board.received[source], server):
             added += board.rates[source]
     return added
 
 
 @compiled
-def _first_of(pool: Pool, a: int, b: int) -> int:
-    """Return the better of two tops, of which one may be missing."""
-    if a == NONE:
-        return b
-    if b == NONE:
-        return a
-    if pool.added[a] == pool.added[b] and pool.cells[a, SIZE] == pool.cells[b, SIZE]:
-        return a if pool.cells[a, TYPE] <= pool.cells[b, TYPE] else b
-    better = heaps.is_better(pool.added[a], pool.cells[a, SIZE], pool.added[b], pool.cells[b, SIZE])
-    return a if better else b
+def _better_top(added: Floats, sizes: Ints, kinds: Ints, a: int, b: int) -> int:
+    """Return which of two heaps has the better top; one of them may be empty."""
+    if kinds[a] == NONE or kinds[b] == NONE:
+        return b if kinds[a] == NONE else a
+    if added[a] == added[b] and sizes[a] == sizes[b]:
+        return a if kinds[a] <= kinds[b] else b
+    return a if heaps.is_better(added[a], sizes[a], added[b], sizes[b]) else b

@@ -1,0 +1,20 @@
+"""Figures 3 to 7 of section 6 as named experiments, and the same questions on real trips."""
+
+from typing import Final
+
+from algorithms.experiment import Experiment
+from algorithms.placement.experiments.moving import CHURN, DEPARTURES
+from algorithms.placement.experiments.standing import OFFLINE, ONLINE, RATES
+from algorithms.placement.experiments.trips import LIVE_TRIPS, TRIPS
+
+PLACEMENT_EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+    *OFFLINE,
+    *ONLINE,
+    *DEPARTURES,
+    *CHURN,
+    *RATES,
+    TRIPS,
+    LIVE_TRIPS,
+)
+
+__all__ = ["PLACEMENT_EXPERIMENTS"]

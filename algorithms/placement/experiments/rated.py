@@ -1,0 +1,76 @@
+"""Parameters of figure 7: sources of unequal rates, section 6.4."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from algorithms.placement.experiments import setup
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.workloads.rates import Correlation, correlated, pareto_rates
+from algorithms.vocabulary import parameter
+
+
+@dataclass(frozen=True)
+class RandomRates(setup.OneByOne):
+    """Rates of sources are drawn from a Pareto law, whatever their popularity."""
+
+    correlation: ClassVar[Correlation] = "random"
+
+    shape: float = parameter(
+        2.0,
+        unit="",
+        help="Shape of the Pareto law of rates: the smaller, the more unequal.",
+        minimum=0.1,
+    )
+
+    def problem(self, seed: int) -> PlacementProblem:
+        """Draw the instance of one seed."""
+        subscriptions = self.subscriptions(self.queries, seed)
+        # Random numbers of their own: the graph of a seed is the one of figures 3 and 4.
+        drawn = pareto_rates(subscriptions.sources, self.shape, (seed, 1))
+        rates = correlated(drawn, subscriptions.readers, self.reading, (seed, 2))
+        return subscriptions.problem(self.servers, self.nu, rates)
+
+    @property
+    def reading(self) -> Correlation:
+        """How rates go with popularity."""
+        return self.correlation
+
+
+@dataclass(frozen=True)
+class PositiveRates(RandomRates):
+    """The more popular a source is, the higher its rate."""
+
+    correlation: ClassVar[Correlation] = "positive"
+
+    times_popularity: int = parameter(
+        0,
+        unit="",
+        help="0: the Pareto draws sorted by popularity. 1: each draw times the source's readers.",
+        minimum=0,
+        maximum=1,
+    )
+
+    @property
+    def reading(self) -> Correlation:
+        """How rates go with popularity."""
+        return "proportional" if self.times_popularity else self.correlation
+
+
+@dataclass(frozen=True)
+class NegativeRates(RandomRates):
+    """The more popular a source is, the lower its rate."""
+
+    correlation: ClassVar[Correlation] = "negative"
+
+    over_popularity: int = parameter(
+        0,
+        unit="",
+        help="0: the Pareto draws sorted by popularity. 1: each draw over the source's readers.",
+        minimum=0,
+        maximum=1,
+    )
+
+    @property
+    def reading(self) -> Correlation:
+        """How rates go with popularity."""
+        return "inverse" if self.over_popularity else self.correlation

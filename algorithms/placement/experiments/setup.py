@@ -1,0 +1,99 @@
+"""The set-up of section 6.1: parameters with the paper's defaults, and what is swept."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from algorithms.experiment import Axis, Repeated
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.workloads.bipartite import LARGEST_DEGREE, bipartite
+from algorithms.placement.workloads.subscriptions import Subscriptions
+from algorithms.vocabulary import parameter
+
+
+def relative_slack() -> Any:
+    """Declare the relative slack."""
+    return parameter(
+        0.05,
+        unit="",
+        help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
+        minimum=0.0,
+    )
+
+
+def absolute_slack() -> Any:
+    """Declare the absolute slack of online algorithms."""
+    return parameter(
+        10.0,
+        unit="queries",
+        help="Absolute slack of online algorithms: a server may exceed the mean load by alpha.",
+        minimum=0.0,
+    )
+
+
+@dataclass(frozen=True)
+class Synthetic(Repeated):
+    """A random bipartite graph of queries and sources, and the servers."""
+
+    servers: int = parameter(100, unit="servers", help="Number of servers, k.", minimum=1)
+    sources_per_query: int = parameter(
+        2, unit="sources", help="How many sources each query reads, d.", minimum=1
+    )
+    exponent: float = parameter(
+        2.0,
+        unit="",
+        help="Exponent beta of the Zipf law that the degrees (readers) of sources follow.",
+        minimum=0.0,
+    )
+    largest_degree: int = parameter(
+        LARGEST_DEGREE,
+        unit="queries",
+        help="Most readers a source may have; 0 for no bound but the number of queries. The paper "
+        "does not say; 1000 fits its text best.",
+        minimum=0,
+    )
+    nu: float = relative_slack()
+
+    def subscriptions(self, queries: int, seed: int) -> Subscriptions:
+        """Draw who reads what."""
+        return bipartite(queries, self.sources_per_query, self.exponent, seed, self.largest_degree)
+
+    def settings(self, seed: int) -> dict[str, float]:
+        """Return what the algorithms are told, by the names of their parameters."""
+        return {"nu": self.nu, "seed": seed}
+
+
+@dataclass(frozen=True)
+class AllAtOnce(Synthetic):
+    """All queries are known at once."""
+
+    queries: int = parameter(100_000, unit="queries", help="Number of queries, n.", minimum=1)
+
+    def problem(self, seed: int) -> PlacementProblem:
+        """Draw the instance of one seed; every source has rate 1."""
+        return self.subscriptions(self.queries, seed).problem(self.servers, self.nu)
+
+
+@dataclass(frozen=True)
+class OneByOne(AllAtOnce):
+    """Queries arrive one by one and stay."""
+
+    alpha: float = absolute_slack()
+
+    def settings(self, seed: int) -> dict[str, float]:
+        """Return what the algorithms are told, by the names of their parameters."""
+        return super().settings(seed) | {"alpha": self.alpha}
+
+
+REPLICATION: Final = Axis("replication_factor", "Replication factor")
+EXPONENT: Final = Axis("exponent", "Exponent of source popularity")
+WIDTH: Final = Axis("sources_per_query", "Sources per query")
+SERVERS: Final = Axis("servers", "Servers", log=True)
+QUERIES: Final = Axis("queries", "Queries", log=True)
+
+# The ranges are the paper's; it does not list the points.
+EXPONENTS: Final = (1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
+WIDTHS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+SERVER_COUNTS: Final = (10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+QUERY_COUNTS: Final = (10_000.0, 30_000.0, 100_000.0, 300_000.0, 1_000_000.0)
+
+ONLINE_SERIES: Final = ("least_cost", "least_source", "least_qt", "on_rand")

@@ -1,0 +1,100 @@
+"""Figures 3, 4 and 7: queries that stay, on servers that stay (sections 6.2, 6.3.1, 6.4)."""
+
+from typing import Final
+
+from algorithms.experiment import Axis, Experiment, Panel, Repeated
+from algorithms.placement.experiments import setup
+from algorithms.placement.experiments.rated import NegativeRates, PositiveRates, RandomRates
+from algorithms.placement.experiments.solving import MEASURES, solved_in_turn
+from algorithms.registry import PLACEMENT, algorithms
+
+_BOUND: Final = (
+    "The paper leaves open how many queries may read one source; here it is largest_degree. "
+    "Beside the paper's series every other algorithm can be shown."
+)
+_FIGURE_3: Final = f"Section 6.2, figure 3({{}}): offline algorithms, all rates 1. {_BOUND}"
+_FIGURE_4: Final = (
+    f"Section 6.3.1, figure 4({{}}): online algorithms, queries arrive and stay, all rates 1. "
+    f"{_BOUND} Queries arrive in the order in which they were drawn, which is at random."
+)
+_FIGURE_7: Final = (
+    "Section 6.4, figure 7, {}: rates of sources follow a Pareto law with least value 1, and are "
+    "given to sources {}. At shape 1 the law has no mean, so seeds differ much. "
+    f"{_BOUND}"
+)
+
+
+def _figure(
+    name: str,
+    title: str,
+    about: str,
+    sweep: tuple[Axis, tuple[float, ...]],
+    parameters: type[Repeated],
+    series: tuple[str, ...],
+) -> Experiment:
+    x, values = sweep
+    choices = tuple(one.name for one in algorithms(PLACEMENT))
+    return Experiment(
+        planner=PLACEMENT,
+        name=name,
+        title=title,
+        about=about,
+        x=x,
+        panels=(Panel(title, setup.REPLICATION),),
+        parameters=parameters,
+        values=values,
+        series=tuple(name for name in series if name in choices),
+        choices=choices,
+        measures=MEASURES,
+        trial=solved_in_turn,
+    )
+
+
+_SWEEPS: Final = {
+    "a": ("source popularity", (setup.EXPONENT, setup.EXPONENTS)),
+    "b": ("sources per query", (setup.WIDTH, setup.WIDTHS)),
+    "c": ("servers", (setup.SERVERS, setup.SERVER_COUNTS)),
+    "d": ("queries", (setup.QUERIES, setup.QUERY_COUNTS)),
+}
+_OFFLINE_SERIES: Final = ("ic", "mms", "mqp", "off_rand")
+_SHAPE: Final = Axis("shape", "Pareto shape of source rates")
+_SHAPES: Final = (1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
+_RATES: Final[tuple[tuple[str, str, str, type[Repeated]], ...]] = (
+    ("a", "top (random)", "at random", RandomRates),
+    ("b", "middle (positive)", "so that the more popular has the higher rate", PositiveRates),
+    ("c", "bottom (negative)", "so that the more popular has the lower rate", NegativeRates),
+)
+
+OFFLINE: Final = tuple(
+    _figure(
+        f"fig3{panel}",
+        f"Offline: {what}",
+        _FIGURE_3.format(panel),
+        sweep,
+        setup.AllAtOnce,
+        _OFFLINE_SERIES,
+    )
+    for panel, (what, sweep) in _SWEEPS.items()
+)
+ONLINE: Final = tuple(
+    _figure(
+        f"fig4{panel}",
+        f"Online, no departures: {what}",
+        _FIGURE_4.format(panel),
+        sweep,
+        setup.OneByOne,
+        setup.ONLINE_SERIES,
+    )
+    for panel, (what, sweep) in _SWEEPS.items()
+)
+RATES: Final = tuple(
+    _figure(
+        f"fig7{panel}",
+        f"Unequal rates, {where}",
+        _FIGURE_7.format(where, how),
+        (_SHAPE, _SHAPES),
+        parameters,
+        ("mms", *setup.ONLINE_SERIES),
+    )
+    for panel, where, how, parameters in _RATES
+)

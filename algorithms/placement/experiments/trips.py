@@ -1,0 +1,135 @@
+"""The same questions on real trips instead of random graphs."""
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from algorithms.experiment import Experiment, Panel, Repeated
+from algorithms.placement.experiments import replaying, setup, solving
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.workloads.history import History
+from algorithms.placement.workloads.trips import (
+    RATES_FILE,
+    TRIPS_FILE,
+    Trips,
+    read_trips,
+    tile_rates,
+)
+from algorithms.registry import PLACEMENT, algorithms
+from algorithms.vocabulary import Floats, parameter
+
+# Names the folder with the data files; without it, `shared/data` beside the project.
+DATA_FOLDER: Final = "WEIR_DATA"
+
+
+@dataclass(frozen=True)
+class RealTrips(Repeated):
+    """All trips of a week at once, or one by one in order of their starts."""
+
+    seeds: int = parameter(
+        1,
+        unit="",
+        help="How often each algorithm runs; the trips are always the same, so only algorithms "
+        "that draw random numbers differ.",
+        minimum=1,
+    )
+    servers: int = parameter(100, unit="servers", help="Number of servers, k.", minimum=1)
+    real_rates: int = parameter(
+        1,
+        unit="",
+        help="1: a tile's rate is the mean number of position reports per second. 0: all rates 1.",
+        minimum=0,
+        maximum=1,
+    )
+    nu: float = setup.relative_slack()
+    alpha: float = setup.absolute_slack()
+
+    def problem(self, seed: int) -> PlacementProblem:
+        """Return the instance, the same for every seed.
+
+        Raises `BadProblem` where the data is not found.
+        """
+        del seed
+        trips, rates = _read(data_folder())
+        flows = rates if self.real_rates else np.ones_like(rates)
+        return trips.subscriptions.problem(self.servers, self.nu, flows)
+
+    def settings(self, seed: int) -> dict[str, float]:
+        """Return what the algorithms are told, by the names of their parameters."""
+        return {"nu": self.nu, "alpha": self.alpha, "seed": seed}
+
+
+@dataclass(frozen=True)
+class LiveTrips(RealTrips):
+    """Trips arrive and depart at their true times."""
+
+    samples: int = parameter(
+        1_000,
+        unit="",
+        help="At how many moments of the week the replication factor is taken; their mean is "
+        "shown.",
+        minimum=1,
+    )
+
+    def history(self, seed: int) -> History:
+        """Return the week, the same for every seed; times in seconds.
+
+        Raises `BadProblem` where the data is not found.
+        """
+        trips, _ = _read(data_folder())
+        return History(self.problem(seed), trips.events(), 0.0, float(trips.starts[-1]))
+
+
+def data_folder() -> Path:
+    """Return the folder with the data files."""
+    beside = Path(__file__).parents[4] / "shared" / "data"
+    return Path(os.environ.get(DATA_FOLDER) or beside)
+
+
+@lru_cache(maxsize=1)
+def _read(folder: Path) -> tuple[Trips, Floats]:
+    trips = read_trips(folder / TRIPS_FILE)
+    return trips, tile_rates(folder / RATES_FILE, trips.tiles)
+
+
+_TRIPS: Final = (
+    "136,694 taxi trips over San Francisco in May 2008, each reading the map tiles (1 km) on its "
+    f"way, 1,437 tiles in all. Needs the files {TRIPS_FILE} and {RATES_FILE} in the folder that "
+    f"{DATA_FOLDER} names."
+)
+
+TRIPS: Final = Experiment(
+    planner=PLACEMENT,
+    name="trips",
+    title="Real trips: servers",
+    about="As section 6.2, figure 3(c), and section 6.3.1, figure 4(c), on real queries that all "
+    f"stay: {_TRIPS}",
+    x=setup.SERVERS,
+    panels=(Panel("Real trips that stay: servers", setup.REPLICATION),),
+    parameters=RealTrips,
+    values=setup.SERVER_COUNTS,
+    series=("ic", "mms", "off_rand", *setup.ONLINE_SERIES),
+    choices=tuple(one.name for one in algorithms(PLACEMENT)),
+    measures=solving.MEASURES,
+    trial=solving.solved_in_turn,
+)
+LIVE_TRIPS: Final = Experiment(
+    planner=PLACEMENT,
+    name="trips_live",
+    title="Real trips as they come and go: servers",
+    about="As section 6.3.2, figure 5(c), on real queries at their true times, at most 300 at "
+    "once; the replication factor is averaged over evenly spaced moments of the week. With so "
+    f"few queries alpha decides much. {_TRIPS}",
+    x=setup.SERVERS,
+    panels=(Panel("Real trips that come and go: servers", setup.REPLICATION),),
+    parameters=LiveTrips,
+    values=(2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
+    series=setup.ONLINE_SERIES,
+    choices=replaying.replayable(),
+    measures=replaying.MEASURES,
+    trial=replaying.replayed_in_turn,
+)

@@ -1,0 +1,207 @@
+"""Annealing of a placement: pieces follow other readers of their sources, under the caps.
+
+The traffic counts a source on a server once, however many pieces read it there, so a move that
+takes the last but one reader away seems worth nothing. What is annealed instead is the sum over
+sources and servers of rate times readers ** power, for a power that falls to 0, where it is the
+traffic: on the way there, gathering the readers of a source pays before the last one has moved.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from algorithms.compiled import compiled, inlined
+from algorithms.placement.random_numbers import Words, below, unit
+from algorithms.vocabulary import Floats, Ints, SmallInts
+
+# Readers beyond this count change the power sum by next to nothing.
+TABLE = 1024
+_NONE = np.int32(-1)
+
+
+class Field(NamedTuple):
+    """Everything a step reads and changes; p pieces, m sources, k servers.
+
+    `rates` float64[m]; sources of a piece by rows `indptr` int64[p + 1], `indices` int32[...];
+    pieces of a source by rows `spans` int64[m + 1], `readers` int32[...]; `sizes` int64[p];
+    `at` int32[p] the servers; `caps`, `loads` int64[k]; `row` int64[m] the row in `counts` or -1;
+    `counts` int32[rows, k] pieces on a server that read the source; `hosted` int32[k, ...] the
+    pieces of each server, `starts` int64[k] where they begin, `numbers` int64[k] how many,
+    `position` int32[p] a piece's place among them; `gain` float64[TABLE] what one more reader adds.
+    """
+
+    rates: Floats
+    indptr: Ints
+    indices: SmallInts
+    spans: Ints
+    readers: SmallInts
+    sizes: Ints
+    at: SmallInts
+    caps: Ints
+    loads: Ints
+    row: Ints
+    counts: SmallInts
+    hosted: SmallInts
+    starts: Ints
+    numbers: Ints
+    position: SmallInts
+    gain: Floats
+
+
+@compiled
+def set_power(field: Field, power: float) -> None:
+    """Have one more reader on top of c add (c + 1) ** power - c ** power; 0 is the traffic."""
+    field.gain[0] = 1.0
+    for count in range(1, TABLE):
+        grown = (count + 1.0) ** power - float(count) ** power
+        field.gain[count] = grown if power > 0.0 else 0.0
+
+
+@compiled
+def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
+    """Try `steps` moves at one temperature and power; return by how much the traffic changed.
+
+    The field is taken apart once and the helpers are compiled into this function: numba counts
+    references whenever an array is reached through a tuple, at more cost than the step itself.
+    """
+    rates, indptr, indices, spans, readers, sizes, at, caps, loads = field[:9]
+    row, counts, hosted, starts, numbers, position, gain = field[9:]
+    change = 0.0
+    for _ in range(steps):
+        piece = below(state, len(sizes))
+        target = _attracting(state, piece, indptr, indices, spans, readers, at)
+        home = at[piece]
+        if target == home:
+            continue
+        worth, traffic = _worth(
+            piece, home, target, rates, indptr, indices, spans, readers, at, row, counts, gain
+        )
+        other = _NONE
+        if loads[target] + sizes[piece] > caps[target]:
+            other = hosted[starts[target] + below(state, numbers[target])]
+            if not _may_swap(piece, other, home, target, sizes, loads, caps):
+                continue
+            # As if the two shared no source; what the exchange does is counted exactly below.
+            worth += _worth(
+                other, target, home, rates, indptr, indices, spans, readers, at, row, counts, gain
+            )[0]
+        if not _accepted(state, worth, temperature):
+            continue
+        _move(piece, home, target, indptr, indices, row, counts, at, sizes, loads)
+        _rehost(piece, home, target, hosted, starts, numbers, position)
+        change += traffic
+        if other != _NONE:
+            change += _worth(
+                other, target, home, rates, indptr, indices, spans, readers, at, row, counts, gain
+            )[1]
+            _move(other, target, home, indptr, indices, row, counts, at, sizes, loads)
+            _rehost(other, target, home, hosted, starts, numbers, position)
+    return change
+
+
+@inlined
+def _may_swap(
+    piece: int, other: int, home: int, target: int, sizes: Ints, loads: Ints, caps: Ints
+) -> bool:
+    growth = sizes[piece] - sizes[other]
+    return loads[target] + growth <= caps[target] and loads[home] - growth <= caps[home]
+
+
+@inlined
+def _attracting(
+    state: Words,
+    piece: int,
+    indptr: Ints,
+    indices: SmallInts,
+    spans: Ints,
+    readers: SmallInts,
+    at: SmallInts,
+) -> int:
+    """Return the server of a random reader of one of the piece's sources."""
+    first = indptr[piece]
+    source = indices[first + below(state, indptr[piece + 1] - first)]
+    first = spans[source]
+    return at[readers[first + below(state, spans[source + 1] - first)]]
+
+
+@inlined
+def _accepted(state: Words, change: float, temperature: float) -> bool:
+    if change <= 0.0:
+        return True
+    return temperature > 0.0 and unit(state) < np.exp(-change / temperature)
+
+
+@inlined
+def _worth(
+    piece: int,
+    home: int,
+    target: int,
+    rates: Floats,
+    indptr: Ints,
+    indices: SmallInts,
+    spans: Ints,
+    readers: SmallInts,
+    at: SmallInts,
+    row: Ints,
+    counts: SmallInts,
+    gain: Floats,
+) -> tuple[float, float]:
+    """Return what a move changes: the annealed sum, and the traffic."""
+    surrogate, traffic = 0.0, 0.0
+    for slot in range(indptr[piece], indptr[piece + 1]):
+        source = indices[slot]
+        here, there = 0, 0
+        if row[source] >= 0:
+            here, there = counts[row[source], home], counts[row[source], target]
+        else:
+            for other in range(spans[source], spans[source + 1]):
+                server = at[readers[other]]
+                here += server == home
+                there += server == target
+        added = gain[min(there, TABLE - 1)] - gain[min(here, TABLE) - 1]
+        surrogate += rates[source] * added
+        traffic += rates[source] * (int(there == 0) - int(here == 1))
+    return surrogate, traffic
+
+
+@inlined
+def _move(
+    piece: int,
+    home: int,
+    target: int,
+    indptr: Ints,
+    indices: SmallInts,
+    row: Ints,
+    counts: SmallInts,
+    at: SmallInts,
+    sizes: Ints,
+    loads: Ints,
+) -> None:
+    for slot in range(indptr[piece], indptr[piece + 1]):
+        counted = row[indices[slot]]
+        if counted >= 0:
+            counts[counted, home] -= 1
+            counts[counted, target] += 1
+    at[piece] = target
+    loads[home] -= sizes[piece]
+    loads[target] += sizes[piece]
+
+
+@inlined
+def _rehost(
+    piece: int,
+    home: int,
+    target: int,
+    hosted: SmallInts,
+    starts: Ints,
+    numbers: Ints,
+    position: SmallInts,
+) -> None:
+    """Have the home's last piece take the leaving one's place; add the piece to the target's."""
+    numbers[home] -= 1
+    last = hosted[starts[home] + numbers[home]]
+    hosted[starts[home] + position[piece]] = last
+    position[last] = position[piece]
+    position[piece] = numbers[target]
+    hosted[starts[target] + numbers[target]] = piece
+    numbers[target] += 1

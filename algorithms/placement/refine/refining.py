@@ -1,0 +1,117 @@
+"""Refinement of a placement, beyond the paper: annealing with the best state kept."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.placement.checks import checked_assignment
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.random_numbers import new_state
+from algorithms.placement.refine import annealing
+from algorithms.placement.refine.layout import laid_out
+from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
+from algorithms.placement.refine.schedule import SCHEDULES, Schedule
+from algorithms.vocabulary import Progress, SmallInts
+
+# Steps at one temperature, between two looks at the clock: at most some ten milliseconds.
+_LONGEST_STAGE = 200_000
+_STAGES = 100
+# Each schedule is tried with this share of sweeps and seconds; the best one gets what is left.
+_TRIAL = 0.1
+# A gain below this share of a source's rate is rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass
+class _Search:
+    """The pieces of one refinement and the best servers found for them so far."""
+
+    problem: PlacementProblem
+    pieces: Pieces
+    seed: int
+    gain: float = 0.0
+    best: SmallInts | None = None
+    unit: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        read = self.problem.types.indices
+        self.unit = float(self.problem.rates[read].mean()) or 1.0
+
+    def anneal(
+        self, schedule: Schedule, steps: int, seconds: float, report: Callable[[float], None]
+    ) -> float:
+        """Anneal from the start and return the largest gain on the way; keep its servers."""
+        board, state = laid_out(self.problem, self.pieces), new_state(self.seed)
+        started = time.perf_counter()
+        stage = max(1, min(_LONGEST_STAGE, steps // _STAGES))
+        done, gain, largest = 0, 0.0, 0.0
+        while done < steps:
+            annealing.set_power(board, schedule.exponent(done / steps))
+            temperature = self.unit * schedule.temperature(done / steps)
+            gain -= annealing.anneal(board, state, temperature, stage)
+            done = min(done + stage, steps)
+            largest = max(largest, gain)
+            if gain > self.gain + _ROUNDING * self.unit:
+                self.gain, self.best = gain, board.at.copy()
+            report(done / steps)
+            elapsed = time.perf_counter() - started
+            if elapsed >= seconds:
+                break
+            # Cooling is hastened so that it ends with the clock; it is never slowed down.
+            steps = min(steps, int(done * seconds / elapsed))
+        return largest
+
+
+def refine(
+    problem: PlacementProblem,
+    assignment: SmallInts,
+    *,
+    sweeps: int = 1000,
+    seconds: float = 10.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> SmallInts:
+    """Return an assignment within the caps with no more traffic than the one given, int32[n].
+
+    Pieces of query types are moved to, or exchanged with pieces of, servers that receive one of
+    their sources. A sweep tries one move per piece. `seconds` bounds the time: where it would not
+    do for all sweeps, cooling is hastened; where it does, the same seed gives the same result.
+    Raises `BadProblem` when the given assignment is not one within the caps.
+    """
+    start = checked_assignment(assignment, problem.queries, problem.servers)
+    over = np.flatnonzero(np.bincount(start, minlength=problem.servers) > problem.caps)
+    if len(over):
+        raise BadProblem("assignment", f"server {over[0]} hosts more than {problem.caps[over[0]]}")
+    pieces = cut(problem, start)
+    if len(pieces.kinds) < 2 or problem.servers < 2:
+        return start
+    search = _Search(problem, pieces, seed)
+    _search(search, sweeps, seconds, progress)
+    if search.best is None:
+        return start
+    return assignment_of(problem, pieces._replace(servers=search.best))
+
+
+def _search(search: _Search, sweeps: int, seconds: float, progress: Progress | None) -> None:
+    """Try each schedule for a while, then give the best one what is left."""
+    steps = sweeps * len(search.pieces.kinds)
+    tried = _TRIAL * len(SCHEDULES)
+
+    def reporting(first: float, share: float) -> Callable[[float], None]:
+        return lambda done: progress(first + share * done) if progress is not None else None
+
+    gains = [
+        search.anneal(
+            schedule,
+            max(1, int(_TRIAL * steps)),
+            _TRIAL * seconds,
+            reporting(_TRIAL * number, _TRIAL),
+        )
+        for number, schedule in enumerate(SCHEDULES)
+    ]
+    best = SCHEDULES[int(np.argmax(gains))]
+    left = 1 - tried
+    search.anneal(best, max(1, int(left * steps)), left * seconds, reporting(tried, left))

@@ -1,0 +1,10 @@
+"""Workloads to plan for: who reads what, at which rates, when queries and servers come and go.
+
+Each is a pure function of its parameters and a seed.
+"""
+
+from algorithms.placement.workloads.bipartite import bipartite
+from algorithms.placement.workloads.popularity import popularity_zipf
+from algorithms.placement.workloads.subscriptions import Subscriptions
+
+__all__ = ["Subscriptions", "bipartite", "popularity_zipf"]
