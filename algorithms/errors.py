@@ -45,6 +45,27 @@ class Infeasible(PlanningError):
         )
 
 
+class InfeasibleTau(PlanningError):
+    """No intervals keep the balance: `smallest` is the least tau at which some do."""
+
+    def __init__(self, nodes: int, tau: float, smallest: float) -> None:
+        super().__init__(
+            f"no task intervals on {nodes:,} nodes keep tau = {tau:g}; the smallest tau that can "
+            f"be kept is {smallest:.6g}"
+        )
+        self.nodes = nodes
+        self.tau = tau
+        self.smallest = smallest
+
+
+class TooLarge(PlanningError):
+    """An exact answer would take more memory or time than is sensible: `why` has the numbers."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
 class UnknownAlgorithm(PlanningError):
     """No algorithm of that name is registered for the planner."""
 

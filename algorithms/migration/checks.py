@@ -1,0 +1,57 @@
+"""Checks of a migration problem's input: each says which value is wrong and why."""
+
+from typing import Any
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.placement.checks import as_integers
+from algorithms.vocabulary import Floats, Ints
+
+
+def amounts(where: str, values: Any) -> Floats:
+    """Return the values as a new float64 vector, finite and not negative."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadProblem(where, "must be a flat list of numbers") from error
+    if array.ndim != 1:
+        raise BadProblem(where, f"must have one dimension, not {array.ndim}")
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(wrong):
+        first = int(wrong[0])
+        raise BadProblem(
+            f"{where}[{first}]", f"must be finite and not negative, not {array[first]}"
+        )
+    return array
+
+
+def interval_starts(starts: Any, tasks: int) -> Ints:
+    """Return the first task of each present node: from 0, never falling, at most m."""
+    array = as_integers("starts", starts)
+    if not len(array):
+        raise BadProblem("starts", "names no present node")
+    if array[0] != 0:
+        raise BadProblem("starts[0]", f"must be 0, where the tasks begin, not {array[0]}")
+    falling = np.flatnonzero(np.diff(array) < 0)
+    if len(falling):
+        raise BadProblem(f"starts[{int(falling[0]) + 1}]", "must not fall: position order")
+    if array[-1] > tasks:
+        raise BadProblem(f"starts[{len(array) - 1}]", f"is beyond the {tasks} tasks")
+    return array
+
+
+def capacities_of(capacities: Any, present: int, nodes: int) -> Floats:
+    """Return one capacity per node, present ones first; ones where none are given."""
+    count = max(present, nodes)
+    if capacities is None:
+        return np.ones(count)
+    array = amounts("capacities", capacities)
+    if len(array) != count:
+        why = f"must name {count} nodes, the {present} present ones first, not {len(array)}"
+        raise BadProblem("capacities", why)
+    staying = int((array > 0).sum())
+    if staying != nodes:
+        why = f"{staying} are above 0, but {nodes} nodes are wanted (0 is for one that leaves)"
+        raise BadProblem("capacities", why)
+    return array

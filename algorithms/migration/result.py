@@ -1,0 +1,92 @@
+"""What a migration planner returns."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from algorithms.migration.limits import is_within
+from algorithms.migration.problem import MigrationProblem
+from algorithms.vocabulary import Floats, Ints, SmallInts
+
+
+class Interval(NamedTuple):
+    """Consecutive tasks [first, past_last) of one node; empty where both are equal."""
+
+    node: int
+    first: int
+    past_last: int
+
+
+@dataclass(frozen=True, eq=False)
+class MigrationPlan:
+    """The node of every task after a migration, with its measures.
+
+    `assignment` int32[m]. `nodes`: the n' target nodes, ascending. `intervals`: runs of tasks in
+    position order, then the target nodes without tasks; a routing table has one entry per run.
+    `cost`: bytes of the tasks that change their node. `gain`: bytes that stay. `loads` float64:
+    work of each node. `max_load`: the largest. `feasible`: whether every load keeps its limit.
+    `lower_bound`: bytes that no assignment of the same form within the limits undercuts, 0 where
+    nothing better is known. `seconds`: time the algorithm took, by the wall clock.
+    """
+
+    assignment: SmallInts
+    nodes: tuple[int, ...]
+    intervals: tuple[Interval, ...]
+    cost: float
+    gain: float
+    loads: Floats
+    max_load: float
+    feasible: bool
+    lower_bound: float
+    seconds: float
+
+
+def measured(
+    problem: MigrationProblem,
+    assignment: SmallInts,
+    nodes: Iterable[int],
+    seconds: float,
+    lower_bound: float = 0.0,
+) -> MigrationPlan:
+    """Measure an assignment of the tasks to target nodes."""
+    targets = tuple(sorted(int(node) for node in nodes))
+    moved = assignment != owners(problem)
+    cost = math.fsum(problem.state[moved])
+    loads = np.bincount(assignment, problem.work, len(problem.capacities)).astype(np.float64)
+    for array in (assignment, loads):
+        array.setflags(write=False)
+    return MigrationPlan(
+        assignment=assignment,
+        nodes=targets,
+        intervals=runs(assignment, targets),
+        cost=cost,
+        gain=math.fsum(problem.state[~moved]),
+        loads=loads,
+        max_load=float(loads.max()),
+        feasible=all(
+            is_within(load, limit) for load, limit in zip(loads, problem.limits, strict=True)
+        ),
+        lower_bound=lower_bound,
+        seconds=seconds,
+    )
+
+
+def owners(problem: MigrationProblem) -> Ints:
+    """Return the present node of each task, int64[m]."""
+    return np.repeat(np.arange(problem.present), np.diff(problem.bounds))
+
+
+def runs(assignment: SmallInts, nodes: Iterable[int]) -> tuple[Interval, ...]:
+    """Return the runs of consecutive tasks on one node, then the nodes that have none."""
+    tasks = len(assignment)
+    edges = np.flatnonzero(np.diff(assignment)) + 1
+    firsts, pasts = np.concatenate([[0], edges]), np.append(edges, tasks)
+    found = [
+        Interval(int(assignment[first]), int(first), int(past))
+        for first, past in zip(firsts, pasts, strict=True)
+    ]
+    idle = sorted(set(nodes) - {run.node for run in found})
+    return (*found, *(Interval(node, tasks, tasks) for node in idle))

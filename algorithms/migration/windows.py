@@ -1,0 +1,77 @@
+"""Which task intervals one node may do, and how far a number of intervals reaches."""
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.migration.limits import TOLERANCE
+from algorithms.vocabulary import Floats, Ints
+
+
+@compiled
+def lower_bounds(work_before: Floats, limit: float) -> Ints:
+    """Return the least l for which the tasks [l, x) keep the limit, for each x, int64[m + 1].
+
+    It is x itself where the task before x alone is above the limit.
+    """
+    lowest = np.empty(len(work_before), np.int64)
+    allowed = limit * (1.0 + TOLERANCE)
+    low = 0
+    for x in range(len(work_before)):
+        while work_before[x] - work_before[low] > allowed:
+            low += 1
+        lowest[x] = low
+    return lowest
+
+
+@compiled
+def reaches(lowest: Ints, parts: int) -> tuple[Ints, Ints]:
+    """Return how far k intervals reach at most, and where the last k may begin at the earliest.
+
+    Both int64[parts + 1] over k, as positions 0 to m; intervals beginning at 0, ending at m.
+    """
+    tasks = len(lowest) - 1
+    farthest, earliest = np.zeros(parts + 1, np.int64), np.full(parts + 1, tasks, np.int64)
+    for part in range(1, parts + 1):
+        x = farthest[part - 1]
+        while x < tasks and lowest[x + 1] <= farthest[part - 1]:
+            x += 1
+        farthest[part] = x
+        earliest[part] = lowest[earliest[part - 1]]
+    return farthest, earliest
+
+
+def smallest_limit(work_before: Floats, parts: int) -> float:
+    """Return the least work limit at which `parts` intervals hold all tasks.
+
+    Bisection on the limit; each bound is then brought down to a load that some interval has, so
+    the answer is exact.
+    """
+    total = float(work_before[-1])
+    low = max(total / parts, float(np.diff(work_before).max()))
+    high = total
+    while _holds(work_before, low, parts) is None:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            return high
+        found = _holds(work_before, middle, parts)
+        if found is None:
+            low = middle
+        else:
+            high = min(middle, found)
+    return low
+
+
+@compiled
+def _holds(work_before: Floats, limit: float, parts: int) -> float | None:
+    """Return the largest load of greedy intervals within the limit, None when they are too few."""
+    tasks = len(work_before) - 1
+    first, largest = 0, 0.0
+    for _ in range(parts):
+        x = first
+        while x < tasks and work_before[x + 1] - work_before[first] <= limit:
+            x += 1
+        largest = max(largest, work_before[x] - work_before[first])
+        first = x
+    if first < tasks:
+        return None
+    return largest
