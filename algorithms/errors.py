@@ -66,6 +66,15 @@ class TooLarge(PlanningError):
         self.why = why
 
 
+class UnknownPlanner(PlanningError):
+    """There is no planner of that name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"there is no planner {name!r}; known: {', '.join(known)}")
+        self.name = name
+        self.known = tuple(known)
+
+
 class UnknownAlgorithm(PlanningError):
     """No algorithm of that name is registered for the planner."""
 

@@ -19,44 +19,87 @@ Kind = Literal["offline", "online"]
 # Called with the share done, 0 to 1 and never falling. What it raises stops the algorithm.
 Progress = Callable[[float], None]
 
+Value = bool | int | float | str | None
+
 _METADATA: Final = "parameter"
-_NUMBERS: Final[dict[type, str]] = {int: "a whole number", float: "a number"}
+_WORDS: Final[dict[type, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
+_TRUE: Final = ("true", "yes", "on", "1")
+_FALSE: Final = ("false", "no", "off", "0")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ParameterField:
-    """One parameter as a form, an API schema or a command line shows it."""
+    """One parameter as a form, an API schema or a command line shows it.
+
+    `optional`: None is a value too, and means what the help says. `choices`: of a text, what it
+    may be.
+    """
 
     name: str
-    type: type[int] | type[float]
-    default: float
+    type: type[bool] | type[int] | type[float] | type[str]
+    default: Value
     unit: str
     help: str
-    minimum: float | None
-    maximum: float | None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    optional: bool = False
 
     def problem_with(self, value: object) -> str | None:
         """Say what is wrong with `value`, or return None when nothing is."""
-        if not _is_number(value, self.type):
-            return f"must be {_NUMBERS[self.type]}, not {value!r}"
-        number = cast("float", value)
-        if self.minimum is not None and number < self.minimum:
-            return f"must be at least {self.minimum:g}, not {number:g}"
-        if self.maximum is not None and number > self.maximum:
-            return f"must be at most {self.maximum:g}, not {number:g}"
+        if value is None and self.optional:
+            return None
+        if not _is_of(value, self.type):
+            return f"must be {_WORDS[self.type]}, not {value!r}"
+        if self.choices and value not in self.choices:
+            return f"must be one of {', '.join(self.choices)}, not {value!r}"
+        return self._range_problem_with(value)
+
+    def parsed(self, text: str) -> Value:
+        """Return the value that a text stands for. Raises `ValueError` on another kind of text."""
+        plain = text.strip()
+        if self.optional and plain.lower() in ("", "none", "null"):
+            return None
+        if self.type is bool:
+            return _truth(plain)
+        try:
+            return self.type(plain)
+        except ValueError:
+            raise ValueError(f"must be {_WORDS[self.type]}, not {plain!r}") from None
+
+    def _range_problem_with(self, value: object) -> str | None:
+        if self.minimum is not None and cast("float", value) < self.minimum:
+            return f"must be at least {self.minimum:g}, not {value:g}"
+        if self.maximum is not None and cast("float", value) > self.maximum:
+            return f"must be at most {self.maximum:g}, not {value:g}"
         return None
 
 
 def parameter(
-    default: float,
+    default: Value,
     *,
-    unit: str,
+    unit: str = "",
     help: str,  # noqa: A002 - the word that forms and argparse use for it
     minimum: float | None = None,
     maximum: float | None = None,
+    choices: tuple[str, ...] = (),
 ) -> Any:
-    """Declare a field of a `Parameters` class."""
-    about = {"unit": unit, "help": help, "minimum": minimum, "maximum": maximum}
+    """Declare a field of a `Parameters` class; its annotation says the type.
+
+    `float | None` and the like make it optional.
+    """
+    about = {
+        "unit": unit,
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+    }
     return dataclasses.field(default=default, metadata={_METADATA: about})
 
 
@@ -93,24 +136,46 @@ class Parameters:
             raise BadParameters(unknown)
         return cls(**{name: _cast(value, known[name].type) for name, value in values.items()})
 
-    def to_mapping(self) -> dict[str, float]:
+    def to_mapping(self) -> dict[str, Any]:
         """Return the values by name, ready for JSON."""
         return {field.name: getattr(self, field.name) for field in self.fields()}
 
 
 def _described(field: "dataclasses.Field[Any]") -> ParameterField:
-    kind = float if field.type in (float, "float") else int
-    default = cast("float", field.default)
-    return ParameterField(field.name, kind, default, **field.metadata[_METADATA])
+    written = field.type if isinstance(field.type, str) else _name_of(field.type)
+    kind, _, rest = written.partition(" | ")
+    return ParameterField(
+        name=field.name,
+        type=_KINDS[kind],
+        default=cast("Value", field.default),
+        optional=rest == "None",
+        **field.metadata[_METADATA],
+    )
 
 
-def _is_number(value: object, kind: type) -> bool:
+_KINDS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (bool, int, float, str)}
+
+
+def _name_of(kind: object) -> str:
+    # A union such as `float | None` has no name of its own but prints as it is written.
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def _is_of(value: object, kind: type) -> bool:
+    if kind in (bool, str):
+        return isinstance(value, kind)
     if isinstance(value, bool):
         return False
     allowed = int if kind is int else (int, float)
     return isinstance(value, allowed) and math.isfinite(value)
 
 
+def _truth(text: str) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise ValueError(f"must be true or false, not {text!r}")
+    return text.lower() in _TRUE
+
+
 def _cast(value: Any, kind: type) -> Any:
     # JSON does not tell 10 from 10.0; a form's float field may well send the former.
-    return float(value) if kind is float and _is_number(value, float) else value
+    return float(value) if kind is float and _is_of(value, float) else value

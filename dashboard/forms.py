@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from algorithms.registry import PLACEMENT, PlacementAlgorithm, algorithms
+from algorithms.placement.planner import PlacementAlgorithm
+from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
@@ -49,24 +51,52 @@ def parameter_fields(chosen: PlacementAlgorithm, cluster: Cluster) -> list[Param
 
 
 def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the numbers that a form gives for the fields; raises `Invalid` per field."""
+    """Return the values that a form gives for the fields; raises `Invalid` per field.
+
+    A field left empty takes its default; a box that is not ticked is not sent, and false.
+    """
     faults: Fields = {}
-    given = {
-        field.name: _number(values[field.name], field.type, field.name, faults)
-        for field in fields
-        if values.get(field.name, "").strip()
-    }
+    given: dict[str, Any] = {}
+    for field in fields:
+        text = values.get(field.name, "").strip()
+        if field.type is bool and not text:
+            given[field.name] = False
+        elif text:
+            try:
+                given[field.name] = field.parsed(text)
+            except ValueError as wrong:
+                faults[field.name] = [str(wrong).capitalize()]
     if faults:
         raise Invalid(faults)
     return given
 
 
+def shown_fields(
+    fields: list[ParameterField], values: Mapping[str, str], errors: Fields
+) -> list[dict[str, Any]]:
+    """Return each field with what its input shows: what was sent, or else the default."""
+    return [
+        {
+            "field": field,
+            "value": _shown(field, values),
+            "is_flag": field.type is bool,
+            "faults": errors.get(field.name, []),
+        }
+        for field in fields
+    ]
+
+
+def _shown(field: ParameterField, values: Mapping[str, str]) -> str | bool:
+    if field.type is bool:
+        return bool(values.get(field.name)) if values else bool(field.default)
+    if field.name in values:
+        return values[field.name]
+    number = isinstance(field.default, int | float)
+    return f"{field.default:g}" if number else str(field.default or "")
+
+
 def _with_default(field: ParameterField, cluster: Cluster) -> ParameterField:
-    if field.name != "alpha":
-        return field
-    return ParameterField(
-        field.name, field.type, cluster.alpha, field.unit, field.help, field.minimum, field.maximum
-    )
+    return replace(field, default=cluster.alpha) if field.name == "alpha" else field
 
 
 def _number(text: str, kind: type[int] | type[float], name: str, faults: Fields) -> float:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from algorithms.errors import Infeasible
 from algorithms.placement import checks
 from algorithms.placement.balance import relative_caps
 from algorithms.placement.bounds import lower_bound
+from algorithms.placement.rows import normalised
 from algorithms.placement.types import QueryTypes, collapse
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
@@ -49,10 +51,10 @@ class PlacementProblem:
 
         Raises `BadProblem` that says which value is wrong and why.
         """
-        rows = [list(query) for query in queries]
+        rows = [query if isinstance(query, list | tuple) else list(query) for query in queries]
         indptr = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=indptr[1:])
-        flat = checks.as_integers("queries", [source for row in rows for source in row])
+        np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
+        flat = checks.as_integers("queries", list(chain.from_iterable(rows)))
         sizes = None if capacities is None else list(capacities)
         return cls.from_arrays(list(rates), indptr, flat, servers, nu, sizes)
 
@@ -78,7 +80,7 @@ class PlacementProblem:
         checks.check_servers(servers)
         checks.check_nu(nu)
         sizes = checks.checked_capacities(capacities, servers)
-        rows, sources = _sorted_rows(rows, sources, len(checked))
+        rows, sources = normalised(rows, sources)
         for array in (checked, rows, sources, sizes):
             array.setflags(write=False)
         return cls(checked, rows, sources, int(servers), float(nu), sizes)
@@ -129,14 +131,3 @@ class PlacementProblem:
     def lower_bound(self, caps: Ints) -> float:
         """Return traffic that no placement with at most `caps[j]` queries per server undercuts."""
         return lower_bound(self, caps)
-
-
-def _sorted_rows(indptr: Ints, indices: SmallInts, sources: int) -> tuple[Ints, SmallInts]:
-    """Sort the sources within each query and drop repetitions."""
-    queries = len(indptr) - 1
-    owner = np.repeat(np.arange(queries, dtype=np.int64), np.diff(indptr))
-    edges = np.unique(owner * max(sources, 1) + indices)
-    owner, kept = np.divmod(edges, max(sources, 1))
-    rows = np.zeros(queries + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=queries), out=rows[1:])
-    return rows, kept.astype(np.int32)

@@ -22,16 +22,17 @@ def new_state(seed: int) -> Words:
 def next_word(state: Words) -> np.uint64:
     """Return 64 random bits."""
     state[0] += _STEP
-    word = state[0]
+    word: np.uint64 = state[0]
     word = (word ^ (word >> np.uint64(30))) * _MIX_1
     word = (word ^ (word >> np.uint64(27))) * _MIX_2
-    return word ^ (word >> np.uint64(31))
+    word ^= word >> np.uint64(31)
+    return word
 
 
 @compiled
 def below(state: Words, bound: int) -> int:
     """Return a whole number from 0 to bound - 1, for bounds up to 2 ** 32."""
-    return np.int64(((next_word(state) >> _HALF) * np.uint64(bound)) >> _HALF)
+    return int(np.int64(((next_word(state) >> _HALF) * np.uint64(bound)) >> _HALF))
 
 
 @compiled

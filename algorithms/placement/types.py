@@ -1,11 +1,17 @@
 """Query types: queries that read the same set of sources, section 2."""
 
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
+from algorithms.compiled import compiled
 from algorithms.vocabulary import Ints, SmallInts
+
+# 2 ** 64 over the golden ratio, odd: multiplying by it spreads what is near.
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
+_HALF: Final = np.uint64(32)
+_LOW: Final = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +38,60 @@ class QueryTypes:
 
 def collapse(indptr: Ints, indices: SmallInts) -> QueryTypes:
     """Collapse queries, given as rows of ascending sources, into types."""
-    bounds = indptr.tolist()
-    known: dict[bytes, int] = {}
-    data, width = indices.tobytes(), indices.itemsize
-    of_query = np.empty(len(bounds) - 1, np.int32)
-    firsts: list[int] = []
-    for query, (start, end) in enumerate(pairwise(bounds)):
-        number = known.setdefault(data[start * width : end * width], len(firsts))
-        if number == len(firsts):
-            firsts.append(query)
-        of_query[query] = number
-    rows, sources = _picked(indptr, indices, np.array(firsts, np.int64))
+    of_query = np.empty(len(indptr) - 1, np.int32)
+    # The compiled loop knows one kind of array: those that may be written.
+    firsts = _number(np.array(indptr), np.array(indices), of_query)
+    rows, sources = _picked(indptr, indices, firsts)
     sizes = np.bincount(of_query, minlength=len(firsts)).astype(np.int64)
     return QueryTypes(of_query, sizes, rows, sources)
+
+
+@compiled
+def _number(indptr: Ints, indices: SmallInts, of_query: SmallInts) -> Ints:
+    """Write the type of each query; return the first query of each type.
+
+    A hash table with open addressing, at most half full; its slots hold numbers of types.
+    """
+    queries = len(of_query)
+    size = 2
+    while size < 2 * queries:
+        size *= 2
+    slots = np.full(size, -1, np.int32)
+    firsts = np.empty(queries, np.int64)
+    found = 0
+    for query in range(queries):
+        slot = _hash(indices, indptr[query], indptr[query + 1]) & (size - 1)
+        while slots[slot] != -1:
+            if _same(indptr, indices, firsts[slots[slot]], query):
+                break
+            slot = (slot + 1) & (size - 1)
+        if slots[slot] == -1:
+            slots[slot] = found
+            firsts[found] = query
+            found += 1
+        of_query[query] = slots[slot]
+    return firsts[:found].copy()
+
+
+@compiled
+def _hash(indices: SmallInts, start: int, end: int) -> np.int64:
+    """Return 32 bits that depend on all of a row; the shift carries high bits to the low ones."""
+    word = np.uint64(end - start)
+    for at in range(start, end):
+        word = (word ^ np.uint64(indices[at])) * _ODD
+        word ^= word >> _HALF
+    return np.int64(word & _LOW)
+
+
+@compiled
+def _same(indptr: Ints, indices: SmallInts, one: int, other: int) -> bool:
+    start, shift = indptr[one], indptr[other] - indptr[one]
+    if indptr[one + 1] - start != indptr[other + 1] - indptr[other]:
+        return False
+    for at in range(start, indptr[one + 1]):  # noqa: SIM110 - compiled to a plain loop
+        if indices[at] != indices[at + shift]:
+            return False
+    return True
 
 
 def _picked(indptr: Ints, indices: SmallInts, queries: Ints) -> tuple[Ints, SmallInts]:

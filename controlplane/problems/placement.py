@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from algorithms.placement.planner import PlacementAlgorithm, PlacementParameters
 from algorithms.placement.problem import PlacementProblem
-from algorithms.registry import PlacementAlgorithm, PlacementParameters
 from controlplane.errors import Conflict
 
 

@@ -11,7 +11,8 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from algorithms.errors import UnknownAlgorithm
-from algorithms.registry import PLACEMENT, PlacementAlgorithm, algorithm
+from algorithms.placement.planner import PlacementAlgorithm
+from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Proposal
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
@@ -19,7 +20,7 @@ from controlplane.selectors.stateful import stateful_moves
 from controlplane.services import proposals
 from controlplane.services.access import require_operator
 from dashboard.figures.proposal import proposal_figures
-from dashboard.forms import offered_algorithms, parameter_fields, parameters
+from dashboard.forms import offered_algorithms, parameter_fields, parameters, shown_fields
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import show, show_list, tell, tell_refusal
 
@@ -166,13 +167,9 @@ def _form(
     return {
         "algorithms": offered_algorithms(),
         "chosen": chosen,
-        "fields": [
-            {"field": field, "value": values.get(field.name, f"{field.default:g}"),
-             "faults": errors.get(field.name, [])}
-            for field in fields
-        ],
+        "fields": shown_fields(fields, values, errors),
         "general_faults": errors.get("algorithm", []),
-    }  # fmt: skip
+    }
 
 
 def _algorithm(name: str) -> PlacementAlgorithm:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from algorithms.experiment import Measures, part
+from algorithms.placement.planner import PlacementParameters
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.registry import PLACEMENT, PlacementParameters, algorithm
+from algorithms.registry import PLACEMENT, algorithm
 from algorithms.vocabulary import Progress
 
 MEASURES: Final = (

@@ -65,6 +65,9 @@ class Refined(Parameters):
         )
 
     def _start(self, problem: PlacementProblem) -> PlacementPlan:
-        rules = {"ic": (IncrementalCost(),), "mms": (Mms(),)}
-        plans = [rule.solve(problem) for rule in rules.get(self.start, (IncrementalCost(), Mms()))]
-        return min(plans, key=lambda plan: plan.traffic)
+        rules: list[IncrementalCost | Mms] = []
+        if self.start in ("ic", "better"):
+            rules.append(IncrementalCost())
+        if self.start in ("mms", "better"):
+            rules.append(Mms())
+        return min((rule.solve(problem) for rule in rules), key=lambda plan: plan.traffic)

@@ -16,7 +16,7 @@ from algorithms.vocabulary import Floats, Ints, SmallInts
 
 # Readers beyond this count change the power sum by next to nothing.
 TABLE = 1024
-_NONE = np.int32(-1)
+_NONE = -1
 
 
 class Field(NamedTuple):
@@ -104,7 +104,7 @@ def _may_swap(
     piece: int, other: int, home: int, target: int, sizes: Ints, loads: Ints, caps: Ints
 ) -> bool:
     growth = sizes[piece] - sizes[other]
-    return loads[target] + growth <= caps[target] and loads[home] - growth <= caps[home]
+    return bool(loads[target] + growth <= caps[target] and loads[home] - growth <= caps[home])
 
 
 @inlined
@@ -121,14 +121,16 @@ def _attracting(
     first = indptr[piece]
     source = indices[first + below(state, indptr[piece + 1] - first)]
     first = spans[source]
-    return at[readers[first + below(state, spans[source + 1] - first)]]
+    return int(at[readers[first + below(state, spans[source + 1] - first)]])
 
 
 @inlined
 def _accepted(state: Words, change: float, temperature: float) -> bool:
     if change <= 0.0:
         return True
-    return temperature > 0.0 and unit(state) < np.exp(-change / temperature)
+    if temperature <= 0.0:
+        return False
+    return bool(unit(state) < np.exp(-change / temperature))
 
 
 @inlined

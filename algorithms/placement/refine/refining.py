@@ -86,7 +86,7 @@ def refine(
     if len(over):
         raise BadProblem("assignment", f"server {over[0]} hosts more than {problem.caps[over[0]]}")
     pieces = cut(problem, start)
-    if len(pieces.kinds) < 2 or problem.servers < 2:
+    if min(len(pieces.kinds), problem.servers) <= 1:
         return start
     search = _Search(problem, pieces, seed)
     _search(search, sweeps, seconds, progress)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from algorithms.errors import PlanningError
-from algorithms.registry import algorithm
+from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.problems.placement import plan_moves
@@ -48,7 +48,7 @@ def fail_lost(now: datetime) -> int:
 
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
-    chosen = algorithm(proposal.planner, proposal.algorithm)
+    chosen = algorithm(PLACEMENT, proposal.algorithm)
     own = {field.name for field in chosen.parameters.fields()}
     given = {name: value for name, value in proposal.parameters.items() if name in own}
     snapshot = take_snapshot(proposal.cluster_id, proposal.parameters["nu"])

@@ -8,7 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from algorithms.errors import BadParameters, UnknownAlgorithm
-from algorithms.registry import PLACEMENT, PlacementAlgorithm, algorithm
+from algorithms.placement.planner import PlacementAlgorithm
+from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Proposal
 from controlplane.services import audit

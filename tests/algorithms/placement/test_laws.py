@@ -8,8 +8,9 @@ from hypothesis import given, settings
 
 from algorithms.errors import Infeasible
 from algorithms.placement.certificate import certify
+from algorithms.placement.planner import PlacementAlgorithm
 from algorithms.placement.problem import PlacementProblem
-from algorithms.registry import PLACEMENT, PlacementAlgorithm, algorithms
+from algorithms.registry import PLACEMENT, algorithms
 from tests.algorithms.placement.instances import chain, crowded, optimum, pairs, problems
 
 every = pytest.mark.parametrize("algorithm", algorithms(PLACEMENT), ids=lambda a: a.name)

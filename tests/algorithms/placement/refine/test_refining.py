@@ -16,9 +16,9 @@ from algorithms.vocabulary import SmallInts
 from tests.algorithms.placement.instances import chain, optimum, pairs, problems
 
 
-def refined(problem: PlacementProblem, start: SmallInts, **options: int) -> PlacementPlan:
+def refined(problem: PlacementProblem, start: SmallInts, seed: int = 0) -> PlacementPlan:
     """Return the refined placement, measured and certified from scratch."""
-    assignment = refine(problem, start, **{"sweeps": 200, **options})
+    assignment = refine(problem, start, sweeps=200, seed=seed)
     plan = measured(problem, assignment, problem.caps, 0.0)
     certify(problem, plan, problem.caps)
     return plan

@@ -1,0 +1,145 @@
+"""Placement problems from JSON values and from data frames, and plans as JSON values."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.result import PlacementPlan
+from algorithms.vocabulary import Ints
+
+_NEEDED: Final = ("rates", "queries", "servers")
+_KNOWN: Final = (*_NEEDED, "capacities", "nu")
+
+
+def problem_from_json(data: object, nu: float) -> PlacementProblem:
+    """Build a problem from JSON values, as docs/algorithms.md shows them.
+
+    `{"rates": {"A": 1, "B": 1}, "queries": [["A", "B"], ["A"]], "servers": 2}`, perhaps with
+    `capacities` (one number per server) and `nu`, which overrules the one given. Queries are in
+    arrival order. Raises `BadProblem` that says which value is wrong and why.
+    """
+    fields = _checked_fields(data)
+    rates = fields["rates"]
+    if not isinstance(rates, Mapping):
+        raise BadProblem("rates", "must be an object: a rate for each source by name")
+    for name, rate in rates.items():
+        _check_number(f"rates.{name}", rate)
+    known = {name: number for number, name in enumerate(rates)}
+    indptr, indices = _numbered(fields["queries"], known)
+    return PlacementProblem.from_arrays(
+        list(rates.values()),
+        indptr,
+        indices,
+        fields["servers"],
+        fields.get("nu", nu),
+        _checked_capacities(fields.get("capacities")),
+    )
+
+
+def problem_from_frame(
+    frame: Any,
+    rates: Mapping[Any, float],
+    servers: int,
+    nu: float,
+    capacities: Sequence[float] | None = None,
+    *,
+    query: str = "query",
+    source: str = "source",
+) -> PlacementProblem:
+    """Build a problem from a table with one row for each source that a query reads.
+
+    `frame`: anything whose columns are had by `frame[name]` and turned into arrays by numpy:
+    pandas, polars, pyarrow, a dict of lists. Queries are numbered in order of first appearance.
+    `rates`: by source; those that no query reads are kept. Raises `BadProblem`.
+    """
+    readers, names = (_column(frame, column) for column in (query, source))
+    if len(readers) != len(names):
+        raise BadProblem(source, f"has {len(names)} rows where {query} has {len(readers)}")
+    known = {name: number for number, name in enumerate(rates)}
+    numbers: dict[Any, int] = {}
+    owner = np.array([numbers.setdefault(one, len(numbers)) for one in readers], np.int64)
+    indices = np.array(
+        [_number_of(name, known, f"{source}[{row}]") for row, name in enumerate(names)], np.int64
+    )
+    order = np.argsort(owner, kind="stable")
+    indptr = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(numbers)), out=indptr[1:])
+    return PlacementProblem.from_arrays(
+        list(rates.values()), indptr, indices[order], servers, nu, capacities
+    )
+
+
+def plan_to_json(plan: PlacementPlan, caps: Ints) -> dict[str, Any]:
+    """Return a plan as JSON values; `feasible`: whether every load is within `caps`."""
+    return {
+        "assignment": plan.assignment.tolist(),
+        "traffic": plan.traffic,
+        "replication_factor": plan.replication_factor,
+        "max_load": plan.max_load,
+        "lower_bound": plan.lower_bound,
+        "feasible": bool((plan.loads <= caps).all()),
+        "seconds": plan.seconds,
+    }
+
+
+def _checked_fields(data: object) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise BadProblem("input", f"must be a JSON object with {', '.join(_NEEDED)}")
+    missing = [name for name in _NEEDED if name not in data]
+    if missing:
+        raise BadProblem("input", f"lacks {', '.join(missing)}")
+    unknown = [str(name) for name in data if name not in _KNOWN]
+    if unknown:
+        raise BadProblem(unknown[0], f"is unknown; known: {', '.join(_KNOWN)}")
+    return data
+
+
+def _numbered(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
+    """Return the queries as compressed rows of source numbers."""
+    if not isinstance(queries, list):
+        raise BadProblem("queries", "must be a list with the sources of each query")
+    indices: list[int] = []
+    indptr = [0]
+    for number, row in enumerate(queries):
+        if not isinstance(row, list):
+            raise BadProblem(f"queries[{number}]", f"must be a list of source names, not {row!r}")
+        indices.extend(_number_of(name, known, f"queries[{number}]") for name in row)
+        indptr.append(len(indices))
+    return np.array(indptr, np.int64), np.array(indices, np.int64)
+
+
+def _number_of(name: Any, known: Mapping[Any, int], where: str) -> int:
+    try:
+        return known[name]
+    except (KeyError, TypeError):
+        raise BadProblem(where, f"reads source {name!r}, which has no rate") from None
+
+
+def _checked_capacities(capacities: object) -> list[float] | None:
+    if capacities is None:
+        return None
+    if not isinstance(capacities, list):
+        raise BadProblem("capacities", "must be null or a list with a number for each server")
+    for server, capacity in enumerate(capacities):
+        _check_number(f"capacities[{server}]", capacity)
+    return capacities
+
+
+def _check_number(where: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadProblem(where, f"must be a number, not {value!r}")
+    if not math.isfinite(value) or value < 0:
+        raise BadProblem(where, f"must be finite and not negative, not {value}")
+
+
+def _column(frame: Any, name: str) -> list[Any]:
+    try:
+        column = frame[name]
+    except (KeyError, TypeError, IndexError) as error:
+        raise BadProblem(name, "is not a column of the table") from error
+    values: list[Any] = np.asarray(column).tolist()
+    return values

@@ -1,0 +1,106 @@
+"""What every planner offers: its algorithms, and how its problems and plans look as JSON."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.errors import BadParameters, UnknownAlgorithm
+from algorithms.vocabulary import Kind, ParameterField, Parameters, Progress
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One way to plan: its names, when it decides, its parameter class, which has `solve`."""
+
+    name: str
+    title: str
+    kind: Kind
+    parameters: type[Any]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the algorithm's documentation."""
+        return (self.parameters.__doc__ or "").strip().splitlines()[0]
+
+    def solve(self, problem: Any, parameters: Any = None, progress: Progress | None = None) -> Any:
+        """Run the algorithm; without parameters, with its defaults.
+
+        `progress` is called with the share done; what it raises stops the run. Raises what the
+        algorithm's own `solve` raises, and `TypeError` on parameters of another algorithm.
+        """
+        return self.chosen(parameters).solve(problem, progress)
+
+    def chosen(self, parameters: Any = None) -> Any:
+        """Return the parameters, the defaults for None; `TypeError` on another algorithm's."""
+        chosen = self.parameters() if parameters is None else parameters
+        if type(chosen) is not self.parameters:
+            raise TypeError(f"{self.name} takes {self.parameters.__name__}, not {chosen!r}")
+        return chosen
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan with what it was made from."""
+
+    algorithm: Any
+    problem: Any
+    parameters: Any
+    plan: Any
+
+
+@dataclass(frozen=True)
+class Planner:
+    """One of Weir's planners, as forms, API, command line and benchmarks see it.
+
+    `problem`: parameters of the problem itself, which its JSON leaves out (a slack, a bound).
+    `read`: builds a problem from JSON-like values and those parameters; raises `BadProblem`.
+    `report`: what is shown of a run, ready for JSON.
+    """
+
+    name: str
+    title: str
+    algorithms: tuple[Algorithm, ...]
+    problem: type[Parameters]
+    read: Callable[[object, Parameters], Any]
+    report: Callable[[Run], dict[str, Any]]
+
+    def algorithm(self, name: str) -> Algorithm:
+        """Return one algorithm. Raises `UnknownAlgorithm`, which names those there are."""
+        found = {one.name: one for one in self.algorithms}
+        if name not in found:
+            raise UnknownAlgorithm(self.name, name, tuple(found))
+        return found[name]
+
+    def fields(self, algorithm: Algorithm) -> tuple[ParameterField, ...]:
+        """Return every parameter of a run: the problem's, then the algorithm's own."""
+        shared = self.problem.fields()
+        names = {field.name for field in shared}
+        own = algorithm.parameters.fields()
+        return (*shared, *(field for field in own if field.name not in names))
+
+    def run(
+        self,
+        algorithm: Algorithm,
+        data: object,
+        values: Mapping[str, Any],
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Read a problem, solve it and report the plan.
+
+        `values`: parameters by name; one that problem and algorithm share goes to both. Raises
+        `PlanningError` of many kinds, each with what is wrong and where.
+        """
+        unknown = set(values) - {field.name for field in self.fields(algorithm)}
+        if unknown:
+            known = ", ".join(field.name for field in self.fields(algorithm)) or "none"
+            why = f"is not a parameter of {algorithm.name}; known: {known}"
+            raise BadParameters({name: [why] for name in sorted(unknown)})
+        settings = _taken(self.problem, values)
+        problem = self.read(data, settings)
+        own = _taken(algorithm.parameters, settings.to_mapping() | dict(values))
+        return self.report(Run(algorithm, problem, own, algorithm.solve(problem, own, progress)))
+
+
+def _taken(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    names = {field.name for field in kind.fields()}
+    return kind.from_mapping({name: to for name, to in values.items() if name in names})
