@@ -40,7 +40,7 @@ def _placement_faults(problem: MigrationProblem, plan: MigrationPlan, intervals:
 
 
 def _target_faults(problem: MigrationProblem, plan: MigrationPlan) -> list[str]:
-    known = max(problem.nodes, len(problem.starts))
+    known = max(problem.nodes, problem.present)
     faults = [f"node {node} is unknown" for node in plan.nodes if not 0 <= node < known]
     if len(set(plan.nodes)) != problem.nodes:
         faults.append(f"{len(set(plan.nodes))} target nodes instead of {problem.nodes}")
@@ -51,13 +51,10 @@ def _target_faults(problem: MigrationProblem, plan: MigrationPlan) -> list[str]:
 
 
 def _measure_faults(problem: MigrationProblem, plan: MigrationPlan) -> list[str]:
-    present = {}
-    for node, first in enumerate(problem.starts.tolist()):
-        past = problem.starts.tolist()[node + 1 :] or [problem.tasks]
-        present.update(dict.fromkeys(range(first, past[0]), node))
+    present = problem.owner.tolist()
     moved: list[float] = []
     stayed: list[float] = []
-    loads = [0.0] * max(problem.nodes, len(problem.starts))
+    loads = [0.0] * max(problem.nodes, problem.present)
     for node, first, past in plan.intervals:
         for task in range(first, past):
             (stayed if present[task] == node else moved).append(float(problem.state[task]))

@@ -1,5 +1,7 @@
 """Checks of a migration problem's input: each says which value is wrong and why."""
 
+import math
+import numbers
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,14 @@ def amounts(where: str, values: Any) -> Floats:
         raise BadProblem(
             f"{where}[{first}]", f"must be finite and not negative, not {array[first]}"
         )
+    return array
+
+
+def works(values: Any) -> Floats:
+    """Return the work of each task as a new vector; there must be a task."""
+    array = amounts("work", values)
+    if not len(array):
+        raise BadProblem("work", "names no task")
     return array
 
 
@@ -55,3 +65,32 @@ def capacities_of(capacities: Any, present: int, nodes: int) -> Floats:
         why = f"{staying} are above 0, but {nodes} nodes are wanted (0 is for one that leaves)"
         raise BadProblem("capacities", why)
     return array
+
+
+def owners(where: str, values: Any, tasks: int, present: int) -> Ints:
+    """Return the present node of each task as a new vector."""
+    array = as_integers(where, values)
+    if len(array) != tasks:
+        raise BadProblem(where, f"has {len(array)} entries for {tasks} tasks")
+    wrong = np.flatnonzero((array < 0) | (array >= present))
+    if len(wrong):
+        first = int(wrong[0])
+        why = f"node {array[first]} is unknown (0 to {present - 1})"
+        raise BadProblem(f"{where}[{first}]", why)
+    return array
+
+
+def check_count(where: str, nodes: Any) -> None:
+    """Raise unless there is a whole number of nodes, at least one."""
+    if isinstance(nodes, bool) or not isinstance(nodes, numbers.Integral):
+        raise BadProblem(where, f"must be a whole number, not {nodes!r}")
+    if int(nodes) < 1:
+        raise BadProblem(where, f"must be at least 1, not {nodes}")
+
+
+def check_tau(tau: Any) -> None:
+    """Raise unless the slack is a finite number that is not negative."""
+    if isinstance(tau, bool) or not isinstance(tau, numbers.Real):
+        raise BadProblem("tau", f"must be a number, not {tau!r}")
+    if not math.isfinite(float(tau)) or float(tau) < 0:
+        raise BadProblem("tau", f"must be finite and not negative, not {tau}")

@@ -1,7 +1,5 @@
 """The problem of one migration, section 3.1: tasks, where they are, where they may go."""
 
-import math
-import numbers
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,9 +17,8 @@ class MigrationProblem:
     """Tasks on present nodes that must be spread over `nodes` target nodes.
 
     `work` float64[m]: work of each task, any unit. `state` float64[m]: bytes of its state.
-    `starts` int64[n]: first task of each present node's interval, in position order; node i has
-    the tasks [starts[i], starts[i + 1]), the last one those up to m; an interval may be empty.
-    `nodes`: target number n'. `tau`: a node may do (1 + tau) times its share of the work,
+    `owner` int64[m]: the present node of each task, of `present` nodes, n. `nodes`: target number
+    n'. `tau`: a node may do (1 + tau) times its share of the work,
     definition 3.1. `capacities` float64[max(n, n')]: relative speeds, of the present nodes first;
     0 for a node that must leave, so that exactly n' are above 0. On equal nodes (None is given)
     the algorithm chooses who leaves, and all are 1.
@@ -29,7 +26,8 @@ class MigrationProblem:
 
     work: Floats
     state: Floats
-    starts: Ints
+    owner: Ints
+    present: int
     nodes: int
     tau: float
     capacities: Floats
@@ -45,34 +43,57 @@ class MigrationProblem:
         tau: float,
         capacities: Any = None,
     ) -> "MigrationProblem":
-        """Check the input and build the problem. Raises `BadProblem`, which names the value."""
-        works = checks.amounts("work", work)
+        """Build the problem of tasks in intervals. Raises `BadProblem`, which names the value.
+
+        `starts`: first task of each present node's interval, in position order; node i has the
+        tasks [starts[i], starts[i + 1]), the last one those up to m; an interval may be empty.
+        """
+        works = checks.works(work)
+        firsts = checks.interval_starts(starts, len(works))
+        owner = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(works))))
+        return cls.of_owner(works, state, owner, len(firsts), nodes, tau, capacities)
+
+    @classmethod
+    def of_owner(
+        cls,
+        work: Any,
+        state: Any,
+        owner: Any,
+        present: int,
+        nodes: int,
+        tau: float,
+        capacities: Any = None,
+    ) -> "MigrationProblem":
+        """Build the problem of tasks that are on any present nodes. Raises `BadProblem`."""
+        works = checks.works(work)
         sizes = checks.amounts("state", state)
-        if not len(works):
-            raise BadProblem("work", "names no task")
         if len(sizes) != len(works):
             raise BadProblem("state", f"has {len(sizes)} entries for {len(works)} tasks")
-        firsts = checks.interval_starts(starts, len(works))
-        _check_nodes(nodes)
-        _check_tau(tau)
-        speeds = checks.capacities_of(capacities, len(firsts), int(nodes))
+        checks.check_count("present", present)
+        owners = checks.owners("owner", owner, len(works), int(present))
+        checks.check_count("nodes", nodes)
+        checks.check_tau(tau)
+        speeds = checks.capacities_of(capacities, int(present), int(nodes))
         equal = capacities is None
-        return cls(works, sizes, firsts, int(nodes), float(tau), speeds, equal)
+        for array in (works, sizes, owners, speeds):
+            array.setflags(write=False)
+        return cls(works, sizes, owners, int(present), int(nodes), float(tau), speeds, equal)
 
     @property
     def tasks(self) -> int:
         """Number of tasks, m."""
         return len(self.work)
 
-    @property
-    def present(self) -> int:
-        """Number of present nodes, n."""
-        return len(self.starts)
-
     @cached_property
     def bounds(self) -> Ints:
-        """Where the present intervals begin and the last one ends, int64[n + 1]."""
-        return np.append(self.starts, self.tasks)
+        """Where the present intervals begin and the last one ends, int64[n + 1].
+
+        Raises `BadProblem` where a node's tasks are no interval or not in the order of the nodes.
+        """
+        if (np.diff(self.owner) < 0).any():
+            why = "must rise: each node one interval of tasks, nodes in position order"
+            raise BadProblem("owner", why)
+        return np.searchsorted(self.owner, np.arange(self.present + 1)).astype(np.int64)
 
     @cached_property
     def work_before(self) -> Floats:
@@ -98,17 +119,3 @@ class MigrationProblem:
     def limits(self) -> Floats:
         """Most work that each node may do, float64[max(n, n')]; definition 3.1."""
         return node_limits(self.total_work, self.nodes, self.tau, self.capacities)
-
-
-def _check_nodes(nodes: Any) -> None:
-    if isinstance(nodes, bool) or not isinstance(nodes, numbers.Integral):
-        raise BadProblem("nodes", f"must be a whole number, not {nodes!r}")
-    if int(nodes) < 1:
-        raise BadProblem("nodes", f"must be at least 1, not {nodes}")
-
-
-def _check_tau(tau: Any) -> None:
-    if isinstance(tau, bool) or not isinstance(tau, numbers.Real):
-        raise BadProblem("tau", f"must be a number, not {tau!r}")
-    if not math.isfinite(float(tau)) or float(tau) < 0:
-        raise BadProblem("tau", f"must be finite and not negative, not {tau}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from algorithms.migration.limits import is_within
 from algorithms.migration.problem import MigrationProblem
-from algorithms.vocabulary import Floats, Ints, SmallInts
+from algorithms.vocabulary import Floats, SmallInts
 
 
 class Interval(NamedTuple):
@@ -53,7 +53,7 @@ def measured(
 ) -> MigrationPlan:
     """Measure an assignment of the tasks to target nodes."""
     targets = tuple(sorted(int(node) for node in nodes))
-    moved = assignment != owners(problem)
+    moved = assignment != problem.owner
     cost = math.fsum(problem.state[moved])
     loads = np.bincount(assignment, problem.work, len(problem.capacities)).astype(np.float64)
     for array in (assignment, loads):
@@ -72,11 +72,6 @@ def measured(
         lower_bound=lower_bound,
         seconds=seconds,
     )
-
-
-def owners(problem: MigrationProblem) -> Ints:
-    """Return the present node of each task, int64[m]."""
-    return np.repeat(np.arange(problem.present), np.diff(problem.bounds))
 
 
 def runs(assignment: SmallInts, nodes: Iterable[int]) -> tuple[Interval, ...]:

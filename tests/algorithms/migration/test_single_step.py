@@ -86,8 +86,8 @@ def test_the_smallest_tau_is_feasible_and_smallest(unequal: bool) -> None:
 
 def with_tau(problem: MigrationProblem, tau: float) -> MigrationProblem:
     capacities = None if problem.equal_nodes else problem.capacities
-    given = problem.work, problem.state, problem.starts, problem.nodes
-    return MigrationProblem.of(*given, tau, capacities)
+    given = problem.work, problem.state, problem.owner, problem.present, problem.nodes
+    return MigrationProblem.of_owner(*given, tau, capacities)
 
 
 def test_nothing_moves_when_nothing_must() -> None:

@@ -1,0 +1,132 @@
+"""What the paper compares with, section 6: consistent hashing and Storm's default scheduler."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.result import MigrationPlan, measured
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+
+
+@dataclass(frozen=True)
+class ConsistentHashing(Parameters):
+    """Consistent hashing with balanced tokens, section 6: equal numbers of tasks, few moves.
+
+    Tasks and tokens are points on a ring; a task goes to the node of the next token on. Balanced:
+    a node takes no more than its share of the tasks, rounded up, and what is over goes on to the
+    next node on the ring. Work and state play no part, so the balance bound may be broken.
+    """
+
+    tokens: int = parameter(
+        100, unit="per node", help="Points of each node on the ring.", minimum=1, maximum=10_000
+    )
+    balanced: bool = parameter(
+        default=True, help="Whether a node refuses tasks beyond its share, rounded up."
+    )
+    seed: int = parameter(0, help="Same seed, same ring.", minimum=0)
+
+    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+        """Put every task where the ring says; the last of equal nodes leave."""
+        return planned(problem, progress, self._assign)
+
+    def _assign(self, problem: MigrationProblem) -> tuple[SmallInts, Ints]:
+        nodes = target_nodes(problem)
+        ring = [
+            (self._point(f"node {node} token {token}"), node)
+            for node in nodes.tolist()
+            for token in range(self.tokens)
+        ]
+        ring.sort()
+        points = np.array([point for point, _ in ring])
+        owners = [node for _, node in ring]
+        room = dict(zip(nodes.tolist(), self._shares(problem, nodes).tolist(), strict=True))
+        assignment = np.empty(problem.tasks, np.int32)
+        for task in range(problem.tasks):
+            at = int(np.searchsorted(points, self._point(f"task {task}")))
+            while room[owners[at % len(owners)]] == 0:
+                at += 1
+            assignment[task] = owners[at % len(owners)]
+            room[owners[at % len(owners)]] -= 1
+        return assignment, nodes
+
+    def _shares(self, problem: MigrationProblem, nodes: Ints) -> Ints:
+        """Return the most tasks that each node takes, rounded up so that all have a place."""
+        if not self.balanced:
+            return np.full(len(nodes), problem.tasks)
+        speeds = problem.capacities[nodes]
+        shares: Ints = np.ceil(problem.tasks * speeds / speeds.sum() - 1e-9).astype(np.int64)
+        return shares
+
+    def _point(self, name: str) -> int:
+        digest = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=7).digest()
+        return int.from_bytes(digest, "big")
+
+
+@dataclass(frozen=True)
+class Storm(Parameters):
+    """Storm's default scheduler, section 6: equal counts of consecutive tasks, in node order."""
+
+    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+        """Give node i the i-th block of tasks, whatever is where now; the last nodes leave."""
+        return planned(problem, progress, _in_node_order)
+
+
+@dataclass(frozen=True)
+class StormMatched(Parameters):
+    """Storm's equal counts of consecutive tasks, section 6, each block to the best present node.
+
+    The numbering of the nodes is a maximum weight matching, so this is the least that equal
+    counts can cost.
+    """
+
+    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+        """Give each block of tasks to the node that keeps most of it."""
+        return planned(problem, progress, _matched)
+
+
+def planned(
+    problem: MigrationProblem,
+    progress: Progress | None,
+    assign: Callable[[MigrationProblem], tuple[SmallInts, Ints]],
+) -> MigrationPlan:
+    """Time `assign`, which returns the node of each task and the target nodes; measure that."""
+    started = time.perf_counter()
+    assignment, nodes = assign(problem)
+    seconds = time.perf_counter() - started
+    if progress is not None:
+        progress(1.0)
+    return measured(problem, assignment, nodes.tolist(), seconds)
+
+
+def target_nodes(problem: MigrationProblem) -> Ints:
+    """Return the nodes after the migration where nothing says who leaves: the last ones do."""
+    return np.flatnonzero(problem.capacities > 0)[: problem.nodes]
+
+
+def _in_node_order(problem: MigrationProblem) -> tuple[SmallInts, Ints]:
+    nodes = target_nodes(problem)
+    return nodes[_blocks(problem.tasks, problem.capacities[nodes])].astype(np.int32), nodes
+
+
+def _matched(problem: MigrationProblem) -> tuple[SmallInts, Ints]:
+    equal = problem.equal_nodes
+    nodes = np.arange(len(problem.capacities)) if equal else target_nodes(problem)
+    speeds = np.ones(problem.nodes) if equal else problem.capacities[nodes]
+    blocks = _blocks(problem.tasks, speeds)
+    kept = np.zeros((problem.nodes, max(len(problem.capacities), problem.present)))
+    np.add.at(kept, (blocks, problem.owner), problem.state)
+    rows, columns = linear_sum_assignment(kept[:, nodes], maximize=True)
+    names = np.empty(problem.nodes, np.int64)
+    names[rows] = nodes[columns]
+    return names[blocks].astype(np.int32), names
+
+
+def _blocks(tasks: int, speeds: Floats) -> Ints:
+    """Return the block of each task: counts in proportion to the speeds, in order."""
+    ends = np.round(tasks * np.cumsum(speeds) / speeds.sum()).astype(np.int64)
+    return np.searchsorted(ends, np.arange(tasks), side="right")
