@@ -46,12 +46,14 @@ class Infeasible(PlanningError):
 
 
 class InfeasibleTau(PlanningError):
-    """No intervals keep the balance: `smallest` is the least tau at which some do."""
+    """Nothing keeps the balance: `smallest` is the least tau that task intervals can keep."""
 
-    def __init__(self, nodes: int, tau: float, smallest: float) -> None:
+    def __init__(
+        self, nodes: int, tau: float, smallest: float, what: str = "task intervals"
+    ) -> None:
         super().__init__(
-            f"no task intervals on {nodes:,} nodes keep tau = {tau:g}; the smallest tau that can "
-            f"be kept is {smallest:.6g}"
+            f"no {what} on {nodes:,} nodes keep tau = {tau:g}; the smallest tau that task "
+            f"intervals can keep is {smallest:.6g}"
         )
         self.nodes = nodes
         self.tau = tau
@@ -60,6 +62,14 @@ class InfeasibleTau(PlanningError):
 
 class TooLarge(PlanningError):
     """An exact answer would take more memory or time than is sensible: `why` has the numbers."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class NotProven(PlanningError):
+    """An exact search ended without an answer: `why` has the numbers and what to do."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)

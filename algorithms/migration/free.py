@@ -1,0 +1,156 @@
+"""Free assignment, beyond the paper: any task on any node, a routing table of up to m entries."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+from scipy.sparse import coo_array, csr_array, vstack
+
+from algorithms.errors import InfeasibleTau, NotProven
+from algorithms.migration.feasible import smallest_tau
+from algorithms.migration.keeping import grades_of
+from algorithms.migration.limits import TOLERANCE, is_within
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.result import MigrationPlan, measured
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+
+_INFEASIBLE = 2
+
+
+@dataclass(frozen=True)
+class Free(Parameters):
+    """The fewest bytes moved without the interval rule of section 3.1: optimal or with a bound.
+
+    Every node keeps what is worth most within its limit (a knapsack each); what is left goes
+    where there is room, the largest first. Where that fits it is optimal; where it does not, an
+    integer program decides.
+    """
+
+    seconds: float = parameter(
+        10.0, unit="s", help="Time for the integer program, where one is needed.", minimum=0.1
+    )
+
+    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+        """Plan one migration; `lower_bound` says how good it is.
+
+        Raises `InfeasibleTau` where no assignment keeps tau, `NotProven` where none was found in
+        time.
+        """
+        started = time.perf_counter()
+        kept, worth = _kept_by_each(problem)
+        nodes = _staying(problem, worth)
+        bound = problem.total_state - float(worth[nodes].sum())
+        assignment = _filled(problem, kept, nodes)
+        if assignment is None:
+            assignment, nodes, least = _by_integer_program(problem, self.seconds)
+            bound = max(bound, least)
+        if progress is not None:
+            progress(1.0)
+        seconds = time.perf_counter() - started
+        plan = measured(problem, assignment, nodes.tolist(), seconds)
+        return measured(problem, plan.assignment, nodes.tolist(), seconds, min(bound, plan.cost))
+
+
+def _kept_by_each(problem: MigrationProblem) -> tuple[Ints, Floats]:
+    """Return who would keep each task if no node had to take any, -1 for nobody, and its worth.
+
+    int64[m] and float64[nodes]; no assignment keeps more on any node.
+    """
+    kept = np.full(problem.tasks, -1)
+    worth = np.zeros(len(problem.capacities))
+    for node in np.flatnonzero(problem.capacities[: problem.present] > 0):
+        own = np.flatnonzero(problem.owner == node)
+        limit = float(problem.limits[node])
+        stays = own[_knapsack(problem.work[own], problem.state[own], limit)]
+        kept[stays] = node
+        worth[node] = problem.state[stays].sum()
+    return kept, worth
+
+
+def _knapsack(work: Floats, worth: Floats, limit: float) -> Ints:
+    """Return the items of the largest worth within the limit."""
+    if is_within(float(work.sum()), limit):
+        return np.arange(len(work))
+    found = milp(
+        -worth,
+        integrality=np.ones(len(work)),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(work[None, :], ub=limit),
+    )
+    return np.flatnonzero(np.asarray(found.x) > 0.5)  # noqa: PLR2004 - a rounded yes or no
+
+
+def _staying(problem: MigrationProblem, worth: Floats) -> Ints:
+    """Return the target nodes: of equal ones those that keep most, lowest first in a tie."""
+    candidates = np.flatnonzero(problem.capacities > 0)
+    order = np.lexsort((candidates, -worth[candidates]))
+    return np.sort(candidates[order[: problem.nodes]])
+
+
+def _filled(problem: MigrationProblem, kept: Ints, nodes: Ints) -> SmallInts | None:
+    """Give the tasks that nobody keeps to nodes with room, the largest first; None if some do not.
+
+    Each goes to the node with most room, in shares of its limit.
+    """
+    assignment = np.where(np.isin(kept, nodes), kept, -1)
+    placed = assignment >= 0
+    room = problem.limits * (1 + TOLERANCE)
+    room -= np.bincount(assignment[placed], problem.work[placed], len(room))
+    waiting = np.flatnonzero(~placed)
+    for task in waiting[np.argsort(-problem.work[waiting], kind="stable")]:
+        node = nodes[np.argmax(room[nodes])]
+        if room[node] < problem.work[task]:
+            return None
+        assignment[task] = node
+        room[node] -= problem.work[task]
+    return assignment.astype(np.int32)
+
+
+def _by_integer_program(problem: MigrationProblem, seconds: float) -> tuple[SmallInts, Ints, float]:
+    """Return an assignment, its nodes and a lower bound of the bytes moved, by HiGHS.
+
+    x[j, i] says that node i has task j, y[i] that node i stays; rows j * nodes + i, then y.
+    """
+    tasks, nodes = problem.tasks, len(problem.capacities)
+    stays = (problem.owner[:, None] == np.arange(nodes)[None, :]) * problem.state[:, None]
+    found = milp(
+        np.concatenate([-stays.ravel(), np.zeros(nodes)]),
+        integrality=np.ones(tasks * nodes + nodes),
+        bounds=Bounds(0, np.concatenate([np.ones(tasks * nodes), problem.capacities > 0])),
+        constraints=_rules(problem),
+        options={"time_limit": seconds},
+    )
+    _check(problem, found, seconds)
+    chosen = np.asarray(found.x[: tasks * nodes]).reshape(tasks, nodes)
+    open_nodes = np.flatnonzero(np.asarray(found.x[tasks * nodes :]) > 0.5)  # noqa: PLR2004
+    least = problem.total_state + float(found.mip_dual_bound)
+    return chosen.argmax(axis=1).astype(np.int32), open_nodes, max(0.0, least)
+
+
+def _rules(problem: MigrationProblem) -> list[LinearConstraint]:
+    """Each task on one node; no node above its limit, and none used that leaves; n' nodes stay."""
+    tasks, nodes = problem.tasks, len(problem.capacities)
+    cells = np.arange(tasks * nodes)
+    once = csr_array((np.ones(len(cells)), (cells // nodes, cells)), (tasks, len(cells) + nodes))
+    limits = problem.limits * (1 + TOLERANCE)
+    load = coo_array(
+        (np.repeat(problem.work, nodes), (cells % nodes, cells)), (nodes, len(cells) + nodes)
+    )
+    room = coo_array(
+        (-limits, (np.arange(nodes), len(cells) + np.arange(nodes))), (nodes, len(cells) + nodes)
+    )
+    count = csr_array(np.concatenate([np.zeros(len(cells)), np.ones(nodes)])[None, :])
+    return [
+        LinearConstraint(once, 1, 1),
+        LinearConstraint(csr_array(load + room), ub=0),
+        LinearConstraint(vstack([count]), problem.nodes, problem.nodes),
+    ]
+
+
+def _check(problem: MigrationProblem, found: OptimizeResult, seconds: float) -> None:
+    if found.status == _INFEASIBLE:
+        smallest = smallest_tau(problem, grades_of(problem))
+        raise InfeasibleTau(problem.nodes, problem.tau, smallest, "assignments")
+    if found.x is None:
+        raise NotProven(f"no assignment was found in {seconds:g} s; give it more time")
