@@ -87,9 +87,11 @@ class Planner:
     ) -> dict[str, Any]:
         """Read a problem, solve it and report the plan.
 
-        `values`: parameters by name; one that problem and algorithm share goes to both. Raises
-        `PlanningError` of many kinds, each with what is wrong and where.
+        `values`: parameters by name; one that problem and algorithm share goes to both, and one
+        that the problem's JSON has as well overrules it there. Raises `PlanningError` of many
+        kinds, each with what is wrong and where.
         """
+        data, values = self._parted(data, values)
         unknown = set(values) - {field.name for field in self.fields(algorithm)}
         if unknown:
             known = ", ".join(field.name for field in self.fields(algorithm)) or "none"
@@ -99,6 +101,14 @@ class Planner:
         problem = self.read(data, settings)
         own = _taken(algorithm.parameters, settings.to_mapping() | dict(values))
         return self.report(Run(algorithm, problem, own, algorithm.solve(problem, own, progress)))
+
+    def _parted(self, data: object, values: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
+        """Return the problem without its parameters, and all parameters."""
+        if not isinstance(data, Mapping):
+            return data, values
+        names = {field.name for field in self.problem.fields()}
+        inside = {name: value for name, value in data.items() if name in names}
+        return {k: v for k, v in data.items() if k not in names}, inside | dict(values)
 
 
 def _taken(kind: type[Any], values: Mapping[str, Any]) -> Any:

@@ -167,7 +167,15 @@ def _is_of(value: object, kind: type) -> bool:
     if isinstance(value, bool):
         return False
     allowed = int if kind is int else (int, float)
-    return isinstance(value, allowed) and math.isfinite(value)
+    return isinstance(value, allowed) and is_finite(value)
+
+
+def is_finite(number: float) -> bool:
+    """Return whether a number is finite and not too large for a float."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _truth(text: str) -> bool:

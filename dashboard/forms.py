@@ -65,7 +65,8 @@ def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[
             try:
                 given[field.name] = field.parsed(text)
             except ValueError as wrong:
-                faults[field.name] = [str(wrong).capitalize()]
+                said = str(wrong)
+                faults[field.name] = [said[:1].upper() + said[1:]]
     if faults:
         raise Invalid(faults)
     return given
@@ -91,8 +92,8 @@ def _shown(field: ParameterField, values: Mapping[str, str]) -> str | bool:
         return bool(values.get(field.name)) if values else bool(field.default)
     if field.name in values:
         return values[field.name]
-    number = isinstance(field.default, int | float)
-    return f"{field.default:g}" if number else str(field.default or "")
+    # The text must stand for the very default: 1e+06 is no whole number, and nothing is rounded.
+    return "" if field.default is None else str(field.default).removesuffix(".0")
 
 
 def _with_default(field: ParameterField, cluster: Cluster) -> ParameterField:

@@ -12,6 +12,9 @@ import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
 
+# No problem has more; what an enormous slack allows beyond it would overflow 64 bits.
+_MOST_QUERIES = 2**31
+
 
 @lru_cache(maxsize=64)
 def exact(number: float) -> Fraction:
@@ -26,6 +29,10 @@ def shares(capacities: Floats) -> list[Fraction]:
     return [size / total for size in sizes]
 
 
+def _places(bound: Fraction) -> int:
+    return min(math.floor(bound), _MOST_QUERIES)
+
+
 def relative_caps(queries: int, capacities: Floats, nu: float) -> Ints:
     """Return the most queries each server may host, int64[k].
 
@@ -33,7 +40,7 @@ def relative_caps(queries: int, capacities: Floats, nu: float) -> Ints:
     takes the place of 1 / k.
     """
     scale = (1 + exact(nu)) * queries
-    return np.array([math.floor(scale * share) for share in shares(capacities)], np.int64)
+    return np.array([_places(scale * share) for share in shares(capacities)], np.int64)
 
 
 def online_caps(queries: int, capacities: Floats, nu: float, alpha: float) -> Ints:
@@ -44,7 +51,7 @@ def online_caps(queries: int, capacities: Floats, nu: float, alpha: float) -> In
     """
     servers = len(capacities)
     bound = max(queries + servers * exact(alpha), (1 + exact(nu)) * queries)
-    return np.array([math.floor(bound * share) for share in shares(capacities)], np.int64)
+    return np.array([_places(bound * share) for share in shares(capacities)], np.int64)
 
 
 def even_caps(queries: int, capacities: Floats) -> Ints:

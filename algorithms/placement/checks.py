@@ -10,6 +10,10 @@ from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 _MOST_SOURCES = np.iinfo(np.int32).max
+# Algorithms keep numbers for every server; a mistyped number must not fill the memory.
+_MOST_SERVERS = 1_000_000
+# Sums over all sources and servers stay finite, and far from where doubles end.
+_LARGEST_RATE = 1e200
 
 
 def as_integers(where: str, values: Any) -> Ints:
@@ -29,7 +33,7 @@ def checked_rates(rates: Any) -> Floats:
     """Return the rates as a new float64 vector, finite and not negative."""
     try:
         array = np.array(rates, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadProblem("rates", "must be a flat list of numbers") from error
     if array.ndim != 1:
         raise BadProblem("rates", f"must have one dimension, not {array.ndim}")
@@ -39,6 +43,10 @@ def checked_rates(rates: Any) -> Floats:
     if len(wrong):
         first = int(wrong[0])
         raise BadProblem(f"rates[{first}]", f"must be finite and not negative, not {array[first]}")
+    large = np.flatnonzero(array > _LARGEST_RATE)
+    if len(large):
+        first = int(large[0])
+        raise BadProblem(f"rates[{first}]", f"must be at most {_LARGEST_RATE:g}")
     return array
 
 
@@ -76,6 +84,8 @@ def check_servers(servers: Any) -> None:
         raise BadProblem("servers", f"must be a whole number, not {servers!r}")
     if int(servers) < 1:
         raise BadProblem("servers", f"must be at least 1, not {servers}")
+    if int(servers) > _MOST_SERVERS:
+        raise BadProblem("servers", f"must be at most {_MOST_SERVERS:,}, not {servers}")
 
 
 def check_nu(nu: Any) -> None:
@@ -92,7 +102,7 @@ def checked_capacities(capacities: Any, servers: int) -> Floats:
         return np.ones(int(servers))
     try:
         array = np.array(capacities, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadProblem("capacities", "must be a flat list of numbers") from error
     if array.shape != (int(servers),):
         why = f"must name one capacity for each of {servers} servers, not {array.shape}"

@@ -1,6 +1,5 @@
 """Placement problems from JSON values and from data frames, and plans as JSON values."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,7 +8,7 @@ import numpy as np
 from algorithms.errors import BadProblem
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Ints
+from algorithms.vocabulary import Ints, is_finite
 
 _NEEDED: Final = ("rates", "queries", "servers")
 _KNOWN: Final = (*_NEEDED, "capacities", "nu")
@@ -42,7 +41,7 @@ def problem_from_json(data: object, nu: float) -> PlacementProblem:
 
 def problem_from_frame(
     frame: Any,
-    rates: Mapping[Any, float],
+    rates: Any,
     servers: int,
     nu: float,
     capacities: Sequence[float] | None = None,
@@ -54,12 +53,14 @@ def problem_from_frame(
 
     `frame`: anything whose columns are had by `frame[name]` and turned into arrays by numpy:
     pandas, polars, pyarrow, a dict of lists. Queries are numbered in order of first appearance.
-    `rates`: by source; those that no query reads are kept. Raises `BadProblem`.
+    `rates`: by source, a dict or a pandas Series; those that no query reads are kept. Raises
+    `BadProblem` that says which value is wrong and why.
     """
     readers, names = (_column(frame, column) for column in (query, source))
     if len(readers) != len(names):
         raise BadProblem(source, f"has {len(names)} rows where {query} has {len(readers)}")
-    known = {name: number for number, name in enumerate(rates)}
+    by_name = _by_name(rates)
+    known = {name: number for number, name in enumerate(by_name)}
     numbers: dict[Any, int] = {}
     owner = np.array([numbers.setdefault(one, len(numbers)) for one in readers], np.int64)
     indices = np.array(
@@ -69,7 +70,7 @@ def problem_from_frame(
     indptr = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(numbers)), out=indptr[1:])
     return PlacementProblem.from_arrays(
-        list(rates.values()), indptr, indices[order], servers, nu, capacities
+        list(by_name.values()), indptr, indices[order], servers, nu, capacities
     )
 
 
@@ -102,14 +103,20 @@ def _numbered(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
     """Return the queries as compressed rows of source numbers."""
     if not isinstance(queries, list):
         raise BadProblem("queries", "must be a list with the sources of each query")
-    indices: list[int] = []
-    indptr = [0]
     for number, row in enumerate(queries):
         if not isinstance(row, list):
             raise BadProblem(f"queries[{number}]", f"must be a list of source names, not {row!r}")
-        indices.extend(_number_of(name, known, f"queries[{number}]") for name in row)
-        indptr.append(len(indices))
-    return np.array(indptr, np.int64), np.array(indices, np.int64)
+    indptr = np.zeros(len(queries) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, queries), np.int64, len(queries)), out=indptr[1:])
+    try:
+        indices = [known[name] for row in queries for name in row]
+    except (KeyError, TypeError):
+        # Looking again, slowly: now to say where.
+        for number, row in enumerate(queries):
+            for name in row:
+                _number_of(name, known, f"queries[{number}]")
+        raise
+    return indptr, np.array(indices, np.int64)
 
 
 def _number_of(name: Any, known: Mapping[Any, int], where: str) -> int:
@@ -132,8 +139,18 @@ def _checked_capacities(capacities: object) -> list[float] | None:
 def _check_number(where: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadProblem(where, f"must be a number, not {value!r}")
-    if not math.isfinite(value) or value < 0:
+    if not is_finite(value) or value < 0:
         raise BadProblem(where, f"must be finite and not negative, not {value}")
+
+
+def _by_name(rates: Any) -> dict[Any, float]:
+    try:
+        found = dict(rates.items())
+    except (AttributeError, TypeError):
+        raise BadProblem("rates", "must have a rate for each source by name") from None
+    if len(found) != len(rates):
+        raise BadProblem("rates", "names a source twice")
+    return found
 
 
 def _column(frame: Any, name: str) -> list[Any]:
@@ -141,5 +158,20 @@ def _column(frame: Any, name: str) -> list[Any]:
         column = frame[name]
     except (KeyError, TypeError, IndexError) as error:
         raise BadProblem(name, "is not a column of the table") from error
-    values: list[Any] = np.asarray(column).tolist()
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise BadProblem(name, "must be one column with one value in each row")
+    values: list[Any] = array.tolist()
+    for row, value in enumerate(values):
+        if _is_missing(value):
+            raise BadProblem(f"{name}[{row}]", "is missing")
     return values
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a value is None, not a number, or what pandas writes for what is missing."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 - true of NaN alone
+    except TypeError:
+        # pandas.NA is neither equal to itself nor not.
+        return True

@@ -1,6 +1,5 @@
 """Compressed sparse rows of sources: each row ascending, each source once."""
 
-
 from algorithms.compiled import compiled
 from algorithms.vocabulary import Ints, SmallInts
 

@@ -1,11 +1,13 @@
 import math
 import pickle
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from algorithms.errors import BadParameters, BadProblem, Infeasible, PlanningError
 from algorithms.placement.online import LeastCost, OnRand
+from algorithms.vocabulary import Parameters, parameter
 
 
 def test_fields_describe_themselves() -> None:
@@ -53,3 +55,79 @@ def test_errors_travel_between_processes_with_their_data(error: PlanningError) -
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert vars(copy) == vars(error)
+
+
+@dataclass(frozen=True)
+class Mixed(Parameters):
+    """One parameter of each kind."""
+
+    flag: bool = parameter(default=True, help="Yes or no.")
+    rule: str = parameter("ic", help="One of two.", choices=("ic", "mms"))
+    count: int | None = parameter(None, unit="queries", help="None is no limit.", minimum=1)
+    share: float | None = parameter(None, help="None is all.", minimum=0.0, maximum=1.0)
+
+
+def test_each_kind_of_parameter_describes_itself() -> None:
+    flag, rule, count, share = Mixed.fields()
+    assert (flag.type, flag.default, flag.optional) == (bool, True, False)
+    assert (rule.type, rule.choices) == (str, ("ic", "mms"))
+    assert (count.type, count.optional, count.default, count.unit) == (int, True, None, "queries")
+    assert (share.type, share.optional, share.maximum) == (float, True, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("flag", 1),
+        ("flag", "true"),
+        ("flag", None),
+        ("rule", "best"),
+        ("rule", None),
+        ("rule", 3),
+        ("count", 0),
+        ("count", 1.0),
+        ("count", True),
+        ("share", 1.5),
+        ("share", 10**400),
+        ("share", "0.5"),
+    ],
+)
+def test_each_kind_refuses_the_others(name: str, value: Any) -> None:
+    """A 1 is no flag and a flag no number: a guess would hide a mistake."""
+    with pytest.raises(BadParameters) as caught:
+        Mixed.from_mapping({name: value})
+    assert list(caught.value.fields) == [name]
+
+
+def test_each_kind_takes_its_own() -> None:
+    given = {"flag": False, "rule": "mms", "count": 3, "share": 1}
+    assert Mixed.from_mapping(given) == Mixed(flag=False, rule="mms", count=3, share=1.0)
+    assert isinstance(Mixed.from_mapping(given).share, float)
+    assert Mixed.from_mapping(Mixed().to_mapping()) == Mixed()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("flag", "yes", True),
+        ("flag", " False ", False),
+        ("rule", "mms", "mms"),
+        ("count", "12", 12),
+        ("count", "none", None),
+        ("count", "", None),
+        ("share", "1e-1", 0.1),
+    ],
+)
+def test_text_stands_for_values(name: str, text: str, value: object) -> None:
+    """Forms and command lines have nothing but text."""
+    field = next(field for field in Mixed.fields() if field.name == name)
+    assert field.parsed(text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("flag", "maybe"), ("flag", ""), ("count", "1.5"), ("share", "much")]
+)
+def test_text_of_another_kind_is_refused(name: str, text: str) -> None:
+    field = next(field for field in Mixed.fields() if field.name == name)
+    with pytest.raises(ValueError, match="must be"):
+        field.parsed(text)

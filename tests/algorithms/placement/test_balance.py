@@ -40,3 +40,12 @@ def test_unequal_servers_get_their_share(n: int, capacities: list[float], nu: in
 
 def test_even_share_rounds_up() -> None:
     assert [even_caps(n, np.ones(3)).tolist()[0] for n in (0, 1, 3, 4)] == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("huge", [1e18, 1e300])
+def test_an_enormous_slack_is_no_overflow(huge: float) -> None:
+    """Whoever wants no balance at all may say so with any large number."""
+    equal = np.ones(3)
+    for caps in (relative_caps(5, equal, huge), online_caps(5, equal, 0.0, huge)):
+        assert int(caps.sum()) >= 3 * 5
+        assert (caps > 0).all()

@@ -203,6 +203,19 @@ def test_a_proposal_is_requested_and_refused_with_a_code(
     assert list(post(script, path, {"algorithm": "x"}).json()["fields"]) == ["algorithm"]
 
 
+def test_parameters_of_every_kind_are_taken_or_refused_by_name(script: Client, sf: Cluster) -> None:
+    """Texts are one of their choices, numbers no text."""
+    path = "/api/v1/clusters/sf/proposals"
+    given = {"start": "mms", "seconds": 1, "nu": 0.2}
+    asked = post(script, path, {"algorithm": "refined", "parameters": given})
+    assert asked.status_code == 202
+    assert given.items() <= asked.json()["parameters"].items()
+    wrong = {"start": "best", "seconds": "1"}
+    refused = post(script, path, {"algorithm": "refined", "parameters": wrong})
+    assert refused.status_code == 422
+    assert sorted(refused.json()["fields"]) == ["seconds", "start"]
+
+
 def test_the_documentation_is_behind_the_login(client: Client, operator: Actor) -> None:
     """What the API can do is not told to strangers."""
     assert client.get("/api/v1/docs").status_code == 302

@@ -107,6 +107,18 @@ def test_a_proposal_is_asked_for_with_its_parameters(operating: Client, sf: Clus
     assert proposal.parameters == {"nu": 0.2, "seed": 7}
 
 
+def test_a_choice_is_asked_for_by_its_name(operating: Client, sf: Cluster) -> None:
+    """What the form offers, the service takes; anything else is told at the field."""
+    form = operating.get("/clusters/sf/proposals/form/?algorithm=refined").content.decode()
+    assert '<select id="p-start" name="start"' in form
+    path, values = "/clusters/sf/proposals/ask/", {"algorithm": "refined", "start": "mms"}
+    operating.post(path, values)
+    assert Proposal.objects.get().parameters["start"] == "mms"
+    refused = operating.post(path, values | {"start": "best"})
+    assert refused.status_code == 422
+    assert "must be one of ic, mms" in refused.content.decode()
+
+
 @pytest.mark.parametrize(
     ("values", "fault"),
     [({"nu": "x"}, "Must be a number"), ({"nu": "-1"}, "Must be 0 to 10"),

@@ -1,0 +1,166 @@
+"""The planners from a command line: `python -m algorithms list`, `python -m algorithms --help`.
+
+Prints a plan as JSON. Exits 0 with a plan, 2 with one line on standard error where the call or the
+problem is wrong, and 130 when interrupted.
+"""
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Final, NoReturn, TextIO
+
+from algorithms.errors import BadParameters, Infeasible, PlanningError
+from algorithms.listing import as_json, as_text
+from algorithms.planner import Algorithm, Planner
+from algorithms.registry import PLANNERS, planner
+from algorithms.strict_json import read_json
+from algorithms.vocabulary import Progress, Value
+
+_WRONG: Final = 2
+# What a shell says of a process that Ctrl-C ended: 128 + SIGINT.
+_INTERRUPTED: Final = 130
+# What it says of a process whose reader went away: 128 + SIGPIPE.
+_UNHEARD: Final = 141
+# A value of the input is quoted in a message; it may be of any length.
+_LONGEST_MESSAGE: Final = 600
+
+
+class _Parser(ArgumentParser):
+    """A parser that says what is wrong with a call in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _BadCall(f"{message} (see {self.prog} --help)")
+
+
+class _BadCall(Exception):
+    """The command line itself is wrong."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one call and return its exit code."""
+    try:
+        given = _parser().parse_args(arguments)
+        answer = _listed(given) if given.planner == "list" else _planned(given)
+        print(answer, flush=True)  # noqa: T201
+    except (PlanningError, _BadCall) as error:
+        return _refused(str(error) + _advice(error))
+    except MemoryError:
+        return _refused("the problem does not fit into memory; give a smaller one")
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Or the interpreter would complain when it flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _UNHEARD
+    return 0
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(
+        prog="python -m algorithms", description="Weir's planners.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(dest="planner", metavar="list|<planner>", required=True)
+    listing = commands.add_parser("list", help="say which planners, algorithms, parameters exist")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    for one in PLANNERS:
+        _add_planner(commands.add_parser(one.name, help=one.title, allow_abbrev=False), one)
+    return parser
+
+
+def _add_planner(parser: ArgumentParser, one: Planner) -> None:
+    names = ", ".join(algorithm.name for algorithm in one.algorithms)
+    parser.add_argument("algorithm", help=names)
+    parser.add_argument(
+        "--input", required=True, metavar="FILE", help="problem as JSON; - is stdin"
+    )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of problem or algorithm; may be repeated",
+    )
+    parser.add_argument("--seed", metavar="N", help="the same as --param seed=N")
+    parser.add_argument("--progress", action="store_true", help="tell the share done on stderr")
+
+
+def _listed(given: Namespace) -> str:
+    return json.dumps(as_json(PLANNERS), indent=2) if given.json else as_text(PLANNERS)
+
+
+def _planned(given: Namespace) -> str:
+    chosen = planner(given.planner)
+    algorithm = chosen.algorithm(given.algorithm)
+    values = _values(chosen, algorithm, given.param, given.seed)
+    data = read_json(given.input)
+    plan = chosen.run(algorithm, data, values, _told(sys.stderr) if given.progress else None)
+    return json.dumps(plan, allow_nan=False)
+
+
+def _values(
+    chosen: Planner, algorithm: Algorithm, given: Sequence[str], seed: str | None
+) -> dict[str, Value]:
+    """Return the parameters of a call. Raises `BadParameters`."""
+    fields = {field.name: field for field in chosen.fields(algorithm)}
+    texts = _texts([*given, *([] if seed is None else [f"seed={seed}"])])
+    if seed is not None and "seed" not in fields:
+        # What draws nothing gives the same plan for every seed, so that any may be asked for.
+        _check_seed(texts.pop("seed"))
+    values: dict[str, Value] = {}
+    for name, text in texts.items():
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise BadParameters({name: [f"is not a parameter of {algorithm.name}; known: {known}"]})
+        try:
+            values[name] = fields[name].parsed(text)
+        except ValueError as wrong:
+            raise BadParameters({name: [str(wrong)]}) from None
+    return values
+
+
+def _texts(given: Sequence[str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise _BadCall(f"--param {pair!r}: must be NAME=VALUE")
+        if name.strip() in texts:
+            raise BadParameters({name.strip(): ["is given twice"]})
+        texts[name.strip()] = text
+    return texts
+
+
+def _check_seed(text: str) -> None:
+    if not (text.isascii() and text.isdigit()):
+        raise BadParameters({"seed": [f"must be a whole number of at least 0, not {text!r}"]})
+
+
+def _told(stream: TextIO) -> Progress:
+    """Return what tells the share done on a stream, each whole percent once."""
+    last = -1
+
+    def tell(share: float) -> None:
+        nonlocal last
+        percent = int(100 * share)
+        if percent > last:
+            last = percent
+            print(f"{percent} %", file=stream, flush=True)
+
+    return tell
+
+
+def _advice(error: Exception) -> str:
+    return "; raise nu, add servers or drop queries" if isinstance(error, Infeasible) else ""
+
+
+def _refused(message: str) -> int:
+    line = " ".join(message.split())
+    short = line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 3]}..."
+    print(f"algorithms: {short}", file=sys.stderr)  # noqa: T201
+    return _WRONG
+
+
+if __name__ == "__main__":
+    sys.exit(main())

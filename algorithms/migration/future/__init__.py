@@ -1,0 +1,1 @@
+"""Migrations to come, section 4: sequences that are known, and chances that are."""

@@ -1,0 +1,41 @@
+"""The cost of going from one partitioning to another, both given: a matching of intervals."""
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.vocabulary import Floats, Ints
+
+
+@compiled
+def most_kept_between(kept: Floats, old: Ints, new: Ints) -> float:
+    """Return the most bytes that stay when the intervals `new` go to the nodes of `old`.
+
+    `kept` float64[m + 1]: bytes before each position. `old` int64[n + 1], `new` int64[n' + 1]:
+    where intervals begin and the last ends; empty ones are allowed. Intervals that overlap form a
+    staircase, so the best matching is found in one pass over its steps: a step may be taken after
+    the best of those before the first that shares its old or its new interval.
+    """
+    best = np.zeros(len(old) + len(new))
+    count, row, column = 0, 0, 0
+    first_in_row, first_in_column = 0, 0
+    while row < len(old) - 1 and column < len(new) - 1:
+        low, high = max(old[row], new[column]), min(old[row + 1], new[column + 1])
+        stays = kept[high] - kept[low] if high > low else 0.0
+        best[count + 1] = max(best[count], best[min(first_in_row, first_in_column)] + stays)
+        count += 1
+        ends = old[row + 1], new[column + 1]
+        if ends[0] <= ends[1]:
+            row, first_in_row = row + 1, count
+        if ends[1] <= ends[0]:
+            column, first_in_column = column + 1, count
+    return float(best[count])
+
+
+@compiled
+def costs_between(kept: Floats, olds: Ints, news: Ints) -> Floats:
+    """Return the bytes that move from each of `olds` to each of `news`, float32[K, K']."""
+    costs = np.empty((len(olds), len(news)), np.float32)
+    for one in range(len(olds)):
+        for other in range(len(news)):
+            costs[one, other] = kept[-1] - most_kept_between(kept, olds[one], news[other])
+    return costs

@@ -1,0 +1,64 @@
+"""All partitionings of the tasks into intervals within a limit: how many, and which."""
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.errors import TooLarge
+from algorithms.migration.windows import lower_bounds
+from algorithms.vocabulary import Floats, Ints
+
+
+def count_partitionings(work_before: Floats, limit: float, parts: int) -> int:
+    """Return in how many ways `parts` intervals, perhaps empty, hold all tasks within the limit.
+
+    Exact, whatever its size: 64 unit tasks on 8 nodes at tau = 1.2 have 283,943,537.
+    """
+    lowest = lower_bounds(work_before, limit).tolist()
+    ways = [1] + [0] * (len(lowest) - 1)
+    for _ in range(parts):
+        before = [0]
+        for number in ways:
+            before.append(before[-1] + number)
+        ways = [before[x + 1] - before[low] for x, low in enumerate(lowest)]
+    return ways[-1]
+
+
+def partitionings(work_before: Floats, limit: float, parts: int, most: int) -> Ints:
+    """Return every partitioning as a row of cuts, int64[K, parts + 1], in ascending order.
+
+    Raises `TooLarge`, which says how many there are, where that is more than `most`.
+    """
+    count = count_partitionings(work_before, limit, parts)
+    if count > most:
+        raise TooLarge(
+            f"{len(work_before) - 1} tasks have {count:,} partitionings into {parts} intervals; "
+            f"at most {most:,} can be listed"
+        )
+    return _listed(lower_bounds(work_before, limit), parts, count)
+
+
+@compiled
+def _listed(lowest: Ints, parts: int, count: int) -> Ints:
+    """Go through the cuts like an odometer; dead ends are cut off by where the rest must begin."""
+    tasks = len(lowest) - 1
+    earliest = np.full(parts + 1, tasks, np.int64)
+    for left in range(1, parts + 1):
+        earliest[left] = lowest[earliest[left - 1]]
+    rows = np.empty((count, parts + 1), np.int64)
+    cuts = np.zeros(parts + 1, np.int64)
+    found, part = 0, 1
+    cuts[1] = max(0, earliest[parts - 1])
+    while part > 0:
+        x = cuts[part]
+        if x > tasks or lowest[x] > cuts[part - 1]:
+            part -= 1
+            cuts[part] += 1
+        elif part == parts:
+            rows[found] = cuts
+            found += 1
+            part -= 1
+            cuts[part] += 1
+        else:
+            part += 1
+            cuts[part] = max(cuts[part - 1], earliest[parts - part])
+    return rows

@@ -1,0 +1,65 @@
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from algorithms.errors import BadProblem
+from algorithms.strict_json import parse_json, read_json
+
+
+def test_values_are_those_of_the_standard() -> None:
+    assert parse_json(b'{"a": [1, 2.5, null, true, "\xc3\xa9"]}', "f") == {
+        "a": [1, 2.5, None, True, "é"]
+    }
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    """Editors on Windows write one."""
+    assert parse_json("\ufeff[1]".encode(), "f") == [1]
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", "is not JSON: Expecting value (line 1, column 1)"),
+        (b'{"a": 1,\n}', "line 2, column 1"),
+        (b"[1] 2", "Extra data"),
+        (b"[NaN]", "NaN is not a number of JSON"),
+        (b"[-Infinity]", "-Infinity is not a number of JSON"),
+        (b'{"a": 1, "b": 2, "a": 3}', "names 'a' twice"),
+        (b"\xff\xfe", "is not UTF-8 text (byte 0)"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"9" * 5_000, "digits"),
+    ],
+)
+def test_anything_else_is_refused_with_its_place(raw: bytes, why: str) -> None:
+    with pytest.raises(BadProblem) as caught:
+        parse_json(raw, "problem.json")
+    assert caught.value.where == "problem.json"
+    assert why in caught.value.why
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "problem.json").write_text("[1]")
+    assert read_json(str(tmp_path / "problem.json")) == [1]
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[2]")))
+    assert read_json("-") == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none.json", "No such file"),
+        (".", "directory"),
+        ("a\0b", "null byte"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(BadProblem) as caught:
+        read_json(f"{tmp_path}/{name}")
+    assert name in caught.value.where or name == "."
+    assert why in caught.value.why
