@@ -33,8 +33,8 @@ def most_kept_between(kept: Floats, old: Ints, new: Ints) -> float:
 
 @compiled
 def costs_between(kept: Floats, olds: Ints, news: Ints) -> Floats:
-    """Return the bytes that move from each of `olds` to each of `news`, float32[K, K']."""
-    costs = np.empty((len(olds), len(news)), np.float32)
+    """Return the bytes that move from each of `olds` to each of `news`, float64[K, K']."""
+    costs = np.empty((len(olds), len(news)))
     for one in range(len(olds)):
         for other in range(len(news)):
             costs[one, other] = kept[-1] - most_kept_between(kept, olds[one], news[other])

@@ -1,0 +1,172 @@
+"""Learning projected migration costs where partitionings are too many to list, beyond section 4.2.
+
+Fitted policy iteration. Partitionings are visited by playing perturbed policies; each is priced by
+playing the present policy on futures drawn from the transitions, the same futures for all that
+have as many nodes, so that what differs is due to the partitionings; the prices are then fitted by
+a sum over intervals of a value of their load, smooth in the load, and that is the next policy.
+The rounds that do best on futures of their own are kept.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from algorithms.migration.future.projection import BINS, Landscape, Projection
+from algorithms.migration.future.rollout import discounted_cost, interval_loads, played
+from algorithms.migration.future.transitions import futures
+from algorithms.placement.random_numbers import new_state
+from algorithms.vocabulary import Floats, Ints, Progress
+
+# Runs a function on each of the jobs, anywhere, in any order: `map`, or that of a Spark session.
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is played: rounds of learning, jobs in each, and per job steps that are priced.
+
+    `paths`, `horizon`: futures that price a partitioning, and how far they look.
+    """
+
+    rounds: int = 6
+    jobs: int = 8
+    steps: int = 160
+    paths: int = 8
+    horizon: int = 12
+
+
+class Job(NamedTuple):
+    """One independent part of a round: play from `seed`, price with the futures of `common`."""
+
+    landscape: Landscape
+    values: Floats
+    effort: Effort
+    seed: int
+    common: int
+
+
+class Prices(NamedTuple):
+    """Visited partitionings: their rows int64[s], interval loads float64[s, bins], prices."""
+
+    rows: Ints
+    loads: Floats
+    costs: Floats
+
+
+def learned(
+    landscape: Landscape,
+    effort: Effort | None = None,
+    seed: int = 0,
+    run: Runner = map,
+    progress: Progress | None = None,
+) -> Projection:
+    """Learn the values of interval loads; `progress` is called after each round."""
+    chosen = effort or Effort()
+    judge = _Judge(landscape, seed)
+    single = np.zeros((len(landscape.transitions.counts), BINS))
+    values, best = single, single
+    base = least = judge.cost(single)
+    for done in range(chosen.rounds):
+        jobs = [
+            Job(landscape, values, chosen, hash_of(seed, done, number), hash_of(seed, done, -1))
+            for number in range(chosen.jobs)
+        ]
+        fitted = _fitted(landscape, list(run(priced, jobs)), values)
+        # The first fit replaces nothing; later ones are averaged, as each is noisy.
+        share = max(0.4, 1.0 / (1 + done))
+        values = (1 - share) * values + share * fitted
+        if (cost := judge.cost(values)) < least:
+            least, best = cost, values
+        if progress is not None:
+            progress((done + 1) / chosen.rounds)
+    gain = 1 - least / base if base else 0.0
+    return Projection(landscape.key, best, gain)
+
+
+def hash_of(seed: int, done: int, number: int) -> int:
+    """Return a seed for one job of one round."""
+    return (seed * 1_000_003 + done * 10_007 + number + 1) % 2**63
+
+
+def priced(job: Job) -> Prices:
+    """Visit partitionings with a perturbed policy and price each with the policy as it is."""
+    landscape, effort = job.landscape, job.effort
+    draw = np.random.default_rng(job.seed)
+    counts, totals = landscape.transitions.counts, landscape.transitions.totals
+    start = int(draw.integers(len(counts)))
+    path = futures(totals, start, 1, effort.steps, new_state(int(draw.integers(2**62))))[0]
+    spread = float(landscape.state.mean()) * draw.uniform(0.1, 1.3)
+    noise = draw.normal(0.0, spread, job.values.shape)
+    setting = landscape.work_before, landscape.kept
+    rules = landscape.limits, counts
+    scale, gamma = landscape.scale, landscape.gamma
+    cuts = even_cuts(landscape, start)
+    visited, _ = played(*setting, cuts, *rules, path, job.values + noise, scale, gamma)
+    common = [
+        futures(totals, row, effort.paths, effort.horizon, new_state(job.common + row))
+        for row in range(len(counts))
+    ]
+    loads, costs = np.empty((len(path), BINS)), np.empty(len(path))
+    for step, row in enumerate(path.tolist()):
+        at = visited[step, : counts[row] + 1]
+        loads[step] = interval_loads(setting[0], at, BINS, scale)
+        costs[step] = discounted_cost(*setting, at, *rules, common[row], job.values, scale, gamma)
+    return Prices(path, loads, costs)
+
+
+def even_cuts(landscape: Landscape, row: int) -> Ints:
+    """Return a partitioning of about equal work into the row's number of nodes, int64[n + 1]."""
+    before, nodes = landscape.work_before, int(landscape.transitions.counts[row])
+    wanted = before[-1] * np.arange(1, nodes) / nodes
+    inner = np.searchsorted(before, wanted)
+    return np.concatenate([[0], inner, [len(before) - 1]]).astype(np.int64)
+
+
+def _fitted(landscape: Landscape, found: Sequence[Prices], values: Floats) -> Floats:
+    """Fit the values of loads to the prices, by ridge regression with smooth neighbours."""
+    rows = np.concatenate([prices.rows for prices in found])
+    loads = np.concatenate([prices.loads for prices in found])
+    costs = np.concatenate([prices.costs for prices in found])
+    smooth = np.vstack([0.3 * np.eye(BINS), 3.0 * np.diff(np.eye(BINS), axis=0)])
+    fitted = values.copy()
+    for row in range(len(landscape.transitions.counts)):
+        mine = rows == row
+        if mine.sum() <= BINS // 2:
+            continue
+        left = np.vstack([loads[mine] - loads[mine].mean(axis=0), smooth])
+        right = np.concatenate([costs[mine] - costs[mine].mean(), np.zeros(len(smooth))])
+        fitted[row] = np.linalg.lstsq(left, right, rcond=None)[0]
+    return fitted
+
+
+class _Judge:
+    """Plays policies on the same long futures and says what they cost."""
+
+    def __init__(self, landscape: Landscape, seed: int, paths: int = 24, steps: int = 120) -> None:
+        self.landscape = landscape
+        totals = landscape.transitions.totals
+        rows = len(landscape.transitions.counts)
+        self.paths = [
+            futures(totals, path % rows, 1, steps, new_state(hash_of(seed, -1, path)))[0]
+            for path in range(paths)
+        ]
+
+    def cost(self, values: Floats) -> float:
+        landscape = self.landscape
+        setting = landscape.work_before, landscape.kept
+        rules = landscape.limits, landscape.transitions.counts
+        return math.fsum(
+            played(
+                *setting,
+                even_cuts(landscape, int(path[0])),
+                *rules,
+                path,
+                values,
+                landscape.scale,
+                landscape.gamma,
+            )[1].sum()
+            for path in self.paths
+        )

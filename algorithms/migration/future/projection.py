@@ -1,0 +1,96 @@
+"""What is computed beforehand for MTM-aware migration, kept and used again."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.migration.future.transitions import Transitions
+from algorithms.vocabulary import Floats
+
+# Knots of the value of an interval's load, from idle to the largest limit.
+BINS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """What the projected costs depend on: the tasks, the balance, the transitions, the discount.
+
+    `work`, `state` float64[m].
+    """
+
+    work: Floats
+    state: Floats
+    tau: float
+    gamma: float
+    transitions: Transitions
+
+    @property
+    def work_before(self) -> Floats:
+        """Work of all tasks before each position, float64[m + 1]."""
+        return np.concatenate([[0.0], np.cumsum(self.work)])
+
+    @property
+    def kept(self) -> Floats:
+        """Bytes of all tasks before each position, float64[m + 1]."""
+        return np.concatenate([[0.0], np.cumsum(self.state)])
+
+    @property
+    def limits(self) -> Floats:
+        """Most work of a node by row of the transitions, float64[c]."""
+        limits: Floats = (1 + self.tau) * float(self.work.sum()) / self.transitions.counts
+        return limits
+
+    @property
+    def scale(self) -> float:
+        """Knots per unit of work."""
+        largest = float(self.limits.max())
+        return (BINS - 1) / largest if largest else 0.0
+
+    @property
+    def key(self) -> str:
+        """A hash of everything: the same landscape has the same projection."""
+        parts = [self.work, self.state, self.transitions.counts, self.transitions.chances]
+        digest = hashlib.sha256(f"{self.tau!r} {self.gamma!r}".encode())
+        for part in parts:
+            digest.update(f" {part.shape} {part.dtype} ".encode() + part.tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Learned values: the projected cost of a partitioning is the sum over its intervals.
+
+    `values` float64[c, bins] in bytes, by row of the transitions, up to a constant per row.
+    `key`: the landscape's. `gain`: by how much of the single step's bytes the policy moved less
+    on futures that it did not learn from.
+    """
+
+    key: str
+    values: Floats
+    gain: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the projection as JSON values."""
+        return {"key": self.key, "gain": self.gain, "values": self.values.tolist()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote. Raises `BadProblem` on anything else."""
+        try:
+            values = np.array(data["values"], np.float64)
+            found = cls(str(data["key"]), values, float(data["gain"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadProblem("projection", f"is not one: {error}") from None
+        if values.ndim != 2 or values.shape[1] != BINS or not np.isfinite(values).all():  # noqa: PLR2004 - a table
+            raise BadProblem("projection", f"must have {BINS} finite values per row")
+        return found
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read a projection from JSON text."""
+        return cls.from_json(json.loads(text))

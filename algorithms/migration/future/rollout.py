@@ -1,0 +1,79 @@
+"""What a policy costs: played out on futures drawn from the transitions."""
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.migration.future.matching import most_kept_between
+from algorithms.migration.future.valued import best_cuts
+from algorithms.vocabulary import Floats, Ints
+
+
+@compiled
+def discounted_cost(
+    work_before: Floats,
+    kept: Floats,
+    cuts: Ints,
+    limits: Floats,
+    counts: Ints,
+    futures: Ints,
+    values: Floats,
+    scale: float,
+    gamma: float,
+) -> float:
+    """Return the mean discounted bytes moved after `cuts`, over the given futures.
+
+    `limits` float64[c], `counts` int64[c] by row of the transitions; `futures` int64[paths, steps]
+    of rows; `values` float64[c, bins]: the policy takes the least of bytes plus gamma times these.
+    """
+    total = 0.0
+    for path in range(len(futures)):
+        at, discount = cuts, 1.0
+        for row in futures[path]:
+            after = best_cuts(
+                work_before, kept, at, limits[row], counts[row], gamma * values[row], scale
+            )
+            total += discount * (kept[-1] - most_kept_between(kept, at, after))
+            at, discount = after, discount * gamma
+    return total / len(futures)
+
+
+@compiled
+def played(
+    work_before: Floats,
+    kept: Floats,
+    cuts: Ints,
+    limits: Floats,
+    counts: Ints,
+    future: Ints,
+    values: Floats,
+    scale: float,
+    gamma: float,
+) -> tuple[Ints, Floats]:
+    """Follow the policy on one future: the cuts after each step and the bytes it moved.
+
+    int64[steps, largest count + 1], of which row t has `counts[future[t]] + 1` that count.
+    """
+    visited = np.zeros((len(future), counts.max() + 1), np.int64)
+    costs = np.empty(len(future))
+    at = cuts
+    for step, row in enumerate(future):
+        after = best_cuts(
+            work_before, kept, at, limits[row], counts[row], gamma * values[row], scale
+        )
+        costs[step] = kept[-1] - most_kept_between(kept, at, after)
+        visited[step, : len(after)] = after
+        at = after
+    return visited, costs
+
+
+@compiled
+def interval_loads(work_before: Floats, cuts: Ints, bins: int, scale: float) -> Floats:
+    """Return how much of each knot's value the intervals have together, float64[bins]."""
+    weights = np.zeros(bins)
+    for part in range(len(cuts) - 1):
+        at = (work_before[cuts[part + 1]] - work_before[cuts[part]]) * scale
+        low = min(int(at), bins - 2)
+        share = min(at - low, 1.0)
+        weights[low] += 1.0 - share
+        weights[low + 1] += share
+    return weights

@@ -1,0 +1,122 @@
+"""The single step with a price on what follows: section 4.2 for values that add up.
+
+The projected cost of a partitioning is taken as a sum over its intervals of a value that depends
+on the interval's load. The least of bytes moved now plus gamma times that is then found by the
+same pass over the positions as the single step alone (`single_step.py`), at the price of trying
+every beginning of each interval: O((1 + tau) m^2) in all.
+"""
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.migration.windows import lower_bounds
+from algorithms.vocabulary import Floats, Ints
+
+_NEVER = -np.inf
+
+
+@compiled
+def value_at(values: Floats, load: float, scale: float) -> float:
+    """Return the value of a load, linear between the knots at 0, 1, 2, ... times 1 / scale."""
+    at = load * scale
+    low = min(int(at), len(values) - 2)
+    share = min(at - low, 1.0)
+    return values[low] * (1.0 - share) + values[low + 1] * share
+
+
+@compiled
+def best_cuts(
+    work_before: Floats,
+    kept: Floats,
+    present: Ints,
+    limit: float,
+    parts: int,
+    values: Floats,
+    scale: float,
+) -> Ints:
+    """Return the partitioning of least bytes moved plus summed values, int64[parts + 1].
+
+    `work_before`, `kept` float64[m + 1]; `present` int64[n + 1] cuts; `values` float64[bins] in
+    bytes, see `value_at`. There must be a partitioning within the limit.
+    """
+    tasks = len(work_before) - 1
+    lowest = lower_bounds(work_before, limit)
+    owner = np.empty(tasks, np.int64)
+    for node in range(len(present) - 1):
+        owner[present[node] : present[node + 1]] = node
+    old, new = np.full((2, tasks + 1), _NEVER), np.empty((2, tasks + 1))
+    # Where the part that ends at x begins, times two, plus g's u there (see single_step.py).
+    choices = np.empty((parts, 2, tasks + 1), np.int64)
+    old[:, 0] = 0.0
+    for part in range(parts):
+        for x in range(tasks + 1):
+            for spent in range(2):
+                new[spent, x] = old[spent, x] - values[0]
+                choices[part, spent, x] = 2 * x + spent
+            if x > 0:
+                _extend(
+                    old,
+                    new,
+                    work_before,
+                    kept,
+                    present,
+                    owner,
+                    lowest[x],
+                    x,
+                    values,
+                    scale,
+                    choices[part],
+                )
+        old, new = new, old
+    cuts = np.empty(parts + 1, np.int64)
+    x, spent = tasks, 1
+    for part in range(parts - 1, -1, -1):
+        cuts[part + 1] = x
+        x, spent = divmod(choices[part, spent, x], 2)
+    cuts[0] = 0
+    return cuts
+
+
+@compiled
+def _extend(
+    old: Floats,
+    new: Floats,
+    work_before: Floats,
+    kept: Floats,
+    present: Ints,
+    owner: Ints,
+    lowest: int,
+    x: int,
+    values: Floats,
+    scale: float,
+    choices: Ints,
+) -> None:
+    """Let one more part end at x: try every beginning, and every node that may keep some of it."""
+    node = owner[x - 1]
+    earlier, whole = node, 0.0
+    at_edge = present[node + 1] == x
+    for low in range(x - 1, lowest - 1, -1):
+        while present[earlier] > low:
+            if earlier < node:
+                whole = max(whole, kept[present[earlier + 1]] - kept[present[earlier]])
+            earlier -= 1
+        worth = -value_at(values, work_before[x] - work_before[low], scale)
+        fresh, spent = old[0, low] + worth, old[1, low] + worth
+        if earlier == node:
+            without, before = fresh, 2 * low
+            with_node, before_with = fresh + (kept[x] - kept[low]), 2 * low
+            if spent > with_node:
+                with_node, before_with = spent, 2 * low + 1
+        else:
+            without, before = spent + whole, 2 * low + 1
+            if fresh + (kept[present[earlier + 1]] - kept[low]) > without:
+                without, before = fresh + (kept[present[earlier + 1]] - kept[low]), 2 * low
+            with_node, before_with = spent + (kept[x] - kept[present[node]]), 2 * low + 1
+        if without > with_node:
+            with_node, before_with = without, before
+        if at_edge:
+            without, before = with_node, before_with
+        if without > new[0, x]:
+            new[0, x], choices[0, x] = without, before
+        if with_node > new[1, x]:
+            new[1, x], choices[1, x] = with_node, before_with
