@@ -1,11 +1,23 @@
-"""Compilation of the hot loops, with the compiled code kept on disk between processes."""
+"""Compilation of the hot loops, with the compiled code kept on disk between processes.
 
+numba keeps the code of each function until the function's own file changes, and does not see
+changes of the functions that it calls. So the folder in which it keeps code is named after the
+text of all files with compiled functions: code of another version is never met.
+"""
+
+import hashlib
+import os
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., object])
+
+_SOURCES = Path(__file__).parent
 
 
 def compiled(function: F) -> F:
@@ -19,3 +31,39 @@ def inlined(function: F) -> F:
     What a call costs there is counting references to every array that it is given.
     """
     return cast("F", numba.njit(cache=True, inline="always")(function))
+
+
+def _version() -> str:
+    """Return a hash of all files that hold compiled functions."""
+    digest = hashlib.sha256()
+    for path in sorted(_SOURCES.rglob("*.py")):
+        text = path.read_bytes()
+        if b"algorithms.compiled" in text:
+            digest.update(str(path.relative_to(_SOURCES)).encode() + b"\0" + text)
+    return digest.hexdigest()[:16]
+
+
+def _keep_code() -> None:
+    """Name the folder for compiled code: beside the source, or else in the user's cache."""
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return
+    version = _version()
+    for parent in (_SOURCES / "__pycache__", Path.home() / ".cache" / "weir"):
+        folder = parent / f"compiled-{version}"
+        with suppress(OSError):
+            if not folder.is_dir():
+                folder.mkdir(parents=True)
+                _forget_others(folder)
+            if os.access(folder, os.W_OK):
+                # numba makes the names of its settings at run time.
+                numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+                return
+
+
+def _forget_others(folder: Path) -> None:
+    for other in folder.parent.glob("compiled-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+_keep_code()

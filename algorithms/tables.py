@@ -1,5 +1,6 @@
 """Tables of results in long form: plain values, ready for JSON."""
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ class Table:
 
     @classmethod
     def from_records(cls, columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Self:
-        """Build a table from one mapping per row; numpy scalars become Python's."""
+        """Build a table from one mapping per row; numpy scalars become Python's, nan None."""
         rows = (tuple(_plain(record[column]) for column in columns) for record in records)
         return cls(tuple(columns), tuple(rows))
 
@@ -69,4 +70,5 @@ def _figures(values: list[float]) -> tuple[Cell, ...]:
 
 def _plain(value: Any) -> Cell:
     plain: Cell = value.item() if hasattr(value, "item") else value
-    return plain
+    # JSON has neither infinity nor nan.
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain

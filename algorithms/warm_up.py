@@ -4,21 +4,50 @@ numba keeps compiled code beside the source, or in the user's cache directory wh
 cannot be written.
 """
 
+import contextlib
+
+import numpy as np
+
+from algorithms.errors import PlanningError
+from algorithms.placement.online import LeastCost, OnlinePlacement, OnlineState
+from algorithms.placement.online.living import LivingCluster
+from algorithms.placement.online.service import PlacementService
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads import bipartite
+from algorithms.placement.workloads.dynamics import comings_and_goings
 from algorithms.registry import PLACEMENT, algorithms
 
 # Two sources per query and one: the single-source algorithm has a loop of its own.
 _INSTANCES = ([[0, 1], [0], [1, 2]], [[0], [1], [2]])
+_RATES = (1.0, 2.0, 3.0)
 
 
 def warm_up() -> None:
-    """Run every registered algorithm on a tiny problem, and draw a random one."""
-    bipartite(4, 2, 1.0, 0)
+    """Run everything that is compiled on tiny problems."""
     for queries in _INSTANCES:
-        problem = PlacementProblem.from_lists([1.0, 2.0, 3.0], queries, 2, 0.5)
+        problem = PlacementProblem.from_lists(_RATES, queries, 2, 0.5)
         for algorithm in algorithms(PLACEMENT):
-            algorithm.solve(problem, algorithm.parameters())
+            # Some refuse these problems, or need a package that is not installed.
+            with contextlib.suppress(PlanningError):
+                algorithm.solve(problem, algorithm.parameters())
+    _live(PlacementProblem.from_lists(_RATES, _INSTANCES[0], 2, 0.5))
+    bipartite(4, 2, 1.0, 0)
+
+
+def _live(problem: PlacementProblem) -> None:
+    """Let queries come and go, and a server go."""
+    events = comings_and_goings(np.arange(3.0), np.ones(3), 9.0)
+    for algorithm in algorithms(PLACEMENT, "online"):
+        online = algorithm.parameters()
+        if isinstance(online, OnlinePlacement):
+            LivingCluster(online, problem).live_through(events, 0, len(events))
+            service = PlacementService(online, 2, problem.rates)
+            for query in range(3):
+                service.place(query, problem.sources_of(query))
+            service.remove(0)
+            service.remove_server(0)
+    LeastCost().choose(LeastCost().state_from(problem, [0, 1, 0]), [0])
+    OnlineState.from_counts(1, _RATES, np.ones(1, np.int64), [(0, 0, 1)])
 
 
 if __name__ == "__main__":

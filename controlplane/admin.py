@@ -136,3 +136,11 @@ class AuditEntryAdmin(ReadOnly):
     list_display = ("at", "actor", "address", "cluster", "action", "object", "reason")
     list_filter = ("cluster", "action")
     search_fields = ("actor", "object", "reason")
+
+
+@admin.register(models.LabRun)
+class LabRunAdmin(ReadOnly):
+    """Runs of the Lab."""
+
+    list_display = ("id", "planner", "experiment", "state", "requested_by", "requested_at")
+    list_filter = ("planner", "experiment", "state")

@@ -2,7 +2,9 @@
 
 place             cluster id     place pending queries, remove ending ones
 compute_proposal  proposal id    compute a requested proposal
+run_lab           run id         carry out a run of the Lab, on the Lab's own queue
 tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
+tend_lab          every 15 s     queue anew the runs of lost workers and of lost messages
 roll_up           every 10 s     10 s and 60 s samples
 prune             every 5 min    samples, ended queries, old versions, sessions past their time
 """
@@ -18,18 +20,20 @@ from controlplane.after_commit import after_commit
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
 TEND_ROUTING = "weir.tend_routing"
+RUN_LAB = "weir.run_lab"
+TEND_LAB = "weir.tend_lab"
 ROLL_UP = "weir.roll_up"
 PRUNE = "weir.prune"
 
 
-def send_on_commit(name: str, *args: Any) -> None:
-    """Send the task once the transaction is committed.
+def send_on_commit(name: str, *args: Any, expires_s: float | None = None) -> None:
+    """Send the task once the transaction is committed; after `expires_s` no worker takes it.
 
     A broker that cannot be reached is logged, not raised: the row is saved by then, and the beat's
     task finds it within seconds.
     """
-    after_commit(f"send the task {name}", partial(_send, name, args))
+    after_commit(f"send the task {name}", partial(_send, name, args, expires_s))
 
 
-def _send(name: str, args: tuple[Any, ...]) -> None:
-    import_string(settings.TASK_APP).send_task(name, args=args)
+def _send(name: str, args: tuple[Any, ...], expires_s: float | None) -> None:
+    import_string(settings.TASK_APP).send_task(name, args=args, expires=expires_s)

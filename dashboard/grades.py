@@ -50,6 +50,8 @@ STATES = {
     "pending": WARN,
     "ending": WARN,
     "ended": UNKNOWN,
+    "queued": WARN,
+    "cancelled": UNKNOWN,
     "computing": WARN,
     "ready": WARN,
     "applying": WARN,

@@ -2,7 +2,18 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.views import account, audit, clusters, fleet, help, proposals, queries, streams  # noqa: A004
+from dashboard.views import (
+    account,
+    audit,
+    clusters,
+    fleet,
+    help,  # noqa: A004
+    lab,
+    lab_tables,
+    proposals,
+    queries,
+    streams,
+)
 
 CLUSTER = "clusters/<slug:slug>/"
 
@@ -41,6 +52,19 @@ _proposals: list[URLPattern] = [
     path(f"{CLUSTER}proposals/<int:pk>/reject/", proposals.post_reject, name="proposal-reject"),
     path(f"{CLUSTER}proposals/<int:pk>/cancel/", proposals.post_cancel, name="proposal-cancel"),
 ]
+_lab: list[URLPattern] = [
+    path("lab/", lab.index, name="lab"),
+    path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
+    path("lab/runs/<int:pk>/charts.json", lab_tables.charts, name="lab-charts"),
+    path("lab/runs/<int:pk>/table.csv", lab_tables.table_csv, name="lab-csv"),
+    path("lab/runs/<int:pk>/table.json", lab_tables.table_json, name="lab-json"),
+    path("lab/runs/<int:pk>/figure.html", lab_tables.figure_html, name="lab-html"),
+    path("lab/runs/<int:pk>/cancel/", lab.post_cancel, name="lab-cancel"),
+    path("lab/runs/<int:pk>/again/", lab.post_again, name="lab-again"),
+    path("lab/runs/<int:pk>/delete/", lab.post_delete, name="lab-delete"),
+    # Last: "runs" is no planner.
+    path("lab/<slug:planner>/<slug:name>/", lab.experiment, name="lab-experiment"),
+]
 
 urlpatterns: list[URLPattern] = [
     path("", fleet.overview, name="fleet"),
@@ -48,6 +72,7 @@ urlpatterns: list[URLPattern] = [
     *_streams,
     *_queries,
     *_proposals,
+    *_lab,
     path("audit/", audit.index, name="audit"),
     path("help/", help.index, name="help"),
     path("login/", account.Login.as_view(), name="login"),

@@ -29,6 +29,12 @@ WORDS = (
                   " 0 % is perfectly even."),
     ("latency", "Time from a record's entry into the log to the result that counts it. p95: 95 of"
                 " 100 records were faster."),
+    ("Lab", "Where experiments are run: how planners compare on drawn or recorded workloads. It"
+            " touches no cluster."),
+    ("experiment", "A named comparison: one parameter is swept over some values, several series"
+                   " (mostly algorithms) are compared at each, on several workloads."),
+    ("run", "Of the Lab: one experiment carried out with chosen parameters; its table has one row"
+            " per value, series and seed. Of a query: one life of it on a node."),
     ("nu, alpha", "The slack that planners keep to: a node hosts at most (1 + nu) times its even"
                   " share, or alpha queries more while the cluster hosts few."),
 )  # fmt: skip

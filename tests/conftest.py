@@ -69,7 +69,10 @@ def celery_worker(redis_url: str, transactional_db: None) -> Iterator[None]:
 
     from workers.celery import app  # noqa: PLC0415
 
-    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=20):
+    queues = ["weir", "lab"]
+    with start_worker(
+        app, pool="solo", perform_ping_check=False, shutdown_timeout=20, queues=queues
+    ):
         yield
 
 

@@ -11,6 +11,7 @@ from algorithms.placement.online import (
     LeastSource,
     OnlinePlacement,
     OnRand,
+    Reservation,
 )
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
@@ -71,6 +72,7 @@ PLACEMENT_ALGORITHMS: Final = (
     PlacementAlgorithm("least_cost", "Least cost", "online", LeastCost),
     PlacementAlgorithm("least_source", "Least source", "online", LeastSource),
     PlacementAlgorithm("least_qt", "Least query types", "online", LeastQueryTypes),
+    PlacementAlgorithm("reservation", "Reservation of places", "online", Reservation),
     PlacementAlgorithm("on_rand", "Random (online)", "online", OnRand),
 )
 

@@ -12,14 +12,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from controlplane.api import clusters, proposals, queries, streams
+from controlplane.api import clusters, lab, proposals, queries, streams
 from controlplane.api.security import AUTHENTICATION
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, NotFound
 
 api = NinjaAPI(
     title="Weir",
     version="1",
-    description="Clusters, streams, queries and proposals. Times are UTC, ISO 8601.",
+    description="Clusters, streams, queries, proposals and the Lab. Times are UTC, ISO 8601.",
     auth=AUTHENTICATION,
     urls_namespace="api",
     docs_decorator=login_required,
@@ -28,6 +28,7 @@ api.add_router("/clusters", clusters.router)
 api.add_router("/clusters", streams.router)
 api.add_router("/clusters", queries.router)
 api.add_router("/clusters", proposals.router)
+api.add_router("/lab", lab.router)
 
 
 def problem(

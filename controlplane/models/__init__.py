@@ -3,6 +3,7 @@
 from controlplane.models.access import ApiToken
 from controlplane.models.audit import AuditEntry
 from controlplane.models.cluster import Cluster, Node
+from controlplane.models.lab import LabRun
 from controlplane.models.metrics import MetricSample
 from controlplane.models.proposal import Proposal
 from controlplane.models.query import Query, QueryStream, Task
@@ -13,6 +14,7 @@ __all__ = [
     "ApiToken",
     "AuditEntry",
     "Cluster",
+    "LabRun",
     "MetricSample",
     "Node",
     "Proposal",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from django.db.models import Count
 
-from algorithms.placement.online import LeastCost
-from algorithms.placement.state import OnlineState
+from algorithms.placement.online import LeastCost, OnlineState
 from controlplane.models import Cluster, Node, QueryStream, Stream, Task
 
 
@@ -47,18 +46,22 @@ def read_online(cluster: Cluster) -> OnlineProblem | None:
     streams = list(Stream.objects.filter(cluster=cluster).order_by("id"))
     sources = {stream.pk: source for source, stream in enumerate(streams)}
     algorithm = LeastCost(nu=cluster.nu, alpha=cluster.alpha)
-    state = algorithm.empty_state(len(nodes), [stream.weight for stream in streams])
-    _fill(state, {node.pk: server for server, node in enumerate(nodes)}, sources)
+    rates = [stream.weight for stream in streams]
+    state = _read_state(rates, {node.pk: server for server, node in enumerate(nodes)}, sources)
     return OnlineProblem(algorithm, nodes, sources, state)
 
 
-def _fill(state: OnlineState, servers: dict[int, int], sources: dict[int, int]) -> None:
+def _read_state(
+    rates: list[float], servers: dict[int, int], sources: dict[int, int]
+) -> OnlineState:
+    loads = np.zeros(len(servers), np.int64)
     for node, queries in _queries_per_node(servers):
-        state.loads[servers[node]] = queries
-    for node, stream, queries in _readers_per_node(servers):
-        state.counts[servers[node], sources[stream]] = queries
-    state.traffic[:] = np.where(state.counts > 0, state.rates, 0.0).sum(axis=1)
-    state.arrivals = state.live
+        loads[servers[node]] = queries
+    readers = (
+        (servers[node], sources[stream], queries)
+        for node, stream, queries in _readers_per_node(servers)
+    )
+    return OnlineState.from_counts(len(servers), rates, loads, readers)
 
 
 def _queries_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int]]:

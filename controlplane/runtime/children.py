@@ -18,6 +18,8 @@ ONE_THREAD: Final = {
     "MALLOC_ARENA_MAX": "2",
 }
 LOCAL: Final = "127.0.0.1,localhost"
+# The worker that a start waits for, by its name on the broker.
+WORKER: Final = "worker@weir"
 # Trips live for seconds at sixty times real time; long-lived mice give a placement something to
 # improve that is still there when somebody has read the proposal.
 DEMO_MICE: Final = 200
@@ -110,7 +112,7 @@ def agent_child() -> ChildSpec:
 
 def service_children(place: Place) -> list[ChildSpec]:
     """Return the processes of the control plane."""
-    return [_web(place), _worker(), _beat(place), _relay()]
+    return [_web(place), _worker(), _lab_worker(), _beat(place), _relay()]
 
 
 def replayer_child(place: Place) -> ChildSpec:
@@ -138,9 +140,21 @@ def _worker() -> ChildSpec:
     command = python(
         "-m", "celery", "-A", "workers.celery", "worker", "--pool", "prefork",
         "--concurrency", "2", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
-        "--without-heartbeat", "--max-memory-per-child", "1000000", "--hostname", "worker@weir",
+        "--without-heartbeat", "--max-memory-per-child", "1000000", "--hostname", WORKER,
+        "--queues", "weir",
     )  # fmt: skip
     return ChildSpec("worker", command, "read its log; a broker error there means Redis")
+
+
+def _lab_worker() -> ChildSpec:
+    # Experiments take what the others leave of the processors. The solo pool runs them in the
+    # process that hears the signal to end, so a run goes back into the queue at once.
+    command = python(
+        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "solo", "--loglevel", "INFO",
+        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "lab@weir",
+        "--queues", "lab",
+    )  # fmt: skip
+    return ChildSpec("lab", ("nice", "-n", "10", *command), "read its log; its runs are not lost")
 
 
 def _beat(place: Place) -> ChildSpec:

@@ -13,7 +13,7 @@ import redis
 from celery import Celery
 
 from controlplane.runtime.beats import cluster_states, last_beat_ms
-from controlplane.runtime.children import Place
+from controlplane.runtime.children import WORKER, Place
 from controlplane.wire import keys
 
 # A probe says what it still waits for, or None when its process is ready.
@@ -44,11 +44,14 @@ def web_probe(place: Place) -> Probe:
 
 
 def worker_probe(place: Place, options: Mapping[str, Any]) -> Probe:
-    """Return a probe that pings the Celery worker; `options` are the broker's."""
+    """Return a probe that pings the main Celery worker; `options` are the broker's.
+
+    The Lab's worker is not waited for: it may well be busy with a run of yesterday.
+    """
 
     def probe() -> str | None:
         control = _control(place.redis_url, tuple(options.items()))
-        return None if control.ping(timeout=0.7) else "worker"
+        return None if control.ping([WORKER], timeout=0.7) else "worker"
 
     return probe
 

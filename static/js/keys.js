@@ -3,14 +3,14 @@
 import { toggleTheme } from "./theme.js";
 
 const CHORD_MS = 1200;
-const PAGES = { f: "", c: "cluster", s: "streams/", q: "queries/", p: "proposals/", a: "audit/" };
+const PAGES = { f: "", c: "cluster", s: "streams/", q: "queries/", p: "proposals/", a: "audit/", l: "lab/" };
 
 let chordUntil = 0;
 
 /** Return the path that `g` and a letter go to; a cluster's page needs a cluster. */
 export function pathOf(letter, cluster) {
   if (letter === "f") return "/";
-  if (letter === "a") return "/audit/";
+  if (letter === "a" || letter === "l") return `/${PAGES[letter]}`;
   if (!(letter in PAGES) || !cluster) return null;
   return `/clusters/${cluster}/${letter === "c" ? "" : PAGES[letter]}`;
 }

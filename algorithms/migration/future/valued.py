@@ -21,7 +21,7 @@ def value_at(values: Floats, load: float, scale: float) -> float:
     at = load * scale
     low = min(int(at), len(values) - 2)
     share = min(at - low, 1.0)
-    return values[low] * (1.0 - share) + values[low + 1] * share
+    return float(values[low] * (1.0 - share) + values[low + 1] * share)
 
 
 @compiled

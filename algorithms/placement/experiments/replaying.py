@@ -9,9 +9,9 @@ from typing import Final, Protocol
 import numpy as np
 
 from algorithms.experiment import Measures, part
-from algorithms.placement.experiments.cluster import Cluster
 from algorithms.placement.experiments.solving import configured
 from algorithms.placement.online import OnlinePlacement
+from algorithms.placement.online.living import LivingCluster
 from algorithms.placement.workloads.history import History
 from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import Floats, Ints, Progress
@@ -62,8 +62,8 @@ class Course:
 
 
 def replayable() -> tuple[str, ...]:
-    """Return the algorithms that can live through a history."""
-    return tuple(one.name for one in algorithms(PLACEMENT, "online"))
+    """Return the algorithms that can live through a history; reservations are for one workload."""
+    return tuple(one.name for one in algorithms(PLACEMENT, "online") if one.name != "reservation")
 
 
 def replayed_in_turn(
@@ -85,7 +85,7 @@ def replayed(
 ) -> Course:
     """Replay `history` and sample it after each number of events in `positions`, ascending."""
     started = time.perf_counter()
-    cluster = Cluster(algorithm, history)
+    cluster = LivingCluster(algorithm, history.problem)
     seen: list[tuple[float, int, int, int]] = []
     for begin, end in pairwise([0, *positions.tolist()]):
         for first, last in pairwise(_stretches(begin, end, int(positions[-1]))):

@@ -23,7 +23,7 @@ from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import Floats, parameter
 
 # Names the folder with the data files; without it, `shared/data` beside the project.
-DATA_FOLDER: Final = "WEIR_DATA"
+DATA_FOLDER: Final = "WEIR_TRIPS"
 
 
 @dataclass(frozen=True)

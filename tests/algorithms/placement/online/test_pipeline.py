@@ -15,8 +15,8 @@ from algorithms.placement.online import (
     OnlinePlacement,
     OnRand,
 )
+from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.state import OnlineState
 from tests.algorithms.placement.instances import chain, crowded, pairs, problems
 
 EVERY = [LeastCost(), LeastSource(), LeastQueryTypes(), OnRand(seed=3)]

@@ -1,0 +1,18 @@
+"""Online placement, section 5: each query is placed when it arrives and stays."""
+
+from algorithms.placement.online.caps import alpha_from_epsilon
+from algorithms.placement.online.pipeline import OnlinePlacement
+from algorithms.placement.online.reservation import Reservation
+from algorithms.placement.online.rules import LeastCost, LeastQueryTypes, LeastSource, OnRand
+from algorithms.placement.online.state import OnlineState
+
+__all__ = [
+    "LeastCost",
+    "LeastQueryTypes",
+    "LeastSource",
+    "OnRand",
+    "OnlinePlacement",
+    "OnlineState",
+    "Reservation",
+    "alpha_from_epsilon",
+]

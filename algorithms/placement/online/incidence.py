@@ -1,0 +1,145 @@
+"""Which servers have a row (a source, a query type), and how many of a server's queries want it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.placement.bits import Words, exclude, include, is_member
+from algorithms.vocabulary import Ints, SmallInts
+
+_EMPTY = -1
+# A table is made larger before more of it than this is used.
+_FULLEST = 0.6
+_SMALLEST = 64
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Incidence(NamedTuple):
+    """Rows by server, sparse: a bit where a server has a row, a count beside it.
+
+    `holds` uint64[rows, words]; `keys` int64[size], `counts` int32[size]: an open-addressing hash
+    table of row * 64 words + server, empty where nothing ever leaves and counts are of no use;
+    `used` int64[1]: keys in the table, also those whose count fell to 0.
+    """
+
+    holds: Words
+    keys: Ints
+    counts: SmallInts
+    used: Ints
+
+
+def new_incidence(rows: int, servers: int, entries: int) -> Incidence:
+    """Return an incidence without entries that has room for so many; 0 to keep no counts."""
+    size = _size_for(entries) if entries else 0
+    words = -(-max(servers, 1) // 64)
+    return Incidence(
+        np.zeros((rows, words), np.uint64),
+        np.full(size, _EMPTY),
+        np.zeros(size, np.int32),
+        np.zeros(1, np.int64),
+    )
+
+
+def has_room(incidence: Incidence, entries: int) -> bool:
+    """Whether so many more entries can be counted."""
+    return bool(incidence.used[0] + entries <= _FULLEST * len(incidence.keys))
+
+
+def with_room(incidence: Incidence, entries: int) -> Incidence:
+    """Return the incidence with room for so many more entries; what was counted out is dropped."""
+    live = int((incidence.counts > 0).sum())
+    stride = incidence.holds.shape[1] << 6
+    return _rebuilt(incidence, incidence.holds, _size_for(2 * live + entries), stride)
+
+
+def restrided(incidence: Incidence, words: int) -> Incidence:
+    """Return the incidence with so many words per row."""
+    stride = incidence.holds.shape[1] << 6
+    holds = np.pad(incidence.holds, ((0, 0), (0, words - incidence.holds.shape[1])))
+    return _rebuilt(incidence, holds, len(incidence.keys), stride)
+
+
+def entries_of(incidence: Incidence) -> tuple[Ints, Ints, Ints]:
+    """Return rows, servers and counts of all that is counted, in order."""
+    alive = incidence.counts > 0
+    stride = incidence.holds.shape[1] << 6
+    rows, servers = np.divmod(incidence.keys[alive], stride)
+    order = np.lexsort((servers, rows))
+    return rows[order], servers[order], incidence.counts[alive][order].astype(np.int64)
+
+
+def _rebuilt(incidence: Incidence, holds: Words, size: int, stride: int) -> Incidence:
+    keys, counts = np.full(size, _EMPTY), np.zeros(size, np.int32)
+    used = np.zeros(1, np.int64)
+    _rehash(incidence.keys, incidence.counts, keys, counts, used, stride, holds.shape[1] << 6)
+    return Incidence(holds, keys, counts, used)
+
+
+def _size_for(entries: int) -> int:
+    return max(_SMALLEST, 1 << int(np.ceil(np.log2(max(entries, 1) / _FULLEST))))
+
+
+@compiled
+def count_in(
+    holds: Words, keys: Ints, counts: SmallInts, used: Ints, row: int, server: int, queries: int
+) -> bool:
+    """Count more queries of the server that want the row; say whether they are the first."""
+    first = not is_member(holds[row], server)
+    if first:
+        include(holds[row], server)
+    if len(keys):
+        slot = _slot(keys, (row * holds.shape[1] << 6) + server, used)
+        counts[slot] += queries
+    return first
+
+
+@compiled
+def count_out(
+    holds: Words, keys: Ints, counts: SmallInts, used: Ints, row: int, server: int
+) -> bool:
+    """Count one query less of the server that wants the row; say whether it was the last."""
+    slot = _slot(keys, (row * holds.shape[1] << 6) + server, used)
+    counts[slot] -= 1
+    if counts[slot] == 0:
+        exclude(holds[row], server)
+        return True
+    return False
+
+
+@compiled
+def counted(holds: Words, keys: Ints, counts: SmallInts, row: int, server: int) -> int:
+    """Return how many queries of the server want the row."""
+    if not is_member(holds[row], server):
+        return 0
+    return int(counts[_slot(keys, (row * holds.shape[1] << 6) + server, np.zeros(1, np.int64))])
+
+
+@compiled
+def _slot(keys: Ints, key: int, used: Ints) -> int:
+    """Return where the key is, or where it now is."""
+    mask = len(keys) - 1
+    slot = int((np.uint64(key) * _SPREAD) >> np.uint64(32)) & mask
+    while keys[slot] != key:
+        if keys[slot] == _EMPTY:
+            keys[slot] = key
+            used[0] += 1
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@compiled
+def _rehash(
+    old_keys: Ints,
+    old_counts: SmallInts,
+    keys: Ints,
+    counts: SmallInts,
+    used: Ints,
+    old_stride: int,
+    stride: int,
+) -> None:
+    for at in range(len(old_keys)):
+        if old_counts[at] > 0:
+            row, server = old_keys[at] // old_stride, old_keys[at] % old_stride
+            counts[_slot(keys, row * stride + server, used)] = old_counts[at]

@@ -1,0 +1,164 @@
+"""What all online algorithms share: the pipeline of Figure 2, for one query and for many.
+
+The servers that keep the balance constraint, of those the ones of the best metric, of those the
+least loaded, of those the lowest number. The parameters are in the algorithm, what is known of
+the cluster is in an `OnlineState`.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from algorithms.placement.balance import even_caps, online_caps
+from algorithms.placement.online.board import expect
+from algorithms.placement.online.choosing import LEAST_COST, LEAST_COST_RARE, chosen
+from algorithms.placement.online.replay import take, take_all, take_all_by_cost
+from algorithms.placement.online.state import OnlineState
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.result import PlacementPlan, measured
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+
+# Arrivals between two reports of progress: some ten milliseconds.
+_ARRIVALS_PER_REPORT = 10_000
+
+
+@dataclass(frozen=True)
+class OnlinePlacement(Parameters):
+    """The pipeline of Figure 2; a subclass says which server is best."""
+
+    needs_kinds: ClassVar[bool] = False
+
+    nu: float = parameter(
+        0.05,
+        help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
+        minimum=0.0,
+    )
+    alpha: float = parameter(
+        10.0,
+        unit="queries",
+        help="Absolute slack: a server may exceed the mean load by alpha, which rules while the "
+        "cluster hosts few queries.",
+        minimum=0.0,
+    )
+
+    @property
+    def rule(self) -> int:
+        """Which metric decides, one of those in `choosing`."""
+        return LEAST_COST
+
+    @property
+    def draws_from(self) -> int:
+        """The seed of random choices."""
+        return 0
+
+    def empty_state(self, servers: int, rates: Any, capacities: Any = None) -> OnlineState:
+        """Return the state of a cluster without queries."""
+        return OnlineState(servers, rates, with_kinds=self.needs_kinds, capacities=capacities)
+
+    def state_from(self, problem: PlacementProblem, assignment: Sequence[int]) -> OnlineState:
+        """Return the state of a cluster in which query q lives on server `assignment[q]`."""
+        return OnlineState.from_assignment(problem, assignment, with_kinds=self.needs_kinds)
+
+    def caps(self, queries: int, capacities: Floats) -> Ints:
+        """Return floor of d(n), equation 7, per server; `queries` counts the one that arrives."""
+        return online_caps(queries, capacities, self.nu, self.alpha)
+
+    def promised_caps(self, problem: PlacementProblem) -> Ints:
+        """Return the most queries each server may host once all of `problem` has arrived.
+
+        Where no server is within d(n), which takes alpha < 1 or departures, the least loaded is
+        taken; while queries only arrive it then holds no more than the even share.
+        """
+        queries, capacities = problem.queries, problem.capacities
+        return np.maximum(self.caps(queries, capacities), even_caps(queries, capacities))
+
+    def choose(self, state: OnlineState, sources: Iterable[int]) -> int:
+        """Return the server for an arriving query and leave the state as it is.
+
+        Raises `BadProblem` when the query reads nothing or an unknown source, `ValueError` when
+        the state does not count query types and the algorithm needs them.
+        """
+        wanted = state.sources(sources)
+        kind = self._kind(state, wanted)
+        state.expect(self.nu, self.alpha)
+        expect(state.board)
+        return int(chosen(state.board, self.rule, self.draws_from, wanted, kind))
+
+    def place(self, state: OnlineState, sources: Iterable[int]) -> int:
+        """Return the server for an arriving query, and count the query in the state.
+
+        Raises as `choose` does.
+        """
+        return self.place_sorted(state, state.sources(sources))
+
+    def place_sorted(self, state: OnlineState, sources: SmallInts) -> int:
+        """Place a query whose sources are as `OnlineState.sources` returns them."""
+        kind = self._kind(state, sources)
+        state.expect(self.nu, self.alpha)
+        state.have_room(len(sources))
+        return int(take(state.board, self.rule, self.draws_from, sources, kind))
+
+    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+        """Place the queries of `problem` one after the other, as if each were the last.
+
+        The problem's own slack plays no part: the parameters' does.
+        """
+        started = time.perf_counter()
+        assignment = self._placed_in_turn(problem, progress)
+        if progress is not None:
+            progress(1.0)
+        caps = self.promised_caps(problem)
+        return measured(problem, assignment, caps, time.perf_counter() - started)
+
+    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress | None) -> SmallInts:
+        state = self.state_to_fill(problem)
+        homes = np.empty(problem.queries, np.int32)
+        rows = arrays_of(problem, with_kinds=self.needs_kinds)
+        by_cost = self.rule in (LEAST_COST, LEAST_COST_RARE) and problem.equal_servers
+        for queries in in_stretches(problem.queries, progress):
+            if by_cost:
+                take_all_by_cost(state.board, self.rule, *rows[:2], queries, homes)
+                continue
+            take_all(state.board, self.rule, self.draws_from, *rows, queries, homes)
+        return homes
+
+    def state_to_fill(self, problem: PlacementProblem) -> OnlineState:
+        """Return an empty state for queries of `problem` that only arrive: nothing is counted."""
+        state = OnlineState(
+            problem.servers,
+            problem.rates,
+            with_kinds=self.needs_kinds,
+            capacities=problem.capacities,
+            room=0,
+        )
+        state.know_types(problem)
+        state.expect(self.nu, self.alpha, problem.queries + 1)
+        return state
+
+    def _kind(self, state: OnlineState, sources: SmallInts) -> int:
+        if not self.needs_kinds:
+            return -1
+        if not state.with_kinds:
+            raise ValueError("this state was made without query types (with_kinds)")
+        return state.kind_of(sources)
+
+
+def arrays_of(problem: PlacementProblem, *, with_kinds: bool) -> tuple[Ints, SmallInts, SmallInts]:
+    """Return the queries' rows and types (none where they are of no use), writable.
+
+    Compiled code distinguishes arrays that are not; copies save compiling everything twice.
+    """
+    kinds = problem.types.of_query if with_kinds else np.zeros(0, np.int32)
+    return problem.indptr.copy(), problem.indices.copy(), kinds.copy()
+
+
+def in_stretches(queries: int, progress: Progress | None) -> Iterator[Ints]:
+    """Yield the numbers of the queries in turn, some at a time, and report between."""
+    step = _ARRIVALS_PER_REPORT if progress is not None else max(queries, 1)
+    for first in range(0, queries, step):
+        if progress is not None:
+            progress(first / queries)
+        yield np.arange(first, min(first + step, queries))

@@ -1,0 +1,68 @@
+"""The algorithms of section 5.1 and the random baseline of section 6.1: what is best."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from algorithms.placement.online import choosing
+from algorithms.placement.online.pipeline import OnlinePlacement
+from algorithms.vocabulary import parameter
+
+_LARGEST_SEED: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class LeastCost(OnlinePlacement):
+    """Least incremental cost first, section 5.1: the server to which the query adds least."""
+
+    prefer: str = parameter(
+        "load",
+        help="Among servers of equal incremental cost: load, the least loaded, as in the paper; "
+        "rare, one that has the sources with fewer readers, and of those the least loaded.",
+        choices=("load", "rare"),
+    )
+
+    @property
+    def rule(self) -> int:
+        """Least incremental cost."""
+        return choosing.LEAST_COST_RARE if self.prefer == "rare" else choosing.LEAST_COST
+
+
+@dataclass(frozen=True)
+class LeastSource(OnlinePlacement):
+    """Least source cost per server first, section 5.1: the server with least traffic then."""
+
+    @property
+    def rule(self) -> int:
+        """Least traffic of the server."""
+        return choosing.LEAST_SOURCE
+
+
+@dataclass(frozen=True)
+class LeastQueryTypes(OnlinePlacement):
+    """Least number of query types first (LeastQT), section 5.1."""
+
+    needs_kinds: ClassVar[bool] = True
+
+    @property
+    def rule(self) -> int:
+        """Fewest query types."""
+        return choosing.LEAST_QT
+
+
+@dataclass(frozen=True)
+class OnRand(OnlinePlacement):
+    """Random baseline, section 6.1: any server that keeps the balance constraint."""
+
+    seed: int = parameter(
+        0, help="Same seed, same arrivals, same servers.", minimum=0, maximum=_LARGEST_SEED
+    )
+
+    @property
+    def rule(self) -> int:
+        """Any of the candidates."""
+        return choosing.ON_RAND
+
+    @property
+    def draws_from(self) -> int:
+        """The seed."""
+        return self.seed

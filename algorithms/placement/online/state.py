@@ -1,0 +1,285 @@
+"""What an online placement algorithm knows of a cluster: which server hosts which queries."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.placement import checks
+from algorithms.placement.online import changing
+from algorithms.placement.online.board import ACTIVE, ARRIVALS, CAP, LIVE, Board, enter, leave
+from algorithms.placement.online.caps import thresholds
+from algorithms.placement.online.incidence import has_room, new_incidence, with_room
+from algorithms.placement.problem import PlacementProblem
+from algorithms.vocabulary import Floats, Ints, SmallInts
+
+# Counts that a state has room for at first; it grows by itself.
+_ROOM = 64
+_MOST_CASES = 16
+
+
+class OnlineState:
+    """Live queries per server and source; a value that copies, compares and pickles.
+
+    Servers have numbers from 0; one that was removed keeps its number, which a new one may take.
+    `with_kinds`: whether the query types of each server are counted, which LeastQT needs.
+    """
+
+    def __init__(
+        self,
+        servers: int,
+        rates: Any,
+        *,
+        with_kinds: bool = False,
+        capacities: Any = None,
+        room: int = _ROOM,
+    ) -> None:
+        checks.check_servers(servers)
+        checked = checks.checked_rates(rates)
+        sizes = checks.checked_capacities(capacities, servers)
+        self.with_kinds = with_kinds
+        self.kind_numbers: dict[tuple[int, ...], int] = {}
+        self._equal = bool((sizes == sizes[0]).all())
+        self._room_for = 0
+        self.board = Board(
+            rates=checked,
+            sources=new_incidence(len(checked), servers, room),
+            kinds=new_incidence(1, servers, room if with_kinds else 0),
+            kind_totals=np.zeros(servers, np.int64),
+            readers=np.zeros(len(checked), np.int64),
+            loads=np.zeros(servers, np.int64),
+            traffic=np.zeros((2, servers)),
+            active=np.ones(servers, np.bool_),
+            capacities=np.ones(servers) if self._equal else sizes.copy(),
+            open=np.zeros(-(-servers // 64), np.uint64),
+            thresholds=np.zeros(0, np.int64),
+            slack=np.full(2, -1.0),
+            marks=np.array([0, 0, 0, servers]),
+            scratch=np.zeros((2, _MOST_CASES)),
+        )
+
+    @classmethod
+    def from_assignment(
+        cls, problem: PlacementProblem, assignment: Sequence[int], *, with_kinds: bool = False
+    ) -> Self:
+        """Return the state in which query q of `problem` lives on server `assignment[q]`.
+
+        Raises `BadProblem` on a server that does not exist or a wrong number of assignments.
+        """
+        homes = checks.checked_assignment(assignment, problem.queries, problem.servers)
+        state = cls(
+            problem.servers,
+            problem.rates,
+            with_kinds=with_kinds,
+            capacities=problem.capacities,
+            room=len(problem.indices) or _ROOM,
+        )
+        state.know_types(problem)
+        kinds = problem.types.of_query if with_kinds else np.zeros(0, np.int32)
+        rows = problem.indptr.copy(), problem.indices.copy(), kinds.copy()
+        changing.enter_all(state.board, *rows, homes)
+        state.board.marks[ARRIVALS] = problem.queries
+        return state
+
+    @classmethod
+    def from_counts(
+        cls, servers: int, rates: Any, loads: Ints, readers: Iterable[tuple[int, int, int]]
+    ) -> Self:
+        """Return the state of which only sums are known, as a database gives them.
+
+        `loads` int64[k]: queries per server. `readers`: (server, source, how many queries of the
+        server read it). Query types are not known then.
+        """
+        rows = np.array(list(readers), np.int64).reshape(-1, 3)
+        state = cls(servers, rates, room=max(_ROOM, len(rows)))
+        changing.enter_counts(state.board, rows)
+        state.board.loads[:] = loads
+        state.board.marks[[LIVE, ARRIVALS]] = int(np.sum(loads))
+        state.forget_slack()
+        return state
+
+    @property
+    def rates(self) -> Floats:
+        """Traffic of each source, float64[m]."""
+        return self.board.rates
+
+    @property
+    def servers(self) -> int:
+        """Number of active servers, k."""
+        return int(self.board.marks[ACTIVE])
+
+    @property
+    def loads(self) -> Ints:
+        """Live queries by server number, int64[S]."""
+        return self.board.loads
+
+    @property
+    def traffic(self) -> Floats:
+        """f(Q_j) by server number, float64[S]."""
+        total: Floats = self.board.traffic.sum(axis=0)
+        return total
+
+    @property
+    def kind_totals(self) -> Ints:
+        """Query types by server number, int64[S]; all 0 where they are not counted."""
+        return self.board.kind_totals
+
+    @property
+    def live(self) -> int:
+        """Number of live queries, n."""
+        return int(self.board.marks[LIVE])
+
+    @property
+    def arrivals(self) -> int:
+        """Queries ever placed."""
+        return int(self.board.marks[ARRIVALS])
+
+    def sources(self, sources: Iterable[int]) -> SmallInts:
+        """Return a query's sources as a sorted vector without repetitions, int32.
+
+        Raises `BadProblem` when there are none or one is unknown.
+        """
+        wanted = np.unique(checks.as_integers("sources", list(sources)))
+        if not len(wanted):
+            raise BadProblem("sources", "reads no source")
+        if wanted[0] < 0 or wanted[-1] >= len(self.rates):
+            wrong = wanted[0] if wanted[0] < 0 else wanted[-1]
+            raise BadProblem("sources", f"source {wrong} is unknown (0 to {len(self.rates) - 1})")
+        return wanted.astype(np.int32)
+
+    def kind_of(self, sources: SmallInts) -> int:
+        """Return the number of a query type, -1 where types are not counted."""
+        if not self.with_kinds:
+            return -1
+        number = self.kind_numbers.setdefault(tuple(sources.tolist()), len(self.kind_numbers))
+        self._have_kinds(number + 1)
+        return number
+
+    def know_types(self, problem: PlacementProblem) -> None:
+        """Number the query types as the problem does; the state must be empty."""
+        if not self.with_kinds:
+            return
+        types = problem.types
+        rows, indices = types.indptr.tolist(), types.indices.tolist()
+        self.kind_numbers = {
+            tuple(indices[rows[kind] : rows[kind + 1]]): kind for kind in range(len(types))
+        }
+        self._have_kinds(len(types))
+
+    def add(self, sources: Iterable[int], server: int) -> None:
+        """Count one more live query on a server. Raises `BadProblem` as `sources` does."""
+        wanted = self.sources(sources)
+        self._check_server(server)
+        kind = self.kind_of(wanted)
+        self.have_room(len(wanted))
+        enter(self.board, wanted, kind, server)
+        self.board.marks[ARRIVALS] += 1
+
+    def remove(self, sources: Iterable[int], server: int) -> None:
+        """Forget a live query of a server.
+
+        Raises `BadProblem` when the server hosts no query that reads all these sources.
+        """
+        leaving = self.sources(sources)
+        self._check_server(server)
+        hosted = changing.least_count(self.board, leaving, server)
+        if self.loads[server] == 0 or not hosted:
+            raise BadProblem("server", f"{server} hosts no query on sources {leaving.tolist()}")
+        self.remove_sorted(leaving, server)
+
+    def remove_sorted(self, sources: SmallInts, server: int) -> None:
+        """Forget a live query that the server is known to host; `sources` as of `sources`."""
+        leave(self.board, sources, self.kind_of(sources), server)
+
+    def add_server(self, capacity: float = 1.0) -> int:
+        """Add a server and return its number: the lowest that no active server has."""
+        free = np.flatnonzero(~self.board.active)
+        number = int(free[0]) if len(free) else len(self.board.active)
+        self.activate(number, capacity)
+        return number
+
+    def activate(self, server: int, capacity: float = 1.0) -> None:
+        """Add the server of this number, which must not be active."""
+        if server >= len(self.board.active):
+            self.board = changing.widened(self.board, server + 1)
+        if self.board.active[server]:
+            raise BadProblem("server", f"{server} is there already")
+        self.board.active[server] = True
+        self.board.capacities[server] = capacity
+        self.board.marks[ACTIVE] += 1
+        self._find_equality()
+        self.forget_slack()
+
+    def remove_server(self, server: int) -> None:
+        """Remove a server with all that it hosts. Raises `BadProblem` for the last one."""
+        self.check_removable(server)
+        changing.clear_server(self.board, server)
+        self.board.active[server] = False
+        self.board.marks[ACTIVE] -= 1
+        self._find_equality()
+        self.forget_slack()
+
+    def check_removable(self, server: int) -> None:
+        """Raise `BadProblem` unless the server is there and not the last one."""
+        self._check_server(server)
+        if self.servers == 1:
+            raise BadProblem("server", "the last server cannot be removed")
+
+    def expect(self, nu: float, alpha: float, queries: int = 0) -> None:
+        """Know the balance constraint of equation 7, for at least so many queries in all."""
+        slack = 1 + nu, alpha
+        wanted = max(queries, self.live + 1)
+        if tuple(self.board.slack.tolist()) == slack and wanted < self._room_for:
+            return
+        self._room_for = max(2 * wanted, 1024) if wanted >= self._room_for else self._room_for
+        limits = np.zeros(0, np.int64)
+        if self._equal:
+            limits = thresholds(self.servers, nu, alpha, self._room_for)
+        self.board = self.board._replace(thresholds=limits)
+        self.board.slack[:] = slack
+        # No cap is negative, so the next arrival finds the open servers anew.
+        self.board.marks[CAP] = -1
+
+    def forget_slack(self) -> None:
+        """Have the balance constraint found anew at the next arrival."""
+        self.board.slack[:] = -1.0
+
+    def have_room(self, entries: int) -> None:
+        """Make room for so many more counts of sources, and of types."""
+        board = self.board
+        if len(board.sources.keys) and not has_room(board.sources, entries):
+            self.board = board = board._replace(sources=with_room(board.sources, entries))
+        if len(board.kinds.keys) and not has_room(board.kinds, entries):
+            self.board = board._replace(kinds=with_room(board.kinds, entries))
+
+    def copy(self) -> "OnlineState":
+        """Return a state that changes on its own."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.kind_numbers = dict(self.kind_numbers)
+        other.board = changing.copied(self.board)
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OnlineState):
+            return NotImplemented
+        return changing.same(self.board, other.board)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def _check_server(self, server: int) -> None:
+        known = len(self.board.active)
+        if not 0 <= server < known or not self.board.active[server]:
+            raise BadProblem("server", f"{server} is unknown (0 to {known - 1})")
+
+    def _have_kinds(self, rows: int) -> None:
+        kinds = self.board.kinds
+        if rows > len(kinds.holds):
+            more = np.zeros((2 * rows, kinds.holds.shape[1]), np.uint64)
+            more[: len(kinds.holds)] = kinds.holds
+            self.board = self.board._replace(kinds=kinds._replace(holds=more))
+
+    def _find_equality(self) -> None:
+        sizes = self.board.capacities[self.board.active]
+        self._equal = bool((sizes == sizes[0]).all())

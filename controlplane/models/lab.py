@@ -1,0 +1,65 @@
+"""Runs of the Lab: experiments that a worker carries out, and the tables they gave."""
+
+from typing import Any
+
+from django.db import models
+
+
+class LabRun(models.Model):
+    """One experiment asked for, with its table once it is done.
+
+    parameters are those of the experiment but for the swept one, whose values are `values`; series
+    are the algorithms compared. attempts counts how often a worker has claimed the run: a worker
+    writes only while the number is the one it claimed. beat_at is its last sign of life. table is
+    {"columns": [...], "rows": [[...], ...]} or, before the run is done, {}. requested_by is a user
+    name.
+    """
+
+    class State(models.TextChoices):
+        """Where the run is in its life."""
+
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    planner = models.CharField(max_length=30)
+    experiment = models.CharField(max_length=60)
+    parameters = models.JSONField(default=dict, blank=True)
+    values = models.JSONField(default=list, blank=True)
+    series = models.JSONField(default=list, blank=True)
+    state = models.CharField(max_length=12, choices=State, default=State.QUEUED)
+    progress = models.FloatField(default=0.0)
+    attempts = models.PositiveIntegerField(default=0)
+    requested_by = models.CharField(max_length=150, blank=True)
+    requested_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    beat_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    table = models.JSONField(default=dict, blank=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-requested_at", "-id"]
+        indexes = [
+            models.Index(fields=["-requested_at", "-id"], name="lab_run_by_age"),
+            models.Index(
+                fields=["state", "requested_at"],
+                condition=models.Q(state__in=("queued", "running")),
+                name="lab_run_open",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk}"
+
+    @property
+    def seeds(self) -> Any:
+        """Return how many workloads are drawn per point."""
+        return self.parameters.get("seeds")
+
+    @property
+    def under_way(self) -> bool:
+        """Tell whether the run waits or runs."""
+        return self.state in (self.State.QUEUED, self.State.RUNNING)

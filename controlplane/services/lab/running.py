@@ -1,0 +1,111 @@
+"""Carrying out a run: claimed once, reporting as it goes, stopped when it is no longer wanted."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import OperationalError, close_old_connections
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from algorithms.errors import PlanningError
+from algorithms.experiments import Table, experiment
+from algorithms.vocabulary import Progress
+from controlplane.models import LabRun
+
+logger = logging.getLogger(__name__)
+
+# Between two writes of the progress: a minute's run moves smoothly, an hour's writes little.
+PROGRESS_EVERY_S = 1.0
+
+Stopping = Callable[[], bool]
+
+
+class Unwanted(Exception):
+    """The run was cancelled, deleted, or given to another worker."""
+
+
+class WorkerStops(Exception):
+    """The worker is asked to end; the run waits for the next one."""
+
+
+def run(run_id: int, stopping: Stopping = lambda: False) -> None:
+    """Carry out a queued run until it is done or failed; one that is gone or claimed is left.
+
+    `stopping` tells whether the worker is to end: the run then goes back into the queue.
+    """
+    claimed = _claimed(run_id)
+    if claimed is None:
+        return
+    try:
+        table = _carried_out(claimed, _progress_of(claimed, stopping))
+        _finish(claimed, LabRun.State.DONE, progress=1.0, table=table.to_json())
+    except Unwanted:
+        return
+    except WorkerStops:
+        _ours(claimed).update(state=LabRun.State.QUEUED, progress=0.0)
+    except PlanningError as impossible:
+        _finish(claimed, LabRun.State.FAILED, error=str(impossible))
+    except Exception:
+        _finish(claimed, LabRun.State.FAILED, error="The experiment broke; see the worker's log")
+        raise
+
+
+def _claimed(run_id: int) -> LabRun | None:
+    """Return the run if this worker, and no other, may carry it out."""
+    now = timezone.now()
+    changed = LabRun.objects.filter(pk=run_id, state=LabRun.State.QUEUED).update(
+        state=LabRun.State.RUNNING,
+        attempts=F("attempts") + 1,
+        started_at=now,
+        beat_at=now,
+        progress=0.0,
+    )
+    return LabRun.objects.filter(pk=run_id).first() if changed == 1 else None
+
+
+def _carried_out(claimed: LabRun, progress: Progress) -> Table:
+    chosen = experiment(claimed.planner, claimed.experiment)
+    parameters = chosen.parameters.from_mapping(claimed.parameters)
+    return chosen.run(parameters, claimed.values, claimed.series, progress)
+
+
+def _progress_of(claimed: LabRun, stopping: Stopping) -> Progress:
+    """Return what the experiment calls with the share done; raises to stop it."""
+    told_at = time.monotonic()
+
+    def report(share: float) -> None:
+        nonlocal told_at
+        if stopping():
+            raise WorkerStops
+        now = time.monotonic()
+        if now - told_at >= PROGRESS_EVERY_S:
+            told_at = now
+            _beat(claimed, share)
+
+    return report
+
+
+def _beat(claimed: LabRun, share: float) -> None:
+    try:
+        wanted = _ours(claimed).update(progress=share, beat_at=timezone.now())
+    except OperationalError:
+        # An hour's work is not thrown away for a locked or restarting database: the next beat
+        # tries again, on a new connection.
+        logger.warning("The progress of %s could not be saved", claimed, exc_info=True)
+        close_old_connections()
+        return
+    if wanted != 1:
+        raise Unwanted
+
+
+def _finish(claimed: LabRun, state: LabRun.State, **columns: Any) -> None:
+    _ours(claimed).update(state=state, finished_at=timezone.now(), **columns)
+
+
+def _ours(claimed: LabRun) -> QuerySet[LabRun]:
+    """Return the row while it is ours: a later attempt belongs to another worker."""
+    return LabRun.objects.filter(
+        pk=claimed.pk, state=LabRun.State.RUNNING, attempts=claimed.attempts
+    )

@@ -1,0 +1,121 @@
+"""What an experiment found: one line per series over the swept parameter, spread over the seeds."""
+
+from typing import Any
+
+from algorithms.experiments import Axis, Experiment, Panel, Table, summarised
+from dashboard.figures.parts import Figure, Trace, figure, value_axis
+from dashboard.numbers import compact
+from dashboard.series import series_title
+
+COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
+# So that lines are told apart without their colours as well; seven beside eight colours and three
+# dashes: no two of the first 56 look alike.
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
+DASHES = ("solid", "dash", "dot")
+# More ticks than this are written over each other on a narrow screen.
+MAX_TICKS = 9
+
+
+def panels_of(experiment: Experiment, measure: str = "") -> tuple[Panel, ...]:
+    """Return the experiment's own panels, or one of the measure that is named."""
+    if measure not in experiment.measures:
+        return experiment.panels
+    known = {panel.y.name: panel.y for panel in experiment.panels}
+    axis = known.get(measure) or Axis(measure, measure.replace("_", " ").capitalize())
+    return (Panel(experiment.title, axis),)
+
+
+def lab_figures(experiment: Experiment, table: Table, measure: str = "") -> dict[str, Figure]:
+    """Return one figure per panel, by the name of its y."""
+    return {
+        panel.y.name: panel_figure(experiment, panel, table)
+        for panel in panels_of(experiment, measure)
+    }
+
+
+def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
+    """Draw the mean of each series with whiskers of one standard deviation over the seeds."""
+    found = summarised(table, experiment.x.name, panel.y.name)
+    series = list(dict.fromkeys(found.column("series")))
+    lines = [_line(experiment, panel, found, str(name)) for name in series]
+    return figure(
+        lines,
+        xaxis=_x_axis(experiment.x, [x for line in lines for x in line["x"]]),
+        yaxis=_y_axis(panel.y),
+        margin={"l": 62, "r": 16, "t": 28, "b": 46},
+        showlegend=True,
+    )
+
+
+def _line(experiment: Experiment, panel: Panel, found: Table, name: str) -> Trace:
+    rows = [row for row in found.records() if row["series"] == name]
+    # By its place among all that can be compared: an algorithm has its colour in every run.
+    place = experiment.choices.index(name) if name in experiment.choices else 0
+    color = COLORS[place % len(COLORS)]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": series_title(experiment.planner, name),
+        "x": [row[experiment.x.name] for row in rows],
+        "y": [row["mean"] for row in rows],
+        "error_y": {
+            "type": "data",
+            "array": [row["deviation"] for row in rows],
+            "visible": any(row["deviation"] for row in rows),
+            "color": color,
+            "thickness": 1,
+            "width": 3,
+        },
+        "line": {
+            "color": color,
+            "width": 1.8,
+            "dash": DASHES[place // len(COLORS) % len(DASHES)],
+        },
+        "marker": {"color": color, "size": 7, "symbol": SYMBOLS[place % len(SYMBOLS)]},
+        "connectgaps": False,
+        "customdata": [_told(row, panel.y.unit) for row in rows],
+        "hovertemplate": "%{customdata}",
+        "meta": {"series": name},
+    }
+
+
+def _told(row: dict[str, Any], unit: str) -> str:
+    if row["mean"] is None:
+        return "no value"
+    spread = f" ± {row['deviation']:.2g}" if row["runs"] > 1 else ""
+    return f"{row['mean']:.4g}{spread} {unit}".rstrip()
+
+
+def _x_axis(x: Axis, values: list[Any]) -> dict[str, Any]:
+    axis: dict[str, Any] = {
+        "title": {"text": _label(x), "standoff": 8, "font": {"size": 12}},
+        "type": "log" if _is_log(x, values) else "linear",
+        "linecolor": "--line",
+        "tickcolor": "--line",
+        "ticks": "outside",
+        "ticklen": 4,
+        "gridcolor": "--grid",
+        "zeroline": False,
+    }
+    points = sorted(set(values))
+    if len(points) <= MAX_TICKS:
+        axis |= {"tickvals": points, "ticktext": [_tick(point) for point in points]}
+    return axis
+
+
+def _tick(value: float) -> str:
+    return compact(value) if abs(value) >= 10_000 else f"{value:g}"  # noqa: PLR2004 - as compact
+
+
+def _y_axis(y: Axis) -> dict[str, Any]:
+    # Differences between rivals are the point, not their distance from nothing.
+    more = {"type": "log", "dtick": "D1"} if y.log else {"rangemode": "normal"}
+    return value_axis(_label(y), **more)
+
+
+def _is_log(x: Axis, values: list[Any]) -> bool:
+    return x.log and all(value > 0 for value in values)
+
+
+def _label(axis: Axis) -> str:
+    return f"{axis.label} ({axis.unit})" if axis.unit else axis.label

@@ -1,0 +1,46 @@
+"""A figure as a file of its own: Plotly and the colours of the light theme inside."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import plotly.io
+from django.contrib.staticfiles.finders import find
+
+from dashboard.figures.parts import Figure
+
+TOKENS = "css/tokens.css"
+_TOKEN = re.compile(r"(--[\w-]+):\s*([^;]+);")
+
+
+def painted(figure: Any) -> Any:
+    """Return the figure with every "--token" replaced by its value in the light theme."""
+    if isinstance(figure, dict):
+        return {name: painted(part) for name, part in figure.items()}
+    if isinstance(figure, list):
+        return [painted(part) for part in figure]
+    return _tokens()[figure] if isinstance(figure, str) and figure in _tokens() else figure
+
+
+def drawing(figure: Figure, name: str, *, with_plotly: bool) -> str:
+    """Return the HTML that draws a figure; the first on a page brings Plotly's script along."""
+    html: str = plotly.io.to_html(
+        {"data": painted(figure["data"]), "layout": painted(figure["layout"])},
+        config=figure["config"],
+        full_html=False,
+        include_plotlyjs=with_plotly,
+        default_height="32rem",
+        div_id=name,
+    )
+    return html
+
+
+@cache
+def _tokens() -> dict[str, str]:
+    path = find(TOKENS)
+    if not isinstance(path, str):
+        raise FileNotFoundError(TOKENS)
+    # The dark theme stands behind the light one and repeats its names.
+    light = Path(path).read_text(encoding="utf-8").partition("[data-theme=")[0]
+    return dict(_TOKEN.findall(light))

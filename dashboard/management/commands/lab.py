@@ -1,0 +1,134 @@
+"""manage.py lab: run an experiment at the terminal; no database, no worker."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from algorithms.errors import BadParameters, PlanningError
+from algorithms.experiments import (
+    EXPERIMENTS,
+    Experiment,
+    Repeated,
+    Table,
+    experiment,
+    experiments,
+)
+from dashboard.lab_files import csv_of, html_of, json_of
+from dashboard.lab_forms import numbers
+from dashboard.lab_summary import summary, summary_lines
+from dashboard.progress_bar import ProgressBar
+
+WRITERS = (".csv", ".json", ".html")
+INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+
+
+class Command(BaseCommand):
+    """Lists experiments, or runs one, prints its table, and writes it as a file."""
+
+    help = "Run an experiment of the Lab here and now; without arguments, list them."
+    # Nothing is read from or written to the database.
+    requires_migrations_checks = False
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the experiment, its parameters, values and series, and a file."""
+        parser.add_argument("planner", nargs="?", default="list", help="planner, or list")
+        parser.add_argument("experiment", nargs="?", help="name; without it, the planner's list")
+        parser.add_argument(
+            "--param", action="append", default=[], metavar="NAME=VALUE", help="may be repeated"
+        )
+        parser.add_argument("--values", nargs="+", metavar="X", help="values of what is swept")
+        parser.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
+        parser.add_argument("--seeds", metavar="N", help="workloads per point")
+        parser.add_argument(
+            "--out", type=Path, help="file to write: .csv or .json (every row) or .html (figure)"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """List, or run."""
+        try:
+            if options["experiment"] is None:
+                self._list(options["planner"])
+            else:
+                self._run(options)
+        except PlanningError as wrong:
+            raise CommandError(str(wrong)) from None
+        except KeyboardInterrupt:
+            self.stderr.write("interrupted")
+            sys.exit(INTERRUPTED)
+
+    def _list(self, planner: str) -> None:
+        if planner not in ("list", *EXPERIMENTS):
+            known = ", ".join(EXPERIMENTS)
+            raise CommandError(f"there are no experiments of {planner!r}; planners: {known}")
+        for name in EXPERIMENTS if planner == "list" else (planner,):
+            for one in experiments(name):
+                self.stdout.write(f"{name} {one.name:<12} {one.title}")
+
+    def _run(self, options: dict[str, Any]) -> None:
+        chosen = experiment(options["planner"], options["experiment"])
+        out: Path | None = options["out"]
+        _check_file(out)
+        parameters = _parameters(chosen, options["param"], options["seeds"])
+        values = _values(options["values"])
+        with ProgressBar(self.stderr) as bar:
+            table = chosen.run(parameters, values, options["series"], bar.show)
+        for panel in chosen.panels:
+            self.stdout.write(f"{panel.title}: {panel.y.label}")
+            self.stdout.write("\n".join(summary_lines(summary(chosen, panel.y, table))))
+        if out is not None:
+            _write(out, chosen, parameters, table)
+            self.stdout.write(f"written: {out}")
+
+
+def _parameters(chosen: Experiment, texts: list[str], seeds: str | None) -> Repeated:
+    """Return the parameters that are given as name=value. Raises `BadParameters`."""
+    known = {field.name: field for field in chosen.parameters.fields()}
+    given: dict[str, Any] = {}
+    for text in [*texts, *([] if seeds is None else [f"seeds={seeds}"])]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise CommandError(f"--param {text}: write name=value")
+        if name == chosen.x.name:
+            raise CommandError(f"--param {text}: {name} is swept; write --values {value}")
+        if name not in known:
+            names = ", ".join(field for field in known if field != chosen.x.name)
+            raise CommandError(f"--param {text}: {chosen.name} has no {name}; it has {names}")
+        try:
+            given[name] = known[name].parsed(value)
+        except ValueError as wrong:
+            raise BadParameters({name: [str(wrong)]}) from None
+    return chosen.parameters.from_mapping(given)
+
+
+def _values(texts: list[str] | None) -> list[float] | None:
+    try:
+        return None if texts is None else numbers(" ".join(texts))
+    except ValueError as wrong:
+        raise BadParameters({"values": [str(wrong)]}) from None
+
+
+def _check_file(out: Path | None) -> None:
+    """Refuse before the work what could not be written after it."""
+    if out is None:
+        return
+    if out.suffix not in WRITERS:
+        raise CommandError(f"--out {out}: the name must end in {', '.join(WRITERS)}")
+    if not out.parent.is_dir():
+        raise CommandError(f"--out {out}: there is no folder {out.parent}")
+
+
+def _write(out: Path, chosen: Experiment, parameters: Repeated, table: Table) -> None:
+    kept = {n: value for n, value in parameters.to_mapping().items() if n != chosen.x.name}
+    texts = {
+        ".csv": lambda: csv_of(table),
+        ".json": lambda: json_of(chosen.planner, chosen.name, kept, table),
+        ".html": lambda: html_of(chosen, kept, table),
+    }
+    try:
+        out.write_text(texts[out.suffix](), encoding="utf-8")
+    except OSError as refused:
+        raise CommandError(f"--out {out}: {refused.strerror}") from None

@@ -1,0 +1,79 @@
+"""A real worker carries out what the Lab is asked for."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from controlplane.models import LabRun
+from controlplane.runtime.children import Place, service_children
+from controlplane.services import lab
+from controlplane.services.lab import tending
+from tests.support.cluster import actor
+from tests.workers.tasks.test_worker import until
+from workers.celery import app
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TINY = {"queries": 2000, "servers": 10, "seeds": 1}
+
+
+def is_in(state: str, run: LabRun) -> bool:
+    return LabRun.objects.filter(pk=run.pk, state=state).exists()
+
+
+def test_a_requested_run_is_carried_out_by_the_worker(celery_worker: None) -> None:
+    """Through the broker, on the Lab's queue, as JSON."""
+    run = lab.request(actor(), "placement", "fig4a", TINY, [2.0], ["least_cost", "on_rand"])
+    until(lambda: is_in("done", run))
+    run.refresh_from_db()
+    assert len(run.table["rows"]) == 2
+
+
+def test_a_run_under_way_is_cancelled(celery_worker: None) -> None:
+    """The worker is free for the next one."""
+    by = actor()
+    # Some minutes of work.
+    long = lab.request(by, "placement", "fig5a", {"seeds": 10, "steps": 2_000_000})
+    until(lambda: is_in("running", long))
+    lab.cancel(by, long)
+    after = lab.request(by, "placement", "fig4a", TINY, [2.0], ["on_rand"])
+    until(lambda: is_in("done", after), seconds=60)
+    assert is_in("cancelled", long)
+
+
+def test_the_beat_wakes_the_worker_for_a_run_whose_message_was_lost(
+    redis_url: str, request: pytest.FixtureRequest
+) -> None:
+    """Asked for while the broker was away, or given back by a worker that ended."""
+    run = lab.request(actor(), "placement", "fig4a", TINY, [2.0], ["on_rand"])
+    with app.connection_for_write() as broker:
+        channel: Any = broker.default_channel
+        assert channel.queue_purge("lab") == 1
+    request.getfixturevalue("celery_worker")
+    lab.tend(timezone.now() + tending.MESSAGE_LOST_AFTER)
+    until(lambda: is_in("done", run))
+
+
+def test_a_worker_that_is_asked_to_end_gives_its_run_back(
+    redis_url: str, transactional_db: None, tmp_path: Path
+) -> None:
+    """The process as Weir starts it, ended as Weir ends it, well within its patience."""
+    long = lab.request(actor(), "placement", "fig4a", {"seeds": 100, "queries": 20_000})
+    place = Place(tmp_path, "127.0.0.1", 1, redis_url, tmp_path)
+    spec = next(one for one in service_children(place) if one.name == "lab")
+    database = connection.settings_dict["NAME"]
+    environment = place.environment() | {"DATABASE_URL": f"sqlite:///{database}"}
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(spec.command, env=environment, stdout=log, stderr=log)
+    try:
+        until(lambda: LabRun.objects.filter(pk=long.pk, progress__gt=0).exists(), seconds=60)
+        assert psutil.Process(process.pid).nice() > psutil.Process().nice()
+        process.terminate()
+        assert process.wait(timeout=spec.patience_s) == 0, (tmp_path / "log").read_text()
+    finally:
+        process.kill()
+    assert is_in("queued", long)
