@@ -76,6 +76,17 @@ class NotProven(PlanningError):
         self.why = why
 
 
+class MissingDependency(PlanningError):
+    """An optional package is needed that is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed; install it with: pip install {package} (or weir[{extra}])"
+        )
+        self.package = package
+        self.extra = extra
+
+
 class UnknownPlanner(PlanningError):
     """There is no planner of that name."""
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from algorithms.vocabulary import Ints
+from algorithms.compiled import compiled
+from algorithms.vocabulary import Floats, Ints, SmallInts
 
 if TYPE_CHECKING:
     from algorithms.placement.problem import PlacementProblem
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def lower_bound(problem: "PlacementProblem", caps: Ints) -> float:
     """Return traffic that no placement with at most `caps[j]` queries per server undercuts."""
-    return cover_bound(problem, caps)
+    return max(cover_bound(problem, caps), pair_bound(problem, caps))
 
 
 def cover_bound(problem: "PlacementProblem", caps: Ints) -> float:
@@ -26,3 +27,74 @@ def cover_bound(problem: "PlacementProblem", caps: Ints) -> float:
     places = np.cumsum(np.sort(caps)[::-1])
     servers = np.searchsorted(places, problem.readers, side="left") + 1
     return math.fsum(problem.rates * np.where(problem.readers > 0, servers, 0))
+
+
+# More pairs of sources read together than this are not looked at: that would take seconds.
+_MOST_PAIRS = 2_000_000
+# Rounding must not lift a bound above what is true.
+_SAFE = 1 - 1e-12
+
+
+def pair_bound(problem: "PlacementProblem", caps: Ints) -> float:
+    """Return the bound of sources in pairs: two popular ones crowd each other out of a server.
+
+    A query's share in delivering source s to its server is w(s) / x_s, with x_s the queries there
+    that read s; summed over the queries these are the traffic. x_s is at most C and at most s's
+    readers, and for two sources of the query x_a + x_b is at most C and those that read both. So
+    each pair has a least share, and a query of d sources the sum over its pairs over d - 1.
+    """
+    types = problem.types
+    widths = np.diff(types.indptr)
+    if not problem.queries or int((widths * (widths - 1) // 2).sum()) > _MOST_PAIRS:
+        return 0.0
+    most = np.minimum(problem.readers, caps.max()).astype(np.float64)
+    pairs = _pairs(types.indptr, types.indices, len(problem.rates))
+    found, position = np.unique(pairs, return_inverse=True)
+    owner = np.repeat(np.arange(len(types)), widths * (widths - 1) // 2)
+    together = np.bincount(position, types.sizes[owner], len(found))[position]
+    first, second = np.divmod(pairs, max(len(problem.rates), 1))
+    shares = _least_share(problem.rates, most, first, second, caps.max() + together)
+    weights = types.sizes[owner] / np.maximum(widths[owner] - 1, 1)
+    single = widths == 1
+    alone = types.indices[types.indptr[:-1][single]]
+    rest = types.sizes[single] * problem.rates[alone] / most[alone]
+    return float((shares * weights).sum() + rest.sum()) * _SAFE
+
+
+@compiled
+def _pairs(indptr: Ints, indices: SmallInts, sources: int) -> Ints:
+    """Return all pairs of sources of each type, as first * m + second, types in turn."""
+    count = 0
+    for kind in range(len(indptr) - 1):
+        width = indptr[kind + 1] - indptr[kind]
+        count += width * (width - 1) // 2
+    pairs = np.empty(count, np.int64)
+    at = 0
+    for kind in range(len(indptr) - 1):
+        for one in range(indptr[kind], indptr[kind + 1]):
+            for other in range(one + 1, indptr[kind + 1]):
+                pairs[at] = np.int64(indices[one]) * sources + indices[other]
+                at += 1
+    return pairs
+
+
+def _least_share(rates: Floats, most: Floats, first: Ints, second: Ints, limit: Floats) -> Floats:
+    """Return the least of w_a / x_a + w_b / x_b over x_a + x_b <= limit, each x up to its most.
+
+    Where both can have their most, there; else on the line, at the square roots of the rates or
+    at the end of it that is next.
+    """
+    a, b = most[first], most[second]
+    low, high = np.maximum(limit - b, 0.0), np.minimum(a, limit)
+    roots = np.sqrt(rates[first]), np.sqrt(rates[second])
+    total = roots[0] + roots[1]
+    best = np.where(total > 0, limit * roots[0] / np.where(total > 0, total, 1.0), low)
+    at = np.where(a + b <= limit, a, np.clip(best, low, high))
+    beside = np.where(a + b <= limit, b, limit - at)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = [
+            np.where(rates[source] > 0, rates[source] / queries, 0.0)
+            for source, queries in ((first, at), (second, beside))
+        ]
+    found: Floats = shares[0] + shares[1]
+    return found

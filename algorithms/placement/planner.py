@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from algorithms.placement.exact import Exact
 from algorithms.placement.formats import plan_to_json, problem_from_json
-from algorithms.placement.offline import IncrementalCost, Mms, OffRand
+from algorithms.placement.hypergraph import Hypergraph
+from algorithms.placement.offline import IncrementalCost, Mms, Mqp, OffRand, SingleSource
 from algorithms.placement.online import (
     LeastCost,
     LeastQueryTypes,
@@ -19,7 +21,17 @@ from algorithms.placement.result import PlacementPlan
 from algorithms.planner import Algorithm, Planner, Run
 from algorithms.vocabulary import Ints, Parameters, Progress, parameter
 
-PlacementParameters = Mms | IncrementalCost | OffRand | Refined | OnlinePlacement
+PlacementParameters = (
+    Mms
+    | IncrementalCost
+    | Mqp
+    | SingleSource
+    | OffRand
+    | Refined
+    | Hypergraph
+    | Exact
+    | OnlinePlacement
+)
 
 
 @dataclass(frozen=True)
@@ -66,8 +78,12 @@ class PlacementAlgorithm(Algorithm):
 
 PLACEMENT_ALGORITHMS: Final = (
     PlacementAlgorithm("refined", "Refined by annealing", "offline", Refined),
+    PlacementAlgorithm("hypergraph", "Hypergraph partitioning", "offline", Hypergraph),
+    PlacementAlgorithm("exact", "Proven optimum", "offline", Exact),
     PlacementAlgorithm("mms", "Min-max traffic per server", "offline", Mms),
     PlacementAlgorithm("ic", "Incremental cost", "offline", IncrementalCost),
+    PlacementAlgorithm("mqp", "Query type packing", "offline", Mqp),
+    PlacementAlgorithm("single_source", "Single source", "offline", SingleSource),
     PlacementAlgorithm("off_rand", "Random (offline)", "offline", OffRand),
     PlacementAlgorithm("least_cost", "Least cost", "online", LeastCost),
     PlacementAlgorithm("least_source", "Least source", "online", LeastSource),

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from algorithms.errors import BadParameters, BadProblem, Infeasible, PlanningError
-from algorithms.placement.online import LeastCost, OnRand
+from algorithms.placement.online import LeastCost, LeastSource, OnRand
 from algorithms.vocabulary import Parameters, parameter
 
 
 def test_fields_describe_themselves() -> None:
     """A form needs name, type, default, unit, help and range, and nothing else."""
-    nu, alpha = LeastCost.fields()
+    nu, alpha = LeastSource.fields()
     assert (nu.name, nu.type, nu.default, nu.minimum, nu.maximum) == ("nu", float, 0.05, 0.0, None)
     assert (alpha.name, alpha.unit, alpha.default) == ("alpha", "queries", 10.0)
 

@@ -8,7 +8,7 @@ every beginning of each interval: O((1 + tau) m^2) in all.
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.compiled import compiled, inlined
 from algorithms.migration.windows import lower_bounds
 from algorithms.vocabulary import Floats, Ints
 
@@ -102,21 +102,22 @@ def _extend(
             earlier -= 1
         worth = -value_at(values, work_before[x] - work_before[low], scale)
         fresh, spent = old[0, low] + worth, old[1, low] + worth
+        opening, running = (fresh, 2 * low), (spent, 2 * low + 1)
         if earlier == node:
-            without, before = fresh, 2 * low
-            with_node, before_with = fresh + (kept[x] - kept[low]), 2 * low
-            if spent > with_node:
-                with_node, before_with = spent, 2 * low + 1
+            without = opening
+            with_node = _better((fresh + (kept[x] - kept[low]), opening[1]), running)
         else:
-            without, before = spent + whole, 2 * low + 1
-            if fresh + (kept[present[earlier + 1]] - kept[low]) > without:
-                without, before = fresh + (kept[present[earlier + 1]] - kept[low]), 2 * low
-            with_node, before_with = spent + (kept[x] - kept[present[node]]), 2 * low + 1
-        if without > with_node:
-            with_node, before_with = without, before
+            rest = kept[present[earlier + 1]] - kept[low]
+            without = _better((spent + whole, running[1]), (fresh + rest, opening[1]))
+            with_node = (spent + (kept[x] - kept[present[node]]), running[1])
+        with_node = _better(with_node, without)
         if at_edge:
-            without, before = with_node, before_with
-        if without > new[0, x]:
-            new[0, x], choices[0, x] = without, before
-        if with_node > new[1, x]:
-            new[1, x], choices[1, x] = with_node, before_with
+            without = with_node
+        new[0, x], choices[0, x] = _better((new[0, x], choices[0, x]), without)
+        new[1, x], choices[1, x] = _better((new[1, x], choices[1, x]), with_node)
+
+
+@inlined
+def _better(one: tuple[float, int], other: tuple[float, int]) -> tuple[float, int]:
+    """Return the choice of the larger value, the first of equals."""
+    return one if one[0] >= other[0] else other

@@ -43,7 +43,7 @@ def _figure(
         panels=(Panel(title, setup.REPLICATION),),
         parameters=parameters,
         values=values,
-        series=tuple(name for name in series if name in choices),
+        series=series,
         choices=choices,
         measures=MEASURES,
         trial=solved_in_turn,

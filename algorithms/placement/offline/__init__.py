@@ -1,6 +1,8 @@
-"""The offline algorithms: all queries are known, section 4, and what goes beyond the paper."""
+"""The offline algorithms of section 4: all queries are known."""
 
 from algorithms.placement.offline.greedy import IncrementalCost, Mms
+from algorithms.placement.offline.mqp import Mqp
 from algorithms.placement.offline.random import OffRand
+from algorithms.placement.offline.single_source import SingleSource
 
-__all__ = ["IncrementalCost", "Mms", "OffRand"]
+__all__ = ["IncrementalCost", "Mms", "Mqp", "OffRand", "SingleSource"]

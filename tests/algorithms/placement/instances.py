@@ -53,10 +53,23 @@ def traffic(problem: PlacementProblem, servers: tuple[int, ...]) -> float:
 
 
 @st.composite
-def problems(draw: st.DrawFn, queries: int = 24, servers: int = 5) -> PlacementProblem:
+def problems(
+    draw: st.DrawFn, queries: int = 24, servers: int = 5, *, unequal: bool = False
+) -> PlacementProblem:
     """Draw a problem; rates are quarters, so that sums are exact and ties are common."""
     rates = draw(st.lists(st.integers(0, 12).map(lambda n: n / 4), min_size=1, max_size=6))
     query = st.sets(st.integers(0, len(rates) - 1), min_size=1, max_size=4)
     rows = draw(st.lists(query, max_size=queries))
     slack = draw(st.sampled_from([0.0, 0.05, 0.3, 1.0, 5.0]))
-    return PlacementProblem.from_lists(rates, rows, draw(st.integers(1, servers)), slack)
+    count = draw(st.integers(1, servers))
+    sizes = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=count, max_size=count)
+    capacities = draw(sizes) if unequal else None
+    return PlacementProblem.from_lists(rates, rows, count, slack, capacities)
+
+
+def first_sources(problem: PlacementProblem) -> PlacementProblem:
+    """Return the same queries, each reading the first of its sources only."""
+    firsts = [[int(problem.sources_of(query)[0])] for query in range(problem.queries)]
+    return PlacementProblem.from_lists(
+        problem.rates, firsts, problem.servers, problem.nu, problem.capacities
+    )

@@ -1,0 +1,149 @@
+"""The optimum of small instances, beyond the paper: an integer program for HiGHS."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+from scipy.sparse import csr_array
+
+from algorithms.errors import NotProven, TooLarge
+from algorithms.placement.offline.rounds import spread
+from algorithms.placement.offline.solving import solved
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.refine.algorithm import Refined
+from algorithms.placement.result import PlacementPlan
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+
+# Beyond so many yes-or-no questions (source on server) there is no hope of a proof.
+MOST_CHOICES = 5_000
+_PROVEN = 0
+# Share of the time for a good plan, which cuts off most of the search.
+_HEAD_START = 0.05
+
+
+@dataclass(frozen=True)
+class Exact(Parameters):
+    """The least traffic there is (section 2), proven, for small instances; else an error.
+
+    One integer program: how many queries of each type go to each server, and which servers get
+    which sources.
+    """
+
+    seconds: float = parameter(
+        60.0, unit="s", help="Time for the proof; without one there is no plan.", minimum=0.1
+    )
+
+    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+        """Place all queries; `lower_bound` is the traffic itself.
+
+        Raises `Infeasible` when they do not fit, `TooLarge` with the numbers for an instance that
+        is hopeless, `NotProven` with the gap when the time is up.
+        """
+        plan = solved(problem, progress, lambda: self._assignment(problem))
+        return replace(plan, lower_bound=plan.traffic)
+
+    def _assignment(self, problem: PlacementProblem) -> SmallInts:
+        read = int((problem.readers > 0).sum())
+        if read * problem.servers > MOST_CHOICES:
+            raise TooLarge(
+                f"{read:,} sources on {problem.servers:,} servers make "
+                f"{read * problem.servers:,} choices; an optimum is sought for at most "
+                f"{MOST_CHOICES:,}"
+            )
+        start = Refined(seconds=_HEAD_START * self.seconds).solve(problem)
+        program = _Program(problem)
+        found = milp(
+            program.costs,
+            integrality=np.ones(program.variables),
+            bounds=Bounds(0, program.most),
+            constraints=[*program.rules(), program.no_worse_than(start.traffic)],
+            options={"time_limit": self.seconds * (1 - _HEAD_START), "mip_rel_gap": 0.0},
+        )
+        _check_proof(found, start, self.seconds)
+        given = np.rint(found.x[: program.amounts]).astype(np.int64)
+        return spread(problem, program.as_rounds(given))
+
+
+class _Program:
+    """Variables: queries of type t on server j, at t * k + j; then source s on server j, 0 or 1."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self.problem = problem
+        types, servers = problem.types, problem.servers
+        self.amounts = len(types) * servers
+        self.variables = self.amounts + len(problem.rates) * servers
+        self.costs = np.concatenate([np.zeros(self.amounts), np.repeat(problem.rates, servers)])
+        fits = np.minimum(types.sizes[:, None], problem.caps[None, :]).ravel()
+        self.most = np.concatenate([fits, np.ones(len(problem.rates) * servers)])
+
+    def rules(self) -> list[LinearConstraint]:
+        """All queries placed, no server above its cap, sources where they are read."""
+        problem, servers = self.problem, self.problem.servers
+        amounts = np.arange(self.amounts)
+        placed = self._rows(amounts // servers, amounts, np.ones(self.amounts))
+        held = self._rows(amounts % servers, amounts, np.ones(self.amounts))
+        sizes = problem.types.sizes
+        return [
+            LinearConstraint(placed, sizes, sizes),
+            LinearConstraint(held, ub=problem.caps),
+            LinearConstraint(self._deliveries(), ub=0),
+            *self._order_of_equals(),
+        ]
+
+    def no_worse_than(self, traffic: float) -> LinearConstraint:
+        """Cut off whatever is worse than a known plan."""
+        return LinearConstraint(csr_array(self.costs[None, :]), ub=traffic * (1 + 1e-9))
+
+    def as_rounds(self, given: Ints) -> Ints:
+        """Return (type, server, queries) of everything given, int64[r, 3]."""
+        cells = np.flatnonzero(given)
+        kinds, servers = np.divmod(cells, self.problem.servers)
+        return np.stack([kinds, servers, given[cells]], axis=1)
+
+    def _deliveries(self) -> csr_array:
+        """A type's queries on a server need each of its sources there."""
+        problem, servers = self.problem, self.problem.servers
+        owner = np.repeat(np.arange(len(problem.types)), np.diff(problem.types.indptr))
+        pairs = np.arange(len(owner) * servers)
+        kind, server = owner[pairs // servers], pairs % servers
+        source = problem.types.indices[pairs // servers].astype(np.int64)
+        amount = kind * servers + server
+        delivery = self.amounts + source * servers + server
+        return self._rows(
+            np.concatenate([pairs, pairs]),
+            np.concatenate([amount, delivery]),
+            np.concatenate([np.ones(len(pairs)), -self.most[amount]]),
+        )
+
+    def _order_of_equals(self) -> list[LinearConstraint]:
+        """Of servers with one cap the lower number has as many queries: halves the search."""
+        caps, servers = self.problem.caps, self.problem.servers
+        pairs = [
+            (one, other)
+            for one, other in zip(range(servers), range(1, servers), strict=False)
+            if caps[one] == caps[other]
+        ]
+        if not pairs:
+            return []
+        types = np.arange(len(self.problem.types)) * servers
+        rows = np.repeat(np.arange(len(pairs)), 2 * len(types))
+        columns = np.concatenate([np.concatenate([types + one, types + two]) for one, two in pairs])
+        signs = np.tile(np.repeat([-1.0, 1.0], len(types)), len(pairs))
+        return [LinearConstraint(self._rows(rows, columns, signs), ub=0)]
+
+    def _rows(self, rows: Ints, columns: Ints, values: Floats) -> csr_array:
+        count = int(rows.max(initial=-1)) + 1
+        return csr_array((values, (rows, columns)), shape=(count, self.variables))
+
+
+def _check_proof(found: OptimizeResult, start: PlacementPlan, seconds: float) -> None:
+    if found.status == _PROVEN:
+        return
+    bound = max(float(found.mip_dual_bound or 0.0), start.lower_bound)
+    best = min(start.traffic, np.inf if found.x is None else float(found.fun))
+    raise NotProven(
+        f"no optimum was proven in {seconds:g} s: it is between {bound:g} and {best:g} "
+        f"({best / bound - 1:.1%} apart); give it more time, or take refined"
+        if bound
+        else f"no optimum was proven in {seconds:g} s; give it more time, or take refined"
+    )
