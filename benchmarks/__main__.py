@@ -3,7 +3,14 @@
 import subprocess
 import sys
 
-NAMES = ("placement_speed", "placement_quality", "placing_speed", "pipeline_speed", "live_speed")
+NAMES = (
+    "placement_speed",
+    "online_speed",
+    "placement_quality",
+    "placing_speed",
+    "pipeline_speed",
+    "live_speed",
+)
 
 
 def main() -> int:

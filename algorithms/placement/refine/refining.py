@@ -69,7 +69,7 @@ def refine(
     problem: PlacementProblem,
     assignment: SmallInts,
     *,
-    sweeps: int = 1000,
+    sweeps: int = 2000,
     seconds: float = 10.0,
     seed: int = 0,
     progress: Progress | None = None,
@@ -97,6 +97,7 @@ def refine(
 
 def _search(search: _Search, sweeps: int, seconds: float, progress: Progress | None) -> None:
     """Try each schedule for a while, then give the best one what is left."""
+    started = time.perf_counter()
     steps = sweeps * len(search.pieces.kinds)
     tried = _TRIAL * len(SCHEDULES)
 
@@ -114,4 +115,5 @@ def _search(search: _Search, sweeps: int, seconds: float, progress: Progress | N
     ]
     best = SCHEDULES[int(np.argmax(gains))]
     left = 1 - tried
-    search.anneal(best, max(1, int(left * steps)), left * seconds, reporting(tried, left))
+    remaining = max(0.0, seconds - (time.perf_counter() - started))
+    search.anneal(best, max(1, int(left * steps)), remaining, reporting(tried, left))
