@@ -1,7 +1,7 @@
 """What every planner offers: its algorithms, and how its problems and plans look as JSON."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from algorithms.errors import BadParameters, UnknownAlgorithm
@@ -10,12 +10,17 @@ from algorithms.vocabulary import Kind, ParameterField, Parameters, Progress
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to plan: its names, when it decides, its parameter class, which has `solve`."""
+    """One way to plan: its names, when it decides, its parameter class, which has `solve`.
+
+    `read`, `report`: where its problems or plans look otherwise than its planner's, see there.
+    """
 
     name: str
     title: str
     kind: Kind
     parameters: type[Any]
+    read: Callable[[object, Parameters], Any] | None = field(default=None, kw_only=True)
+    report: Callable[["Run"], dict[str, Any]] | None = field(default=None, kw_only=True)
 
     @property
     def summary(self) -> str:
@@ -74,7 +79,7 @@ class Planner:
     def fields(self, algorithm: Algorithm) -> tuple[ParameterField, ...]:
         """Return every parameter of a run: the problem's, then the algorithm's own."""
         shared = self.problem.fields()
-        names = {field.name for field in shared}
+        names = {one.name for one in shared}
         own = algorithm.parameters.fields()
         return (*shared, *(field for field in own if field.name not in names))
 
@@ -98,19 +103,20 @@ class Planner:
             why = f"is not a parameter of {algorithm.name}; known: {known}"
             raise BadParameters({name: [why] for name in sorted(unknown)})
         settings = _taken(self.problem, values)
-        problem = self.read(data, settings)
+        problem = (algorithm.read or self.read)(data, settings)
         own = _taken(algorithm.parameters, settings.to_mapping() | dict(values))
-        return self.report(Run(algorithm, problem, own, algorithm.solve(problem, own, progress)))
+        plan = algorithm.solve(problem, own, progress)
+        return (algorithm.report or self.report)(Run(algorithm, problem, own, plan))
 
     def _parted(self, data: object, values: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
         """Return the problem without its parameters, and all parameters."""
         if not isinstance(data, Mapping):
             return data, values
-        names = {field.name for field in self.problem.fields()}
+        names = {one.name for one in self.problem.fields()}
         inside = {name: value for name, value in data.items() if name in names}
         return {k: v for k, v in data.items() if k not in names}, inside | dict(values)
 
 
 def _taken(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    names = {field.name for field in kind.fields()}
+    names = {one.name for one in kind.fields()}
     return kind.from_mapping({name: to for name, to in values.items() if name in names})

@@ -7,13 +7,14 @@ parameter class with `solve`, then one row in its planner's value.
 from typing import Final, Literal, overload
 
 from algorithms.errors import UnknownPlanner
+from algorithms.migration.planner import MIGRATION_PLANNER
 from algorithms.placement.planner import PLACEMENT_PLANNER, PlacementAlgorithm
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import Kind
 
 PLACEMENT: Final = "placement"
 
-PLANNERS: Final[tuple[Planner, ...]] = (PLACEMENT_PLANNER,)
+PLANNERS: Final[tuple[Planner, ...]] = (PLACEMENT_PLANNER, MIGRATION_PLANNER)
 
 
 def planner(name: str) -> Planner:

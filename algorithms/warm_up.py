@@ -9,6 +9,12 @@ import contextlib
 import numpy as np
 
 from algorithms.errors import PlanningError
+from algorithms.migration.future.planners import ForeseenProblem, Mtm, Sequence, SequenceProblem
+from algorithms.migration.future.transitions import Transitions
+from algorithms.migration.planners import SingleStep
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.schedule import scheduled
+from algorithms.migration.ssm import ssm
 from algorithms.placement.online import LeastCost, OnlinePlacement, OnlineState
 from algorithms.placement.online.living import LivingCluster
 from algorithms.placement.online.service import PlacementService
@@ -32,6 +38,20 @@ def warm_up() -> None:
                 algorithm.solve(problem, algorithm.parameters())
     _live(PlacementProblem.from_lists(_RATES, _INSTANCES[0], 2, 0.5))
     bipartite(4, 2, 1.0, 0)
+    _migrate()
+
+
+def _migrate() -> None:
+    """Plan one migration and many, and the order of its transfers."""
+    problem = MigrationProblem.of([1.0] * 6, [1.0] * 6, [0, 3], 3, 0.5)
+    before = problem.work_before, problem.state_before, problem.bounds
+    SingleStep().solve(problem)
+    ssm(*before, float(problem.limits[0]), 3)
+    scheduled([[0, 1], [1, 0]])
+    Sequence().solve(SequenceProblem(problem, (3, 2)))
+    foreseen = ForeseenProblem(problem, Transitions.from_history([2, 3, 2, 3]))
+    for method in ("exact", "learned"):
+        Mtm(method=method, rounds=1, paths=1, horizon=1).solve(foreseen)
 
 
 def _live(problem: PlacementProblem) -> None:

@@ -46,8 +46,9 @@ class _Search:
         """Anneal from the start and return the largest gain on the way; keep its servers."""
         board, state = laid_out(self.problem, self.pieces), new_state(self.seed)
         started = time.perf_counter()
+        most = steps
         stage = max(1, min(_LONGEST_STAGE, steps // _STAGES))
-        done, gain, largest = 0, 0.0, 0.0
+        done, told, gain, largest = 0, 0.0, 0.0, 0.0
         while done < steps:
             annealing.set_power(board, schedule.exponent(done / steps))
             temperature = self.unit * schedule.temperature(done / steps)
@@ -56,12 +57,13 @@ class _Search:
             largest = max(largest, gain)
             if gain > self.gain + _ROUNDING * self.unit:
                 self.gain, self.best = gain, board.at.copy()
-            report(done / steps)
+            told = max(told, done / steps)
+            report(told)
             elapsed = time.perf_counter() - started
             if elapsed >= seconds:
                 break
-            # Cooling is hastened so that it ends with the clock; it is never slowed down.
-            steps = min(steps, int(done * seconds / elapsed))
+            # Cooling is hastened so that it ends with the clock; the estimate is of all so far.
+            steps = min(most, max(done, int(done * seconds / elapsed)))
         return largest
 
 

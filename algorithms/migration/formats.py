@@ -1,0 +1,116 @@
+"""Migration problems from JSON values, and plans as JSON values."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from algorithms.errors import BadProblem
+from algorithms.migration.future.planners import ForeseenProblem, SequenceProblem
+from algorithms.migration.future.transitions import Transitions
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.result import MigrationPlan
+from algorithms.migration.schedule import Schedule
+
+_NEEDED: Final = ("starts", "work", "state", "nodes")
+
+
+def problem_from_json(data: object, tau: float) -> MigrationProblem:
+    """Build a problem from JSON values, as docs/algorithms.md shows them. Raises `BadProblem`.
+
+    `{"starts": [0, 13], "work": [1, …], "state": [1, …], "nodes": 3}`, perhaps with `capacities`.
+    """
+    fields = _checked(data, _NEEDED, ("capacities",))
+    return _problem(fields, fields["nodes"], tau)
+
+
+def sequence_from_json(data: object, tau: float) -> SequenceProblem:
+    """Build the problem of a known sequence: as for one migration, `nodes` being a list."""
+    fields = _checked(data, _NEEDED, ("capacities",))
+    nodes = fields["nodes"]
+    if not isinstance(nodes, list) or not nodes:
+        raise BadProblem("nodes", "must be a list with the target number of each migration")
+    steps = [_problem(fields, count, tau, f"nodes[{at}]") for at, count in enumerate(nodes)]
+    return SequenceProblem(steps[0], tuple(step.nodes for step in steps))
+
+
+def foreseen_from_json(data: object, tau: float) -> ForeseenProblem:
+    """Build the problem of chances to come: with a `history` of node numbers, or a `matrix`.
+
+    `{"matrix": {"2": {"2": 0.3, "3": 0.7}, …}}` has the chance of each next number of nodes.
+    """
+    fields = _checked(data, _NEEDED, ("capacities", "history", "matrix"))
+    if ("history" in fields) == ("matrix" in fields):
+        raise BadProblem("input", "needs either history (node numbers in turn) or matrix")
+    problem = _problem(fields, fields["nodes"], tau)
+    if "history" in fields:
+        if not isinstance(fields["history"], list):
+            raise BadProblem("history", "must be a list of node numbers")
+        return ForeseenProblem(problem, Transitions.from_history(fields["history"]))
+    matrix = fields["matrix"]
+    if not isinstance(matrix, Mapping) or not all(isinstance(v, Mapping) for v in matrix.values()):
+        raise BadProblem("matrix", "must be an object of objects: from, to, chance")
+    return ForeseenProblem(problem, Transitions.from_matrix(matrix))
+
+
+def transfers_from_json(data: object) -> Any:
+    """Return the matrix of bytes to send from node to node."""
+    return _checked(data, ("transfers",), ())["transfers"]
+
+
+def plan_to_json(plan: MigrationPlan) -> dict[str, Any]:
+    """Return a plan as JSON values."""
+    return {
+        "intervals": [list(run) for run in plan.intervals],
+        "cost": plan.cost,
+        "gain": plan.gain,
+        "max_load": plan.max_load,
+        "lower_bound": plan.lower_bound,
+        "feasible": plan.feasible,
+        "seconds": plan.seconds,
+    }
+
+
+def sequence_to_json(plans: Sequence[MigrationPlan]) -> dict[str, Any]:
+    """Return the plans of a sequence as JSON values, one entry per migration."""
+    return {
+        "intervals": [[list(run) for run in plan.intervals] for plan in plans],
+        "costs": [plan.cost for plan in plans],
+        "cost": sum(plan.cost for plan in plans),
+        "max_loads": [plan.max_load for plan in plans],
+        "feasible": all(plan.feasible for plan in plans),
+        "seconds": sum(plan.seconds for plan in plans),
+    }
+
+
+def schedule_to_json(schedule: Schedule) -> dict[str, Any]:
+    """Return a schedule as JSON values."""
+    phases = [
+        {
+            "start": phase.start,
+            "duration": phase.duration,
+            "transfers": [list(transfer) for transfer in phase.transfers],
+        }
+        for phase in schedule.phases
+    ]
+    return {"phases": phases, "total": schedule.total}
+
+
+def _checked(data: object, needed: Sequence[str], optional: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise BadProblem("input", f"must be a JSON object with {', '.join(needed)}")
+    missing = [name for name in needed if name not in data]
+    if missing:
+        raise BadProblem("input", f"lacks {', '.join(missing)}")
+    known = (*needed, *optional)
+    unknown = [str(name) for name in data if name not in known]
+    if unknown:
+        raise BadProblem(unknown[0], f"is unknown; known: {', '.join(known)}")
+    return data
+
+
+def _problem(
+    fields: Mapping[str, Any], nodes: Any, tau: float, where: str = "nodes"
+) -> MigrationProblem:
+    if isinstance(nodes, list):
+        raise BadProblem(where, "must be one number; lists are for the algorithm sequence")
+    parts = fields["work"], fields["state"], fields["starts"], nodes, tau
+    return MigrationProblem.of(*parts, fields.get("capacities"))

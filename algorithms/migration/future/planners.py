@@ -1,0 +1,228 @@
+"""Planners that look ahead, as forms, API and command line offer them."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.errors import BadProblem, TooLarge
+from algorithms.migration.feasible import require_feasible
+from algorithms.migration.future.exact import ExactProjection, project
+from algorithms.migration.future.learning import Effort, Runner, learned
+from algorithms.migration.future.matching import most_kept_between
+from algorithms.migration.future.naming import named
+from algorithms.migration.future.projection import Landscape, Projection
+from algorithms.migration.future.rollout import discounted_cost
+from algorithms.migration.future.sequence import optimal_sequence
+from algorithms.migration.future.transitions import Transitions, futures
+from algorithms.migration.future.valued import best_cuts
+from algorithms.migration.grades import Grades
+from algorithms.migration.keeping import grades_of
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.result import MigrationPlan, measured
+from algorithms.placement.random_numbers import new_state
+from algorithms.vocabulary import Ints, Parameters, Progress, parameter
+
+# How much of the learned values candidates are made with: 0 is the single step.
+_BOLDNESS = (0.0, 0.5, 1.0, 1.6)
+# The largest share of progress that learning takes; deciding takes the rest.
+_LEARNING = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class ForeseenProblem:
+    """A migration with the chances of those to come."""
+
+    problem: MigrationProblem
+    transitions: Transitions
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceProblem:
+    """A migration with those to come, exactly: `nodes` target numbers in turn."""
+
+    problem: MigrationProblem
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Mtm(Parameters):
+    """Migration with a view to those to come, section 4.2: fewest bytes now and later.
+
+    Projected costs are exact where all partitionings can be listed, else learned; a learned
+    decision is the best of several candidates, played out on sampled futures.
+    """
+
+    gamma: float = parameter(
+        0.8,
+        help="How much a byte of the next migration counts against one of this; 0 is the single "
+        "step.",
+        minimum=0.0,
+        maximum=0.99,
+    )
+    method: str = parameter(
+        "auto",
+        help="How costs are projected: exact, learned, or auto, exact where that is possible.",
+        choices=("auto", "exact", "learned"),
+    )
+    rounds: int = parameter(6, help="Rounds of learning.", minimum=1, maximum=100)
+    paths: int = parameter(
+        64, help="Sampled futures that a decision is played out on.", minimum=1, maximum=10_000
+    )
+    horizon: int = parameter(
+        10, unit="migrations", help="How far a sampled future looks.", minimum=1, maximum=1_000
+    )
+    seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
+
+    def solve(self, foreseen: ForeseenProblem, progress: Progress | None = None) -> MigrationPlan:
+        """Project costs and plan one migration.
+
+        Raises `InfeasibleTau` where a number of nodes that may come keeps no tau, `TooLarge` where
+        exact costs were asked for and cannot be had.
+        """
+        started = time.perf_counter()
+        projection = self.projection(foreseen, progress=progress)
+        cuts = self.decided(foreseen, projection)
+        if progress is not None:
+            progress(1.0)
+        return _plan(foreseen.problem, cuts, time.perf_counter() - started)
+
+    def projection(
+        self, foreseen: ForeseenProblem, run: Runner = map, progress: Progress | None = None
+    ) -> ExactProjection | Projection:
+        """Return the projected costs, which serve all migrations on the same landscape."""
+        landscape = self.landscape(foreseen)
+        _require_all_feasible(foreseen)
+        if self.method != "learned":
+            try:
+                return project(
+                    landscape.work_before,
+                    landscape.kept,
+                    landscape.tau,
+                    landscape.transitions,
+                    self.gamma,
+                )
+            except TooLarge:
+                if self.method == "exact":
+                    raise
+        report = None if progress is None else lambda done: progress(_LEARNING * done)
+        return learned(landscape, Effort(rounds=self.rounds), self.seed, run, report)
+
+    def landscape(self, foreseen: ForeseenProblem) -> Landscape:
+        """Return what the projected costs depend on."""
+        problem = foreseen.problem
+        if not problem.equal_nodes:
+            raise BadProblem("capacities", "must be null: costs are projected for equal nodes")
+        given = problem.work.copy(), problem.state.copy(), problem.tau
+        return Landscape(*given, self.gamma, foreseen.transitions)
+
+    def decided(self, foreseen: ForeseenProblem, projection: ExactProjection | Projection) -> Ints:
+        """Return the cuts of the best partitioning, int64[n' + 1].
+
+        Raises `BadProblem` where the projection is of another landscape.
+        """
+        landscape, problem = self.landscape(foreseen), foreseen.problem
+        row = foreseen.transitions.position(problem.nodes)
+        if isinstance(projection, ExactProjection):
+            return projection.best(landscape.kept, problem.bounds, row)[0]
+        if projection.key != landscape.key:
+            raise BadProblem("projection", "is of other tasks, balance, transitions or gamma")
+        candidates = _candidates(landscape, problem, projection, row)
+        ahead = futures(
+            foreseen.transitions.totals, row, self.paths, self.horizon, new_state(self.seed)
+        )
+
+        def price(cuts: Ints) -> float:
+            now = problem.total_state - most_kept_between(landscape.kept, problem.bounds, cuts)
+            return now + self.gamma * discounted_cost(
+                landscape.work_before,
+                landscape.kept,
+                cuts,
+                landscape.limits,
+                foreseen.transitions.counts,
+                ahead,
+                projection.values,
+                landscape.scale,
+                self.gamma,
+            )
+
+        return min(candidates, key=price)
+
+
+@dataclass(frozen=True)
+class Sequence(Parameters):
+    """The fewest bytes over a known sequence of node numbers, section 4.1: optimal (OMS)."""
+
+    def solve(
+        self, foreseen: SequenceProblem, progress: Progress | None = None
+    ) -> list[MigrationPlan]:
+        """Plan all migrations; nodes keep their numbers, new ones are numbered on.
+
+        Raises `InfeasibleTau`, and `TooLarge` where there are too many partitionings.
+        """
+        problem = foreseen.problem
+        if not problem.equal_nodes:
+            raise BadProblem("capacities", "must be null: sequences are planned on equal nodes")
+        for nodes in foreseen.nodes:
+            _require_feasible_on(problem, nodes)
+        started = time.perf_counter()
+        taus = [problem.tau] * len(foreseen.nodes)
+        before = problem.work_before, problem.state_before, problem.bounds
+        found = optimal_sequence(*before, foreseen.nodes, taus, progress)
+        return _plans(problem, found, time.perf_counter() - started)
+
+
+def _candidates(
+    landscape: Landscape, problem: MigrationProblem, projection: Projection, row: int
+) -> list[Ints]:
+    found = {}
+    for boldness in _BOLDNESS:
+        cuts = best_cuts(
+            landscape.work_before,
+            landscape.kept,
+            problem.bounds,
+            float(landscape.limits[row]),
+            problem.nodes,
+            boldness * landscape.gamma * projection.values[row],
+            landscape.scale,
+        )
+        found[tuple(cuts.tolist())] = cuts
+    return list(found.values())
+
+
+def _require_all_feasible(foreseen: ForeseenProblem) -> None:
+    for nodes in (foreseen.problem.nodes, *foreseen.transitions.counts.tolist()):
+        _require_feasible_on(foreseen.problem, nodes)
+
+
+def _require_feasible_on(problem: MigrationProblem, nodes: int) -> None:
+    present = grades_of(problem)
+    limit = (1 + problem.tau) * problem.total_work / nodes
+    on_so_many = MigrationProblem.of_owner(
+        problem.work, problem.state, problem.owner, problem.present, nodes, problem.tau
+    )
+    require_feasible(on_so_many, Grades(present.grade_of, np.array([limit]), np.array([nodes])))
+
+
+def _plan(problem: MigrationProblem, cuts: Ints, seconds: float) -> MigrationPlan:
+    names = named(problem.state_before, problem.bounds, range(problem.present), cuts)
+    assignment = np.repeat(np.array(names, np.int32), np.diff(cuts))
+    return measured(problem, assignment, names, seconds)
+
+
+def _plans(problem: MigrationProblem, found: list[Ints], seconds: float) -> list[MigrationPlan]:
+    """Measure each migration from the intervals that the one before left."""
+    plans = []
+    names, cuts = list(range(problem.present)), problem.bounds
+    for after in found:
+        later = named(problem.state_before, cuts, names, after)
+        known = max(*names, *later) + 1
+        owner = np.repeat(names, np.diff(cuts))
+        target = len(after) - 1
+        step = MigrationProblem.of_owner(
+            problem.work, problem.state, owner, known, target, problem.tau
+        )
+        assignment = np.repeat(np.array(later, np.int32), np.diff(after))
+        plans.append(measured(step, assignment, later, seconds / len(found)))
+        names, cuts = later, after
+    return plans
