@@ -10,7 +10,7 @@ from tests.algorithms.placement.instances import chain
 
 def test_algorithms_are_found_by_planner_and_name() -> None:
     assert algorithm(PLACEMENT, "mms").parameters is Mms
-    assert planners() == (PLACEMENT,)
+    assert planners() == (PLACEMENT, "migration")
 
 
 def test_names_are_unique() -> None:
