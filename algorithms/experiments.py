@@ -14,6 +14,8 @@ from typing import Final
 
 from algorithms.errors import UnknownExperiment
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
+from algorithms.migration.experiments import MIGRATION_EXPERIMENTS
+from algorithms.migration.planner import MIGRATION
 from algorithms.placement.experiments import PLACEMENT_EXPERIMENTS
 from algorithms.registry import PLACEMENT
 from algorithms.tables import Cell, Table, summarised
@@ -31,7 +33,10 @@ __all__ = [
     "summarised",
 ]
 
-EXPERIMENTS: Final[Mapping[str, tuple[Experiment, ...]]] = {PLACEMENT: PLACEMENT_EXPERIMENTS}
+EXPERIMENTS: Final[Mapping[str, tuple[Experiment, ...]]] = {
+    PLACEMENT: PLACEMENT_EXPERIMENTS,
+    MIGRATION: MIGRATION_EXPERIMENTS,
+}
 
 
 def experiments(planner: str) -> tuple[Experiment, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from algorithms.compiled import compiled
 from algorithms.migration.single_step import FREE, Parts
-from algorithms.migration.windows import lower_bounds
+from algorithms.migration.windows import lower_bounds, owners_of
 from algorithms.vocabulary import Floats, Ints
 
 # What a state remembers of its best choice: where P1 ends, its node, the parts it takes.
@@ -28,7 +28,7 @@ def ssm(work_before: Floats, state_before: Floats, bounds: Ints, limit: float, p
     """
     tasks = len(work_before) - 1
     lowest = lower_bounds(work_before, limit)
-    owner = _owners(bounds, tasks)
+    owner = owners_of(bounds, tasks)
     gains = np.full((parts + 1, tasks + 1, 2), -np.inf)
     gains[:, tasks] = 0.0
     choices = np.full((parts + 1, tasks + 1, 2, 3), FREE, np.int64)
@@ -37,15 +37,6 @@ def ssm(work_before: Floats, state_before: Floats, bounds: Ints, limit: float, p
             for taken in range(2):
                 _solve(alpha, taken, count, lowest, state_before, bounds, owner, gains, choices)
     return _traced(choices, lowest, owner, parts)
-
-
-@compiled
-def _owners(bounds: Ints, tasks: int) -> Ints:
-    """Return the present node of each task; for the end, one past the last node."""
-    owner = np.full(tasks + 1, len(bounds) - 1, np.int64)
-    for node in range(len(bounds) - 1):
-        owner[bounds[node] : bounds[node + 1]] = node
-    return owner
 
 
 @compiled

@@ -75,3 +75,12 @@ def _holds(work_before: Floats, limit: float, parts: int) -> float | None:
     if first < tasks:
         return None
     return largest
+
+
+@compiled
+def owners_of(bounds: Ints, tasks: int) -> Ints:
+    """Return the present node of each task; for the end, one past the last node."""
+    owner = np.full(tasks + 1, len(bounds) - 1, np.int64)
+    for node in range(len(bounds) - 1):
+        owner[bounds[node] : bounds[node + 1]] = node
+    return owner

@@ -85,7 +85,13 @@ class Mtm(Parameters):
         cuts = self.decided(foreseen, projection)
         if progress is not None:
             progress(1.0)
-        return _plan(foreseen.problem, cuts, time.perf_counter() - started)
+        return self.planned(foreseen.problem, cuts, time.perf_counter() - started)
+
+    def planned(self, problem: MigrationProblem, cuts: Ints, seconds: float) -> MigrationPlan:
+        """Return the plan with these cuts, each interval on the node that keeps most of it."""
+        names = named(problem.state_before, problem.bounds, range(problem.present), cuts)
+        assignment = np.repeat(np.array(names, np.int32), np.diff(cuts))
+        return measured(problem, assignment, names, seconds)
 
     def projection(
         self, foreseen: ForeseenProblem, run: Runner = map, progress: Progress | None = None
@@ -202,12 +208,6 @@ def _require_feasible_on(problem: MigrationProblem, nodes: int) -> None:
         problem.work, problem.state, problem.owner, problem.present, nodes, problem.tau
     )
     require_feasible(on_so_many, Grades(present.grade_of, np.array([limit]), np.array([nodes])))
-
-
-def _plan(problem: MigrationProblem, cuts: Ints, seconds: float) -> MigrationPlan:
-    names = named(problem.state_before, problem.bounds, range(problem.present), cuts)
-    assignment = np.repeat(np.array(names, np.int32), np.diff(cuts))
-    return measured(problem, assignment, names, seconds)
 
 
 def _plans(problem: MigrationProblem, found: list[Ints], seconds: float) -> list[MigrationPlan]:

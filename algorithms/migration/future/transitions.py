@@ -29,11 +29,11 @@ class Transitions:
     chances: Floats
 
     @classmethod
-    def from_history(cls, nodes: Iterable[int]) -> "Transitions":
+    def from_history(cls, nodes: Iterable[int], also: Iterable[int] = ()) -> "Transitions":
         """Count the changes in a history of node numbers; repetitions are no migration.
 
-        From a number that only ends the history, any change seen anywhere is as likely as its
-        target was common. Raises `BadProblem`.
+        From a number that was never left, `also` those that may occur although the history has
+        them not, each target is as likely as it was common. Raises `BadProblem`.
         """
         history = as_integers("history", list(nodes))
         if len(history) and history.min() < 1:
@@ -41,7 +41,8 @@ class Transitions:
         changes = history[np.concatenate([[True], np.diff(history) != 0])] if len(history) else []
         if len(changes) < 2:  # noqa: PLR2004 - one number makes no change
             raise BadProblem("history", "must hold at least one change of the number of nodes")
-        counts, positions = np.unique(changes, return_inverse=True)
+        counts = np.union1d(changes, np.array(list(also), np.int64))
+        positions = np.searchsorted(counts, changes)
         seen = np.zeros((len(counts), len(counts)))
         np.add.at(seen, (positions[:-1], positions[1:]), 1.0)
         never_left = seen.sum(axis=1) == 0

@@ -9,7 +9,7 @@ every beginning of each interval: O((1 + tau) m^2) in all.
 import numpy as np
 
 from algorithms.compiled import compiled, inlined
-from algorithms.migration.windows import lower_bounds
+from algorithms.migration.windows import lower_bounds, owners_of
 from algorithms.vocabulary import Floats, Ints
 
 _NEVER = -np.inf
@@ -26,7 +26,7 @@ def value_at(values: Floats, load: float, scale: float) -> float:
 
 @compiled
 def best_cuts(
-    work_before: Floats,
+    work: Floats,
     kept: Floats,
     present: Ints,
     limit: float,
@@ -36,16 +36,15 @@ def best_cuts(
 ) -> Ints:
     """Return the partitioning of least bytes moved plus summed values, int64[parts + 1].
 
-    `work_before`, `kept` float64[m + 1]; `present` int64[n + 1] cuts; `values` float64[bins] in
-    bytes, see `value_at`. There must be a partitioning within the limit.
+    `work`, `kept` float64[m + 1]: work and bytes before each position; `present` int64[n + 1]
+    cuts; `values` float64[bins] in bytes, see `value_at`. There must be a partitioning within the
+    limit.
     """
-    tasks = len(work_before) - 1
-    lowest = lower_bounds(work_before, limit)
-    owner = np.empty(tasks, np.int64)
-    for node in range(len(present) - 1):
-        owner[present[node] : present[node + 1]] = node
+    tasks = len(work) - 1
+    lowest = lower_bounds(work, limit)
+    owner = owners_of(present, tasks)
     old, new = np.full((2, tasks + 1), _NEVER), np.empty((2, tasks + 1))
-    # Where the part that ends at x begins, times two, plus g's u there (see single_step.py).
+    # Twice where the part that ends at x begins, plus g's u there (see single_step.py).
     choices = np.empty((parts, 2, tasks + 1), np.int64)
     old[:, 0] = 0.0
     for part in range(parts):
@@ -55,25 +54,21 @@ def best_cuts(
                 choices[part, spent, x] = 2 * x + spent
             if x > 0:
                 _extend(
-                    old,
-                    new,
-                    work_before,
-                    kept,
-                    present,
-                    owner,
-                    lowest[x],
-                    x,
-                    values,
-                    scale,
-                    choices[part],
+                    old, new, work, kept, present, owner, lowest[x], x, values, scale, choices[part]
                 )
         old, new = new, old
-    cuts = np.empty(parts + 1, np.int64)
-    x, spent = tasks, 1
+    return _traced(choices)
+
+
+@compiled
+def _traced(choices: Ints) -> Ints:
+    """Go back from the end by the choices that gave the best value."""
+    parts = len(choices)
+    cuts = np.zeros(parts + 1, np.int64)
+    x, spent = choices.shape[2] - 1, 1
     for part in range(parts - 1, -1, -1):
         cuts[part + 1] = x
         x, spent = divmod(choices[part, spent, x], 2)
-    cuts[0] = 0
     return cuts
 
 
@@ -81,7 +76,7 @@ def best_cuts(
 def _extend(
     old: Floats,
     new: Floats,
-    work_before: Floats,
+    work: Floats,
     kept: Floats,
     present: Ints,
     owner: Ints,
@@ -100,7 +95,7 @@ def _extend(
             if earlier < node:
                 whole = max(whole, kept[present[earlier + 1]] - kept[present[earlier]])
             earlier -= 1
-        worth = -value_at(values, work_before[x] - work_before[low], scale)
+        worth = -value_at(values, work[x] - work[low], scale)
         fresh, spent = old[0, low] + worth, old[1, low] + worth
         opening, running = (fresh, 2 * low), (spent, 2 * low + 1)
         if earlier == node:

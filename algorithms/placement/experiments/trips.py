@@ -1,6 +1,5 @@
 """The same questions on real trips instead of random graphs."""
 
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from algorithms.datasets import DATA_FOLDER, data_folder
 from algorithms.experiment import Experiment, Panel, Repeated
 from algorithms.placement.experiments import replaying, setup, solving
 from algorithms.placement.problem import PlacementProblem
@@ -21,9 +21,6 @@ from algorithms.placement.workloads.trips import (
 )
 from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import Floats, parameter
-
-# Names the folder with the data files; without it, `shared/data` beside the project.
-DATA_FOLDER: Final = "WEIR_TRIPS"
 
 
 @dataclass(frozen=True)
@@ -82,12 +79,6 @@ class LiveTrips(RealTrips):
         """
         trips, _ = _read(data_folder())
         return History(self.problem(seed), trips.events(), 0.0, float(trips.starts[-1]))
-
-
-def data_folder() -> Path:
-    """Return the folder with the data files."""
-    beside = Path(__file__).parents[4] / "shared" / "data"
-    return Path(os.environ.get(DATA_FOLDER) or beside)
 
 
 @lru_cache(maxsize=1)

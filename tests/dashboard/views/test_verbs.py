@@ -116,7 +116,7 @@ def test_a_choice_is_asked_for_by_its_name(operating: Client, sf: Cluster) -> No
     assert Proposal.objects.get().parameters["start"] == "mms"
     refused = operating.post(path, values | {"start": "best"})
     assert refused.status_code == 422
-    assert "must be one of ic, mms" in refused.content.decode()
+    assert "must be one of least_cost, ic, mms" in refused.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from algorithms.datasets import DATA_FOLDER
 from algorithms.errors import BadProblem
 from algorithms.experiments import experiment
-from algorithms.placement.experiments.trips import DATA_FOLDER, RealTrips
+from algorithms.placement.experiments.trips import RealTrips
 
 
 def test_trips_can_have_their_tiles_rates_or_all_one() -> None:

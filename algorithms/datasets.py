@@ -1,0 +1,14 @@
+"""Where recorded data sets are found, which some experiments need."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+# Names the folder with the data files; without it, `shared/data` beside the project.
+DATA_FOLDER: Final = "WEIR_DATASETS"
+
+
+def data_folder() -> Path:
+    """Return the folder with the data files."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    return Path(os.environ.get(DATA_FOLDER) or beside)

@@ -1,0 +1,125 @@
+"""Many migrations in a row, by one policy: each begins where the one before has ended."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.migration.baselines import ConsistentHashing, Storm, StormMatched
+from algorithms.migration.feasible import require_feasible
+from algorithms.migration.free import Free
+from algorithms.migration.future.learning import even_cuts
+from algorithms.migration.future.planners import ForeseenProblem, Mtm
+from algorithms.migration.future.projection import Landscape
+from algorithms.migration.future.transitions import Transitions
+from algorithms.migration.keeping import assigned, grades_of
+from algorithms.migration.planners import SingleStep
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.result import MigrationPlan, measured
+from algorithms.migration.ssm import ssm
+from algorithms.vocabulary import Floats, Ints, Progress
+
+Policy = Callable[[MigrationProblem], MigrationPlan]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Tasks, and how many nodes they have in turn.
+
+    `work`, `state` float64[m]; `nodes`: the first is where the history begins, each further one a
+    migration; `transitions`: what was known before.
+    """
+
+    work: Floats
+    state: Floats
+    nodes: Ints
+    transitions: Transitions
+    tau: float
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What a policy did: the plan of every migration, and the seconds it took beforehand."""
+
+    plans: tuple[MigrationPlan, ...]
+    prepared: float
+
+
+def lived(history: History, policy: Policy, prepared: float, report: Progress) -> Course:
+    """Migrate through the whole history from an even start."""
+    owner, present = _even_owner(history), int(history.nodes[0])
+    plans = []
+    for done, nodes in enumerate(history.nodes[1:].tolist()):
+        report(done / (len(history.nodes) - 1))
+        problem = MigrationProblem.of_owner(
+            history.work, history.state, owner, present, nodes, history.tau
+        )
+        plan = policy(problem)
+        plans.append(plan)
+        owner, present = renumbered(plan), nodes
+    return Course(tuple(plans), prepared)
+
+
+def renumbered(plan: MigrationPlan) -> Ints:
+    """Return the new present node of each task: nodes with one interval in position order.
+
+    Equal nodes may be renamed; those that a hash or a block number names keep their names.
+    """
+    if len({run.node for run in plan.intervals}) < len(plan.intervals):
+        return np.searchsorted(plan.nodes, plan.assignment).astype(np.int64)
+    names = np.full(max(plan.nodes) + 1, -1)
+    for position, run in enumerate(plan.intervals):
+        names[run.node] = position
+    return names[plan.assignment]
+
+
+def policy_of(
+    name: str, history: History, mtm: Mtm, seed: int, report: Progress
+) -> tuple[Policy, float]:
+    """Return a policy and the seconds that were spent before its first migration."""
+    if name == "mtm":
+        return _foreseeing(history, mtm, report)
+    policies: dict[str, Policy] = {
+        "single_step": SingleStep().solve,
+        "ssm": _by_ssm,
+        "free": Free().solve,
+        "consistent_hashing": ConsistentHashing(seed=seed).solve,
+        "storm": Storm().solve,
+        "storm_matched": StormMatched().solve,
+    }
+    return policies[name], 0.0
+
+
+def _foreseeing(history: History, mtm: Mtm, report: Progress) -> tuple[Policy, float]:
+    owner = _even_owner(history)
+    first = int(history.nodes[0])
+    start = MigrationProblem.of_owner(history.work, history.state, owner, first, first, history.tau)
+    started = time.perf_counter()
+    projection = mtm.projection(ForeseenProblem(start, history.transitions), progress=report)
+    prepared = time.perf_counter() - started
+
+    def policy(problem: MigrationProblem) -> MigrationPlan:
+        foreseen = ForeseenProblem(problem, history.transitions)
+        began = time.perf_counter()
+        cuts = mtm.decided(foreseen, projection)
+        return mtm.planned(problem, cuts, time.perf_counter() - began)
+
+    return policy, prepared
+
+
+def _by_ssm(problem: MigrationProblem) -> MigrationPlan:
+    """Plan with figure 4's algorithm, for its running time."""
+    require_feasible(problem, grades_of(problem))
+    before = problem.work_before, problem.state_before, problem.bounds
+    started = time.perf_counter()
+    parts = ssm(*before, float(problem.limits[0]), problem.nodes)
+    seconds = time.perf_counter() - started
+    return measured(problem, *assigned(problem, parts), seconds)
+
+
+def _even_owner(history: History) -> Ints:
+    rows = history.transitions
+    landscape = Landscape(history.work, history.state, history.tau, 0.0, rows)
+    cuts = even_cuts(landscape, rows.position(int(history.nodes[0])))
+    return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))

@@ -1,0 +1,6 @@
+"""What migrations are tried on: tasks with work and state, and how many nodes are needed when."""
+
+from algorithms.migration.workloads.demand import node_numbers
+from algorithms.migration.workloads.tasks import frequent_patterns, word_count
+
+__all__ = ["frequent_patterns", "node_numbers", "word_count"]

@@ -1,0 +1,50 @@
+"""How many nodes are needed in turn: recorded by the hour, or a daily rhythm with noise."""
+
+import csv
+import gzip
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from algorithms.datasets import data_folder
+from algorithms.errors import BadProblem
+from algorithms.vocabulary import Ints
+
+DEMAND_FILE = "node_demand_hourly.csv.gz"
+RECORDED = ("nyc_taxi", "tweet_mentions", "worldcup98", "cab_reports")
+DAILY = "daily"
+
+
+def node_numbers(series: str, seed: int = 0, least: int = 8, most: int = 16) -> Ints:
+    """Return the node numbers of a series with repetitions left out, int64[...].
+
+    `daily` is drawn, between `least` and `most`; the others are recorded (8 to 16) and need the
+    file `node_demand_hourly.csv.gz` in the folder of data sets. Raises `BadProblem` without it.
+    """
+    numbers = _daily(seed, least, most) if series == DAILY else _recorded(data_folder(), series)
+    changes: Ints = numbers[np.concatenate([[True], np.diff(numbers) != 0])]
+    return changes
+
+
+def _daily(seed: int, least: int, most: int, days: int = 240) -> Ints:
+    """Draw hours of demand: a sine over the day, a week end, noise that lasts for hours."""
+    draw = np.random.default_rng((seed, 13))
+    hours = np.arange(24 * days)
+    noise = np.convolve(draw.normal(0, 0.12, len(hours)), np.ones(3) / 3, "same")
+    weekend = np.where(hours // 24 % 7 >= 5, -0.15, 0.0)  # noqa: PLR2004 - Saturday, Sunday
+    level = np.clip(0.5 - 0.45 * np.cos(hours * np.pi / 12) + weekend + noise, 0.0, 1.0)
+    return np.rint(least + (most - least) * level).astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _recorded(folder: Path, series: str) -> Ints:
+    path = folder / DEMAND_FILE
+    try:
+        with gzip.open(path, "rt", newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["series"] == series]
+    except OSError as error:
+        raise BadProblem("demand", f"{series} needs {path}, which cannot be read") from error
+    if not rows:
+        raise BadProblem("demand", f"{path} has no series {series}")
+    return np.array([int(row["nodes_clipped"]) for row in rows], np.int64)
