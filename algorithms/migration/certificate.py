@@ -1,20 +1,12 @@
 """A check of any migration plan that shares no code with the algorithms: sums and nothing else."""
 
 import math
-from collections.abc import Sequence
 
+from algorithms.certificates import Refuted
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan
 
 _TOLERANCE = 1e-9
-
-
-class Refuted(AssertionError):
-    """A plan is not what it says; `faults` lists every difference."""
-
-    def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = list(faults)
 
 
 def certify(problem: MigrationProblem, plan: MigrationPlan, *, intervals: bool = True) -> None:

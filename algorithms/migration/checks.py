@@ -6,26 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.checks import amounts, as_integers
 from algorithms.errors import BadProblem
-from algorithms.placement.checks import as_integers
 from algorithms.vocabulary import Floats, Ints
-
-
-def amounts(where: str, values: Any) -> Floats:
-    """Return the values as a new float64 vector, finite and not negative."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise BadProblem(where, "must be a flat list of numbers") from error
-    if array.ndim != 1:
-        raise BadProblem(where, f"must have one dimension, not {array.ndim}")
-    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
-    if len(wrong):
-        first = int(wrong[0])
-        raise BadProblem(
-            f"{where}[{first}]", f"must be finite and not negative, not {array[first]}"
-        )
-    return array
 
 
 def works(values: Any) -> Floats:

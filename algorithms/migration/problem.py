@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.checks import amounts
 from algorithms.errors import BadProblem
 from algorithms.migration import checks
 from algorithms.migration.limits import node_limits
@@ -66,7 +67,7 @@ class MigrationProblem:
     ) -> "MigrationProblem":
         """Build the problem of tasks that are on any present nodes. Raises `BadProblem`."""
         works = checks.works(work)
-        sizes = checks.amounts("state", state)
+        sizes = amounts("state", state)
         if len(sizes) != len(works):
             raise BadProblem("state", f"has {len(sizes)} entries for {len(works)} tasks")
         checks.check_count("present", present)

@@ -4,20 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from algorithms.certificates import Refuted
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
 from algorithms.vocabulary import Ints
 
 # Sums of rates taken in another order differ in the last digits.
 _TOLERANCE = 1e-9
-
-
-class Refuted(AssertionError):
-    """A plan is not what it says; `faults` lists every difference."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
 
 
 def certify(problem: PlacementProblem, plan: PlacementPlan, caps: Sequence[int] | Ints) -> None:

@@ -6,47 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.checks import amounts, as_integers
 from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 _MOST_SOURCES = np.iinfo(np.int32).max
 # Algorithms keep numbers for every server; a mistyped number must not fill the memory.
 _MOST_SERVERS = 1_000_000
-# Sums over all sources and servers stay finite, and far from where doubles end.
-_LARGEST_RATE = 1e200
-
-
-def as_integers(where: str, values: Any) -> Ints:
-    """Return `values` as a new int64 vector; floats and text are refused, never rounded."""
-    try:
-        array = np.array(values)
-    except ValueError as error:
-        raise BadProblem(where, "must be a flat list of whole numbers") from error
-    if array.ndim != 1:
-        raise BadProblem(where, f"must have one dimension, not {array.ndim}")
-    if array.size and array.dtype.kind not in "iu":
-        raise BadProblem(where, f"must hold whole numbers, not {array.dtype}")
-    return array.astype(np.int64)
 
 
 def checked_rates(rates: Any) -> Floats:
     """Return the rates as a new float64 vector, finite and not negative."""
-    try:
-        array = np.array(rates, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadProblem("rates", "must be a flat list of numbers") from error
-    if array.ndim != 1:
-        raise BadProblem("rates", f"must have one dimension, not {array.ndim}")
+    array = amounts("rates", rates)
     if len(array) > _MOST_SOURCES:
         raise BadProblem("rates", f"more than {_MOST_SOURCES:,} sources")
-    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
-    if len(wrong):
-        first = int(wrong[0])
-        raise BadProblem(f"rates[{first}]", f"must be finite and not negative, not {array[first]}")
-    large = np.flatnonzero(array > _LARGEST_RATE)
-    if len(large):
-        first = int(large[0])
-        raise BadProblem(f"rates[{first}]", f"must be at most {_LARGEST_RATE:g}")
     return array
 
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from algorithms.checks import as_integers
 from algorithms.errors import Infeasible
 from algorithms.placement import checks
 from algorithms.placement.balance import relative_caps
@@ -54,7 +55,7 @@ class PlacementProblem:
         rows = [query if isinstance(query, list | tuple) else list(query) for query in queries]
         indptr = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
-        flat = checks.as_integers("queries", list(chain.from_iterable(rows)))
+        flat = as_integers("queries", list(chain.from_iterable(rows)))
         sizes = None if capacities is None else list(capacities)
         return cls.from_arrays(list(rates), indptr, flat, servers, nu, sizes)
 

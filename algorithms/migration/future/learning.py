@@ -17,7 +17,7 @@ import numpy as np
 from algorithms.migration.future.projection import BINS, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost, interval_loads, played
 from algorithms.migration.future.transitions import futures
-from algorithms.placement.random_numbers import new_state
+from algorithms.random_numbers import new_state
 from algorithms.vocabulary import Floats, Ints, Progress
 
 # Runs a function on each of the jobs, anywhere, in any order: `map`, or that of a Spark session.

@@ -20,7 +20,7 @@ from algorithms.migration.grades import Grades
 from algorithms.migration.keeping import grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measured
-from algorithms.placement.random_numbers import new_state
+from algorithms.random_numbers import new_state
 from algorithms.vocabulary import Ints, Parameters, Progress, parameter
 
 # How much of the learned values candidates are made with: 0 is the single step.

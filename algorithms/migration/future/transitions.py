@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.checks import amounts, as_integers
 from algorithms.compiled import compiled
 from algorithms.errors import BadProblem
-from algorithms.migration.checks import amounts
-from algorithms.placement.checks import as_integers
-from algorithms.placement.random_numbers import Words, unit
+from algorithms.random_numbers import Words, unit
 from algorithms.vocabulary import Floats, Ints
 
 # Rows of given probabilities may miss 1 by as much: they are often written with few digits.

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from algorithms.checks import as_integers
 from algorithms.errors import BadProblem
 from algorithms.placement import checks
 from algorithms.placement.online import changing
@@ -140,7 +141,7 @@ class OnlineState:
 
         Raises `BadProblem` when there are none or one is unknown.
         """
-        wanted = np.unique(checks.as_integers("sources", list(sources)))
+        wanted = np.unique(as_integers("sources", list(sources)))
         if not len(wanted):
             raise BadProblem("sources", "reads no source")
         if wanted[0] < 0 or wanted[-1] >= len(self.rates):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled, inlined
-from algorithms.placement.random_numbers import Words, below, unit
+from algorithms.random_numbers import Words, below, unit
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 # Readers beyond this count change the power sum by next to nothing.

@@ -9,11 +9,11 @@ import numpy as np
 from algorithms.errors import BadProblem
 from algorithms.placement.checks import checked_assignment
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.random_numbers import new_state
 from algorithms.placement.refine import annealing
 from algorithms.placement.refine.layout import laid_out
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
 from algorithms.placement.refine.schedule import SCHEDULES, Schedule
+from algorithms.random_numbers import new_state
 from algorithms.vocabulary import Progress, SmallInts
 
 # Steps at one temperature, between two looks at the clock: at most some ten milliseconds.

@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.placement.certificate import Refuted, certify
+from algorithms.certificates import Refuted
+from algorithms.placement.certificate import certify
 from algorithms.placement.offline import Mms
 from tests.algorithms.placement.instances import chain
 

@@ -22,7 +22,7 @@ from algorithms.migration.future.transitions import Transitions, futures
 from algorithms.migration.future.valued import best_cuts, value_at
 from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
-from algorithms.placement.random_numbers import new_state
+from algorithms.random_numbers import new_state
 from tests.algorithms.migration.future.test_exact import matched
 
 UP_AND_DOWN = [4, 5, 6, 7, 8, 7, 6, 5] * 20 + [4]

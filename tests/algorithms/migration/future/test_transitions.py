@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.errors import BadProblem
 from algorithms.migration.future.transitions import Transitions, futures
-from algorithms.placement.random_numbers import new_state
+from algorithms.random_numbers import new_state
 
 
 def test_changes_are_counted_and_repetitions_are_none() -> None:
