@@ -7,6 +7,8 @@ NAMES = (
     "placement_speed",
     "online_speed",
     "placement_quality",
+    "migration_speed",
+    "migration_quality",
     "placing_speed",
     "pipeline_speed",
     "live_speed",

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from algorithms.errors import BadProblem
 from algorithms.migration.future.planners import ForeseenProblem, SequenceProblem
+from algorithms.migration.future.projection import Projection
 from algorithms.migration.future.transitions import Transitions
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan
@@ -36,19 +37,26 @@ def foreseen_from_json(data: object, tau: float) -> ForeseenProblem:
     """Build the problem of chances to come: with a `history` of node numbers, or a `matrix`.
 
     `{"matrix": {"2": {"2": 0.3, "3": 0.7}, …}}` has the chance of each next number of nodes.
+    `projection` is what `python -m workers.precompute` has kept for these tasks and chances.
     """
-    fields = _checked(data, _NEEDED, ("capacities", "history", "matrix"))
+    fields = _checked(data, _NEEDED, ("capacities", "history", "matrix", "projection"))
     if ("history" in fields) == ("matrix" in fields):
         raise BadProblem("input", "needs either history (node numbers in turn) or matrix")
     problem = _problem(fields, fields["nodes"], tau)
+    known = fields.get("projection")
+    projection = None if known is None else Projection.from_json(known)
+    return ForeseenProblem(problem, _transitions(fields), projection)
+
+
+def _transitions(fields: Mapping[str, Any]) -> Transitions:
     if "history" in fields:
         if not isinstance(fields["history"], list):
             raise BadProblem("history", "must be a list of node numbers")
-        return ForeseenProblem(problem, Transitions.from_history(fields["history"]))
+        return Transitions.from_history(fields["history"])
     matrix = fields["matrix"]
     if not isinstance(matrix, Mapping) or not all(isinstance(v, Mapping) for v in matrix.values()):
         raise BadProblem("matrix", "must be an object of objects: from, to, chance")
-    return ForeseenProblem(problem, Transitions.from_matrix(matrix))
+    return Transitions.from_matrix(matrix)
 
 
 def transfers_from_json(data: object) -> Any:

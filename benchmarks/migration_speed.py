@@ -1,0 +1,90 @@
+"""Speed of the migration planners on one core, medians after compilation.
+
+python -m benchmarks.migration_speed [--repeats 15]
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from algorithms.migration.keeping import grades_of
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.result import runs
+from algorithms.migration.schedule import scheduled
+from algorithms.migration.single_step import best_parts
+from algorithms.migration.ssm import ssm
+
+# tasks, present nodes, target nodes, milliseconds demanded
+_CASES = ((64, 12, 16, 0.2), (1_024, 48, 64, 15.0), (4_096, 100, 128, 250.0))
+_TAU = 1.2
+_LINKS = 64
+_SLOW_FROM = 2_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=15)
+    repeats = parser.parse_args().repeats
+    for tasks, present, nodes, demanded in _CASES:
+        report_single_step(drawn(tasks, present, nodes), repeats, demanded)
+    report_schedule(repeats)
+    report_lookups(repeats)
+
+
+def drawn(tasks: int, present: int, nodes: int) -> MigrationProblem:
+    draw = np.random.default_rng(0)
+    inner = np.sort(draw.choice(np.arange(1, tasks), present - 1, replace=False))
+    starts = np.concatenate([[0], inner])
+    return MigrationProblem.of(draw.random(tasks) + 0.5, draw.random(tasks), starts, nodes, _TAU)
+
+
+def report_single_step(problem: MigrationProblem, repeats: int, demanded: float) -> None:
+    before = problem.work_before, problem.state_before, problem.bounds
+    grades, limit = grades_of(problem), float(problem.limits[0])
+    seconds = median(lambda: best_parts(*before, grades), repeats)
+    name = f"single step, m = {problem.tasks}, n' = {problem.nodes}, tau = {_TAU:g}"
+    print(f"{name:48} {seconds * 1e3:9.3f} ms (demanded {demanded:g} ms)")
+    few = 3 if problem.tasks > _SLOW_FROM else repeats
+    paper = median(lambda: ssm(*before, limit, problem.nodes), few)
+    print(f"{'  the same by figure 4, repaired':48} {paper * 1e3:9.3f} ms")
+
+
+def report_schedule(repeats: int) -> None:
+    draw = np.random.default_rng(0)
+    amounts = draw.integers(1, 2**40, (_LINKS, _LINKS))
+    np.fill_diagonal(amounts, 0)
+    seconds = median(lambda: scheduled(amounts), repeats)
+    optimum = max(amounts.sum(axis=0).max(), amounts.sum(axis=1).max())
+    same = "yes" if scheduled(amounts).total == optimum else "NO"
+    print(f"{f'schedule, {_LINKS} nodes, dense':48} {seconds * 1e3:9.1f} ms (demanded 1000 ms)")
+    print(f"{'  sum of phases equals the optimum':48} {same:>9}")
+
+
+def report_lookups(repeats: int) -> None:
+    """What a routing table costs per record: boundaries of intervals, or an entry per task."""
+    draw = np.random.default_rng(0)
+    records = draw.integers(0, 4_096, 1_000_000)
+    bounds = np.sort(draw.choice(4_096, 127, replace=False))
+    table = draw.integers(0, 128, 4_096).astype(np.int32)
+    by_interval = median(lambda: np.searchsorted(bounds, records, side="right"), repeats)
+    by_task = median(lambda: table[records], repeats)
+    entries = len(runs(table, range(128)))
+    print(f"{'1M records to nodes by 128 intervals':48} {by_interval * 1e3:9.1f} ms")
+    print(f"{f'1M records to nodes by a table of {entries} runs':48} {by_task * 1e3:9.1f} ms")
+
+
+def median(action: Callable[[], object], repeats: int) -> float:
+    action()
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Learning on a real Spark session: the same values as without, kept, found again, refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from algorithms.__main__ import main as door
+from algorithms.errors import BadProblem
+from algorithms.migration.formats import foreseen_from_json
+from algorithms.migration.future.planners import Mtm
+from workers.precompute.__main__ import main
+from workers.precompute.store import Store
+
+PROBLEM: dict[str, Any] = {
+    "starts": [0, 13],
+    "work": [1] * 20,
+    "state": [1] * 20,
+    "nodes": 3,
+    "history": [2, 3, 4, 3, 2, 3, 2],
+}
+
+
+def run(folder: Path, *more: str, problem: Any = None) -> int:
+    path = folder / "problem.json"
+    path.write_text(json.dumps(PROBLEM if problem is None else problem))
+    store = str(folder / "kept")
+    fixed = ["--input", str(path), "--store", store, "--master", "local[2]", "--rounds", "1"]
+    return main([*fixed, *more])
+
+
+def test_values_are_learned_on_spark_kept_and_used(tmp_path: Path, capsys: Any) -> None:
+    assert run(tmp_path) == 0
+    out, err = capsys.readouterr()
+    assert "100%" in err
+    kept = Path(out.strip())
+    found = Store(tmp_path / "kept").get(kept.stem)
+    assert found is not None
+    foreseen = foreseen_from_json(PROBLEM, 0.4)
+    here: Any = Mtm(method="learned", rounds=1).projection(foreseen)
+    assert found.to_json() == here.to_json()
+    # A second call finds the file and begins no Spark.
+    assert run(tmp_path, "--master", "nowhere://") == 0
+    assert capsys.readouterr().out.strip() == str(kept)
+    # The planner takes it from the problem.
+    problem = PROBLEM | {"projection": json.loads(kept.read_text())}
+    (tmp_path / "with.json").write_text(json.dumps(problem))
+    assert door(["migration", "mtm", "--input", str(tmp_path / "with.json")]) == 0
+    assert json.loads(capsys.readouterr().out)["feasible"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "word"), [(PROBLEM | {"work": []}, "work"), ({}, "lacks"), ([], "object")]
+)
+def test_bad_input_is_one_line(tmp_path: Path, capsys: Any, problem: Any, word: str) -> None:
+    assert run(tmp_path, problem=problem) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert word in err
+    assert not (tmp_path / "kept").exists()
+
+
+def test_an_unreadable_file_is_not_taken_for_a_projection(tmp_path: Path) -> None:
+    (tmp_path / "k.json").write_text('{"key": "k"}')
+    with pytest.raises(BadProblem, match="projection"):
+        Store(tmp_path).get("k")

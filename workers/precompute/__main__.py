@@ -1,0 +1,71 @@
+"""Compute projected migration costs beforehand: `python -m workers.precompute --help`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from algorithms.errors import PlanningError
+from algorithms.migration.formats import foreseen_from_json
+from algorithms.migration.future.planners import Mtm
+from algorithms.migration.future.projection import Projection
+from algorithms.strict_json import read_json
+from controlplane.runtime.errors import CheckFailed
+from workers.precompute.spark import runner_on, session_at
+from workers.precompute.store import Store
+
+_BAD_INPUT, _INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compute what is not kept yet and print its file."""
+    asked = _parser().parse_args(arguments)
+    try:
+        print(computed(asked))
+    except PlanningError as refused:
+        print(f"precompute: {refused}", file=sys.stderr)
+        return _BAD_INPUT
+    except CheckFailed as missing:
+        print(f"precompute: {missing}", file=sys.stderr)
+        return _BAD_INPUT
+    except KeyboardInterrupt:
+        print("precompute: cancelled; nothing was kept", file=sys.stderr)
+        return _INTERRUPTED
+    return 0
+
+
+def computed(asked: argparse.Namespace) -> Path:
+    """Return the file of the projection that a problem needs."""
+    foreseen = foreseen_from_json(read_json(asked.input), asked.tau)
+    mtm = Mtm(method="learned", gamma=asked.gamma, rounds=asked.rounds, seed=asked.seed)
+    landscape = mtm.landscape(foreseen)
+    store = Store(asked.store)
+    if store.get(landscape.key) is not None and not asked.again:
+        return store.path(landscape.key)
+    with session_at(asked.master, asked.store) as session:
+        projection = mtm.projection(foreseen, runner_on(session), _tell)
+    if not isinstance(projection, Projection):
+        raise TypeError("a learned projection was asked for")
+    return store.put(projection)
+
+
+def _tell(share: float) -> None:
+    print(f"precompute: {share:4.0%}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m workers.precompute", description=__doc__)
+    add = parser.add_argument
+    add("--input", required=True, help="problem of `algorithms migration mtm`; - reads stdin")
+    add("--master", default="local[*]", help="Spark master (default: %(default)s)")
+    add("--store", type=Path, default=Path("projections"), help="folder (default: %(default)s)")
+    add("--tau", type=float, default=0.4, help="balance (default: %(default)s)")
+    add("--gamma", type=float, default=0.8, help="discount (default: %(default)s)")
+    add("--rounds", type=int, default=6, help="rounds of learning (default: %(default)s)")
+    add("--seed", type=int, default=0, help="same seed, same values (default: %(default)s)")
+    add("--again", action="store_true", help="compute anew what is kept already")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

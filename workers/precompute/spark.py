@@ -1,0 +1,42 @@
+"""Learning on a Spark session: each round's jobs run side by side, as in section 6 of the paper."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from algorithms.migration.future.learning import Runner
+from controlplane.runtime.java import find_java
+
+
+def runner_on(session: SparkSession) -> Runner:
+    """Return what runs jobs on the session, one Spark task each."""
+
+    def run(function: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterable[Any]:
+        spread = session.sparkContext.parallelize(list(jobs), len(jobs))
+        found: list[Any] = spread.map(function).collect()
+        return found
+
+    return run
+
+
+@contextmanager
+def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
+    """Give a session on a master: `local[2]`, or the URL of a cluster; it is stopped at the end.
+
+    `folder` has room for a stand-in Java home, where one is needed. Raises `CheckFailed` where no
+    Java is found.
+    """
+    java = find_java(os.environ, folder / "java", lambda line: print(line, file=sys.stderr))
+    os.environ["JAVA_HOME"] = str(java.home)
+    builder = SparkSession.builder.master(master).appName("weir-precompute")
+    session = builder.config("spark.ui.enabled", "false").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()

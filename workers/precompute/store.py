@@ -1,0 +1,37 @@
+"""Projections by the landscape they belong to, one file each."""
+
+import json
+import os
+from pathlib import Path
+
+from algorithms.migration.future.projection import Projection
+
+
+class Store:
+    """A folder of projections; a file is there whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, key: str) -> Projection | None:
+        """Return the projection of a landscape, None where it was not computed yet.
+
+        Raises `BadProblem` for a file that holds none.
+        """
+        try:
+            return Projection.read(self.path(key).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def put(self, projection: Projection) -> Path:
+        """Keep a projection and return its file."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.path(projection.key)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(projection.to_json()), "utf-8")
+        part.replace(path)
+        return path
+
+    def path(self, key: str) -> Path:
+        """Return where a landscape's projection is kept."""
+        return self.folder / f"{key}.json"
