@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn, TextIO
 
 from algorithms.errors import BadParameters, Infeasible, PlanningError
+from algorithms.interrupts import heeding_interrupts
 from algorithms.listing import as_json, as_text
 from algorithms.planner import Algorithm, Planner
 from algorithms.registry import PLANNERS, planner
@@ -95,7 +96,8 @@ def _planned(given: Namespace) -> str:
     algorithm = chosen.algorithm(given.algorithm)
     values = _values(chosen, algorithm, given.param, given.seed)
     data = read_json(given.input)
-    plan = chosen.run(algorithm, data, values, _told(sys.stderr) if given.progress else None)
+    with heeding_interrupts(_told(sys.stderr) if given.progress else None) as report:
+        plan = chosen.run(algorithm, data, values, report)
     return json.dumps(plan, allow_nan=False)
 
 

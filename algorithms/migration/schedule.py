@@ -17,6 +17,8 @@ from algorithms.vocabulary import Floats, Ints
 _UNMATCHED = -1
 # Amounts are scheduled as whole numbers, so that sums are exact; others are scaled to this many.
 _LARGEST_SUM = 2.0**52
+# Less than this is no amount.
+_SMALLEST_UNIT = 2.0**-1000
 
 
 class Transfer(NamedTuple):
@@ -93,7 +95,7 @@ def _as_whole_numbers(amounts: Floats) -> tuple[Ints, float]:
     if total < _LARGEST_SUM and (amounts == np.floor(amounts)).all():
         return amounts.astype(np.int64), 1.0
     # A power of two: scaling down again is then exact.
-    scale = 2.0 ** np.ceil(np.log2(total / _LARGEST_SUM))
+    scale = max(2.0 ** np.ceil(np.log2(total / _LARGEST_SUM)), _SMALLEST_UNIT)
     return np.rint(amounts / scale).astype(np.int64), float(scale)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from algorithms.__main__ import main
 from algorithms.registry import PLACEMENT, PLANNERS, algorithms
+from tests.support.signals import HEARING
 
 SMALL: dict[str, Any] = {
     "rates": {"A": 1, "B": 1},
@@ -238,7 +239,7 @@ def test_the_list_is_json_on_request(capsys: pytest.CaptureFixture[str]) -> None
 
 def started(*arguments: str, **more: Any) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "algorithms", *arguments],
+        [*HEARING, sys.executable, "-m", "algorithms", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.errors import PlanningError
+from algorithms.interrupts import heeding_interrupts
 from algorithms.migration.formats import foreseen_from_json
 from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.projection import Projection
@@ -42,11 +43,13 @@ def computed(asked: argparse.Namespace) -> Path:
     store = Store(asked.store)
     if store.get(landscape.key) is not None and not asked.again:
         return store.path(landscape.key)
-    with session_at(asked.master, asked.store) as session:
-        projection = mtm.projection(foreseen, runner_on(session), _tell)
+    with session_at(asked.master, asked.store) as session, heeding_interrupts(_tell) as report:
+        projection = mtm.projection(foreseen, runner_on(session), report)
     if not isinstance(projection, Projection):
         raise TypeError("a learned projection was asked for")
-    return store.put(projection)
+    path = store.put(projection)
+    _tell(1.0)
+    return path
 
 
 def _tell(share: float) -> None:

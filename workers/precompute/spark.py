@@ -33,6 +33,8 @@ def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
     """
     java = find_java(os.environ, folder / "java", lambda line: print(line, file=sys.stderr))
     os.environ["JAVA_HOME"] = str(java.home)
+    # The tasks need what is installed here, not the first Python on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("weir-precompute")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

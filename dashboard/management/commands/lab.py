@@ -16,6 +16,7 @@ from algorithms.experiments import (
     experiment,
     experiments,
 )
+from algorithms.interrupts import heeding_interrupts
 from dashboard.lab_files import csv_of, html_of, json_of
 from dashboard.lab_forms import numbers
 from dashboard.lab_summary import summary, summary_lines
@@ -74,8 +75,8 @@ class Command(BaseCommand):
         _check_file(out)
         parameters = _parameters(chosen, options["param"], options["seeds"])
         values = _values(options["values"])
-        with ProgressBar(self.stderr) as bar:
-            table = chosen.run(parameters, values, options["series"], bar.show)
+        with ProgressBar(self.stderr) as bar, heeding_interrupts(bar.show) as report:
+            table = chosen.run(parameters, values, options["series"], report)
         for panel in chosen.panels:
             self.stdout.write(f"{panel.title}: {panel.y.label}")
             self.stdout.write("\n".join(summary_lines(summary(chosen, panel.y, table))))

@@ -14,7 +14,7 @@ from algorithms.migration.schedule import Schedule, scheduled
 @st.composite
 def matrices(draw: st.DrawFn) -> Any:
     nodes = draw(st.integers(1, 7))
-    amounts = st.one_of(st.just(0), st.integers(0, 1000), st.floats(0, 1e12))
+    amounts = st.one_of(st.just(0), st.integers(0, 1000), st.floats(1e-9, 1e12))
     matrix = np.array([[draw(amounts) for _ in range(nodes)] for _ in range(nodes)], float)
     np.fill_diagonal(matrix, 0)
     return matrix

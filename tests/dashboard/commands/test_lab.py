@@ -13,6 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from dashboard.progress_bar import ProgressBar
+from tests.support.signals import HEARING
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--param", "queries=800", "--param", "servers=4", "--values", "1.5", "3", "--seeds", "2"]
@@ -77,12 +78,24 @@ def test_what_is_wrong_is_told_in_one_line(words: list[str], fault: str) -> None
 
 def test_ctrl_c_ends_it_as_shells_expect(tmp_path: Path) -> None:
     """Exit code 130 and no traceback; a script around it notices."""
-    command = [sys.executable, str(ROOT / "manage.py"), "lab", "placement", "fig4a", "--seeds", "9"]
+    command = [
+        *HEARING,
+        sys.executable,
+        str(ROOT / "manage.py"),
+        "lab",
+        "placement",
+        "fig4a",
+        "--seeds",
+        "9",
+    ]
     environment = {**os.environ, "WEIR_DATA": str(tmp_path)}
     screen, terminal = pty.openpty()
     try:
         with subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=terminal
+            command,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=terminal,
         ) as started:
             while b"%" not in (told := os.read(screen, 4096)):
                 assert started.poll() is None, told

@@ -1,0 +1,41 @@
+"""An interrupt that was swallowed somewhere stops the run at its next report."""
+
+import signal
+from contextlib import suppress
+from threading import Thread
+
+import pytest
+
+from algorithms.interrupts import heeding_interrupts
+
+
+def test_a_swallowed_interrupt_is_raised_again() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with heeding_interrupts() as report:
+        report(0.1)
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            report(0.2)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_reports_are_passed_on() -> None:
+    heard: list[float] = []
+    with heeding_interrupts(heard.append) as report:
+        report(0.5)
+    assert heard == [0.5]
+
+
+def test_other_threads_go_on_as_they_are() -> None:
+    """Signals can only be taken in the main thread; a task may run in another."""
+    heard: list[float] = []
+
+    def work() -> None:
+        with heeding_interrupts(heard.append) as report:
+            report(1.0)
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert heard == [1.0]
