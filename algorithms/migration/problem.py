@@ -73,6 +73,9 @@ class MigrationProblem:
         checks.check_count("present", present)
         owners = checks.owners("owner", owner, len(works), int(present))
         checks.check_count("nodes", nodes)
+        if nodes > len(works):
+            why = f"{nodes} nodes cannot share {len(works)} tasks; at most one node per task"
+            raise BadProblem("nodes", why)
         checks.check_tau(tau)
         speeds = checks.capacities_of(capacities, int(present), int(nodes))
         equal = capacities is None

@@ -82,6 +82,7 @@ class Mtm(Parameters):
         exact costs were asked for and cannot be had.
         """
         started = time.perf_counter()
+        _require_all_feasible(foreseen)
         projection = foreseen.projection or self.projection(foreseen, progress=progress)
         cuts = self.decided(foreseen, projection)
         if progress is not None:

@@ -68,7 +68,7 @@ def _best_assignment(
 def drawn(draw: np.random.Generator, *, unequal: bool = False, tasks: int = 12) -> MigrationProblem:
     """Draw a small problem, often with empty intervals, idle tasks and a tight tau."""
     count = int(draw.integers(1, tasks + 1))
-    present, nodes = int(draw.integers(1, 6)), int(draw.integers(1, 6))
+    present, nodes = int(draw.integers(1, 6)), int(draw.integers(1, min(count, 5) + 1))
     starts = np.concatenate([[0], np.sort(draw.integers(0, count + 1, present - 1))])
     capacities = None
     if unequal:

@@ -33,6 +33,7 @@ GOOD: dict[str, Any] = {
         ({"nodes": 0}, "nodes"),
         ({"nodes": 1.5}, "nodes"),
         ({"nodes": True}, "nodes"),
+        ({"nodes": 3}, "nodes"),
         ({"tau": -0.1}, "tau"),
         ({"tau": float("nan")}, "tau"),
         ({"tau": "x"}, "tau"),

@@ -96,10 +96,10 @@ def test_nothing_moves_when_nothing_must() -> None:
     assert plan.intervals == ((0, 0, 4), (1, 4, 8))
 
 
-def test_a_node_more_than_tasks_stays_idle() -> None:
-    plan = SingleStep().solve(MigrationProblem.of([1, 1], [1, 1], [0], 4, 0.0 + 1.0))
-    assert plan.nodes == (0, 1, 2, 3)
-    assert plan.intervals[-2:] == ((2, 2, 2), (3, 2, 2))
+def test_a_loose_balance_leaves_a_new_node_idle() -> None:
+    plan = SingleStep().solve(MigrationProblem.of([1] * 4, [1] * 4, [0], 3, 2.0))
+    assert plan.cost == 0
+    assert plan.intervals == ((0, 0, 4), (1, 4, 4), (2, 4, 4))
 
 
 def test_a_named_node_leaves() -> None:
