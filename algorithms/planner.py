@@ -96,6 +96,14 @@ class Planner:
         that the problem's JSON has as well overrules it there. Raises `PlanningError` of many
         kinds, each with what is wrong and where.
         """
+        problem, own = self.asked(algorithm, data, values)
+        plan = algorithm.solve(problem, own, progress)
+        return (algorithm.report or self.report)(Run(algorithm, problem, own, plan))
+
+    def asked(
+        self, algorithm: Algorithm, data: object, values: Mapping[str, Any]
+    ) -> tuple[Any, Any]:
+        """Return the problem and the algorithm's parameters of a run, without running it."""
         data, values = self._parted(data, values)
         unknown = set(values) - {field.name for field in self.fields(algorithm)}
         if unknown:
@@ -104,9 +112,7 @@ class Planner:
             raise BadParameters({name: [why] for name in sorted(unknown)})
         settings = _taken(self.problem, values)
         problem = (algorithm.read or self.read)(data, settings)
-        own = _taken(algorithm.parameters, settings.to_mapping() | dict(values))
-        plan = algorithm.solve(problem, own, progress)
-        return (algorithm.report or self.report)(Run(algorithm, problem, own, plan))
+        return problem, _taken(algorithm.parameters, settings.to_mapping() | dict(values))
 
     def _parted(self, data: object, values: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
         """Return the problem without its parameters, and all parameters."""

@@ -4,6 +4,8 @@ python -m benchmarks.migration_speed [--repeats 15]
 """
 
 import argparse
+import functools
+import json
 import statistics
 import time
 from collections.abc import Callable
@@ -22,6 +24,7 @@ _CASES = ((64, 12, 16, 0.2), (1_024, 48, 64, 15.0), (4_096, 100, 128, 250.0))
 _TAU = 1.2
 _LINKS = 64
 _SLOW_FROM = 2_000
+_ENTRIES, _NODES = 4_096, 128
 
 
 def main() -> None:
@@ -31,7 +34,7 @@ def main() -> None:
     for tasks, present, nodes, demanded in _CASES:
         report_single_step(drawn(tasks, present, nodes), repeats, demanded)
     report_schedule(repeats)
-    report_lookups(repeats)
+    report_tables(repeats)
 
 
 def drawn(tasks: int, present: int, nodes: int) -> MigrationProblem:
@@ -63,17 +66,28 @@ def report_schedule(repeats: int) -> None:
     print(f"{'  sum of phases equals the optimum':48} {same:>9}")
 
 
-def report_lookups(repeats: int) -> None:
-    """What a routing table costs per record: boundaries of intervals, or an entry per task."""
+def report_tables(repeats: int) -> None:
+    """What a routing table costs: to read and unpack when it changes, and for every record."""
     draw = np.random.default_rng(0)
-    records = draw.integers(0, 4_096, 1_000_000)
-    bounds = np.sort(draw.choice(4_096, 127, replace=False))
-    table = draw.integers(0, 128, 4_096).astype(np.int32)
-    by_interval = median(lambda: np.searchsorted(bounds, records, side="right"), repeats)
-    by_task = median(lambda: table[records], repeats)
-    entries = len(runs(table, range(128)))
-    print(f"{'1M records to nodes by 128 intervals':48} {by_interval * 1e3:9.1f} ms")
-    print(f"{f'1M records to nodes by a table of {entries} runs':48} {by_task * 1e3:9.1f} ms")
+    bounds = np.sort(draw.choice(np.arange(1, _ENTRIES), _NODES - 1, replace=False))
+    of_intervals = np.searchsorted(bounds, np.arange(_ENTRIES), side="right").astype(np.int32)
+    of_tasks = draw.integers(0, _NODES, _ENTRIES).astype(np.int32)
+    for name, table in (("intervals", of_intervals), ("free", of_tasks)):
+        text = json.dumps(runs(table, range(_NODES)))
+        seconds = median(functools.partial(unpacked, text), repeats)
+        title = f"table of {_ENTRIES:,} tasks, {name}: {len(text):,} bytes"
+        print(f"{title:48} {seconds * 1e3:9.2f} ms to unpack")
+    records = draw.integers(0, _ENTRIES, 1_000_000)
+    searched = median(lambda: np.searchsorted(bounds, records, side="right"), repeats)
+    looked_up = median(lambda: of_tasks[records], repeats)
+    print(f"{'1M records to nodes, unpacked, either kind':48} {looked_up * 1e3:9.2f} ms")
+    print(f"{f'1M records to nodes, {_NODES} bounds searched':48} {searched * 1e3:9.2f} ms")
+
+
+def unpacked(text: str) -> np.ndarray:
+    """Return the node of each task from a table's runs, as who routes records keeps it."""
+    entries = np.array(json.loads(text))
+    return np.repeat(entries[:, 0], entries[:, 2] - entries[:, 1])
 
 
 def median(action: Callable[[], object], repeats: int) -> float:

@@ -7,15 +7,17 @@ from pathlib import Path
 
 from algorithms.errors import PlanningError
 from algorithms.interrupts import heeding_interrupts
-from algorithms.migration.formats import foreseen_from_json
 from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.projection import Projection
+from algorithms.migration.planner import MIGRATION_PLANNER
 from algorithms.strict_json import read_json
 from controlplane.runtime.errors import CheckFailed
 from workers.precompute.spark import runner_on, session_at
 from workers.precompute.store import Store
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
+# What projected costs depend on; the rest of mtm's parameters is about decisions.
+_PARAMETERS = ("tau", "gamma", "rounds", "seed")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,8 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def computed(asked: argparse.Namespace) -> Path:
     """Return the file of the projection that a problem needs."""
-    foreseen = foreseen_from_json(read_json(asked.input), asked.tau)
-    mtm = Mtm(method="learned", gamma=asked.gamma, rounds=asked.rounds, seed=asked.seed)
+    given = {name: getattr(asked, name) for name in _PARAMETERS}
+    values = {name: value for name, value in given.items() if value is not None}
+    mtm: Mtm
+    foreseen, mtm = MIGRATION_PLANNER.asked(
+        MIGRATION_PLANNER.algorithm("mtm"), read_json(asked.input), {**values, "method": "learned"}
+    )
     landscape = mtm.landscape(foreseen)
     store = Store(asked.store)
     if store.get(landscape.key) is not None and not asked.again:
@@ -62,10 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--input", required=True, help="problem of `algorithms migration mtm`; - reads stdin")
     add("--master", default="local[*]", help="Spark master (default: %(default)s)")
     add("--store", type=Path, default=Path("projections"), help="folder (default: %(default)s)")
-    add("--tau", type=float, default=0.4, help="balance (default: %(default)s)")
-    add("--gamma", type=float, default=0.8, help="discount (default: %(default)s)")
-    add("--rounds", type=int, default=6, help="rounds of learning (default: %(default)s)")
-    add("--seed", type=int, default=0, help="same seed, same values (default: %(default)s)")
+    for field in MIGRATION_PLANNER.fields(MIGRATION_PLANNER.algorithm("mtm")):
+        if field.name in _PARAMETERS:
+            about = f"{field.help} (default: {field.default})"
+            add(f"--{field.name}", type=field.parsed, help=about.replace("%", "%%"))
     add("--again", action="store_true", help="compute anew what is kept already")
     return parser
 

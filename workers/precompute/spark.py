@@ -36,7 +36,10 @@ def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
     # The tasks need what is installed here, not the first Python on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("weir-precompute")
-    session = builder.config("spark.ui.enabled", "false").getOrCreate()
+    # Progress is told by share of the whole; Spark's own bars would run over it.
+    for hidden in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(hidden, "false")
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session

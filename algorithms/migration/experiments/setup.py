@@ -53,7 +53,7 @@ class Migrating(Repeated):
         0.8, help="Discount of migrations to come, for mtm.", minimum=0.0, maximum=0.99
     )
     rounds: int = parameter(6, help="Rounds of learning, for mtm.", minimum=1)
-    paths: int = parameter(64, help="Futures that mtm plays out a decision on.", minimum=1)
+    paths: int = parameter(128, help="Futures that mtm plays out a decision on.", minimum=1)
 
     def history(self, seed: int) -> History:
         """Draw the history of one seed: recorded demand begins elsewhere for each.

@@ -68,10 +68,10 @@ class Mtm(Parameters):
     )
     rounds: int = parameter(6, help="Rounds of learning.", minimum=1, maximum=100)
     paths: int = parameter(
-        64, help="Sampled futures that a decision is played out on.", minimum=1, maximum=10_000
+        128, help="Sampled futures that a decision is played out on.", minimum=1, maximum=10_000
     )
     horizon: int = parameter(
-        10, unit="migrations", help="How far a sampled future looks.", minimum=1, maximum=1_000
+        20, unit="migrations", help="How far a sampled future looks.", minimum=1, maximum=1_000
     )
     seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
 

@@ -1,6 +1,9 @@
 """Learning on a real Spark session: the same values as without, kept, found again, refused."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from algorithms.__main__ import main as door
 from algorithms.errors import BadProblem
 from algorithms.migration.formats import foreseen_from_json
 from algorithms.migration.future.planners import Mtm
+from tests.support.signals import HEARING
 from workers.precompute.__main__ import main
 from workers.precompute.store import Store
 
@@ -48,6 +52,26 @@ def test_values_are_learned_on_spark_kept_and_used(tmp_path: Path, capsys: Any) 
     (tmp_path / "with.json").write_text(json.dumps(problem))
     assert door(["migration", "mtm", "--input", str(tmp_path / "with.json")]) == 0
     assert json.loads(capsys.readouterr().out)["feasible"]
+
+
+def test_ctrl_c_keeps_nothing(tmp_path: Path) -> None:
+    """The session is stopped in the middle of its rounds, and no file is left behind."""
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(PROBLEM | {"tau": 0.8}))
+    store = tmp_path / "kept"
+    options = ["--input", str(path), "--store", str(store), "--master", "local[2]"]
+    with subprocess.Popen(
+        [*HEARING, sys.executable, "-m", "workers.precompute", *options, "--rounds", "100"],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        lines = iter(running.stderr)
+        assert any(line.startswith("precompute: ") for line in lines)
+        running.send_signal(signal.SIGINT)
+        assert "precompute: cancelled; nothing was kept\n" in lines
+        assert running.wait(60) == 130
+    assert not list(store.glob("*.json*"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""How far learned projected costs are from exact ones, where partitionings can be listed.
+
+python -m benchmarks.migration_gap [--steps 2000]
+
+Each policy lives through the same long future; bytes per migration as shares of the exact one's.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import numpy as np
+
+from algorithms.migration.future.exact import project
+from algorithms.migration.future.learning import even_cuts, learned
+from algorithms.migration.future.matching import most_kept_between
+from algorithms.migration.future.planners import ForeseenProblem, Mtm
+from algorithms.migration.future.projection import BINS, Landscape, Projection
+from algorithms.migration.future.transitions import Transitions, futures
+from algorithms.migration.future.valued import best_cuts
+from algorithms.migration.problem import MigrationProblem
+from algorithms.random_numbers import new_state
+from algorithms.vocabulary import Ints
+
+# tasks, largest number of nodes, tau
+_CASES = ((12, 5, 0.4), (18, 6, 0.5), (20, 4, 0.4), (24, 6, 0.3), (28, 5, 0.4), (40, 4, 0.4))
+_GAMMA = 0.8
+
+Policy = Callable[[Ints, int], Ints]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2_000)
+    steps = parser.parse_args().steps
+    print("bytes per migration over those of exact projected costs, and the listed partitionings")
+    for tasks, most, tau in _CASES:
+        for uneven in (False, True):
+            report(landscape(tasks, most, tau, uneven), uneven, steps)
+
+
+def landscape(tasks: int, most: int, tau: float, uneven: bool) -> Landscape:
+    draw = np.random.default_rng(tasks)
+    work = draw.integers(3, 8, tasks).astype(float) if uneven else np.ones(tasks)
+    state = draw.integers(1, 10, tasks).astype(float) if uneven else np.ones(tasks)
+    walk = np.cumsum(draw.choice([-1, 1], 300)) % (2 * most - 4)
+    return Landscape(
+        work,
+        state,
+        tau,
+        _GAMMA,
+        Transitions.from_history(2 + np.minimum(walk, 2 * most - 4 - walk)),
+    )
+
+
+def report(given: Landscape, uneven: bool, steps: int) -> None:
+    transitions = given.transitions
+    exact = project(given.work_before, given.kept, given.tau, transitions, given.gamma)
+    taught = learned(given)
+    future = futures(transitions.totals, 0, 1, steps, new_state(5))[0]
+    best = bytes_moved(given, future, lambda cuts, row: exact.best(given.kept, cuts, row)[0])
+    rivals = {
+        "single step": valued(given, np.zeros((len(transitions.counts), BINS))),
+        "learned": valued(given, taught.values),
+        "learned, played out": played_out(given, taught),
+    }
+    ratios = "   ".join(
+        f"{name} {bytes_moved(given, future, policy) / best:.3f}" for name, policy in rivals.items()
+    )
+    listed = sum(map(len, exact.cuts.values()))
+    kind = "uneven" if uneven else "unit"
+    nodes = f"2..{transitions.counts.max()} nodes"
+    print(
+        f"  {len(given.work)} {kind:6} tasks, {nodes}, tau {given.tau:g}: {ratios}   ({listed:,})"
+    )
+
+
+def valued(given: Landscape, values: np.ndarray) -> Policy:
+    """Decide by the sum over intervals alone."""
+
+    def policy(cuts: Ints, row: int) -> Ints:
+        limit, count = float(given.limits[row]), int(given.transitions.counts[row])
+        before = given.work_before, given.kept, cuts
+        return best_cuts(*before, limit, count, given.gamma * values[row], given.scale)
+
+    return policy
+
+
+def played_out(given: Landscape, taught: Projection) -> Policy:
+    """Decide as the planner does: several candidates, played out on sampled futures."""
+    mtm = Mtm(gamma=given.gamma, method="learned")
+
+    def policy(cuts: Ints, row: int) -> Ints:
+        count = int(given.transitions.counts[row])
+        owner = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+        problem = MigrationProblem.of_owner(
+            given.work, given.state, owner, len(cuts) - 1, count, given.tau
+        )
+        return mtm.decided(ForeseenProblem(problem, given.transitions, taught), taught)
+
+    return policy
+
+
+def bytes_moved(given: Landscape, future: Ints, policy: Policy) -> float:
+    cuts, moved = even_cuts(given, 0), 0.0
+    for row in future.tolist():
+        after = policy(cuts, row)
+        moved += float(given.kept[-1]) - most_kept_between(given.kept, cuts, after)
+        cuts = after
+    return moved
+
+
+if __name__ == "__main__":
+    main()
