@@ -44,7 +44,7 @@ class Responding(Migrating):
         choices=("word_count", "frequent_patterns"),
     )
     bandwidth: float = parameter(
-        1_000_000.0, unit="bytes/s", help="What a node's link carries.", minimum=1.0
+        125e6, unit="bytes/s", help="What a node's link carries.", minimum=1.0
     )
 
 

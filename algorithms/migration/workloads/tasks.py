@@ -29,7 +29,7 @@ def word_count(
 
 
 def frequent_patterns(
-    tasks: int, seed: int, window: float = 90.0, patterns_per_second: float = 400.0
+    tasks: int, seed: int, window: float = 90.0, patterns_per_second: float = 1e6
 ) -> tuple[Floats, Floats]:
     """Return work and state of mining frequent patterns, each float64[m].
 
@@ -37,7 +37,5 @@ def frequent_patterns(
     so many seconds, and its state grows with it; both are about even.
     """
     draw = np.random.default_rng((seed, 12))
-    counts: Floats = draw.poisson(window * patterns_per_second / tasks, tasks).astype(np.float64)
-    patterns = counts + 1.0
-    spread = draw.lognormal(0.0, 0.1, tasks)
-    return patterns * spread, patterns * _PATTERN_BYTES
+    patterns: Floats = window * patterns_per_second / tasks * draw.lognormal(0.0, 0.1, tasks)
+    return patterns * draw.lognormal(0.0, 0.1, tasks), patterns * _PATTERN_BYTES
