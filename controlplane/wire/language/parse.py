@@ -1,0 +1,307 @@
+"""Text to expression: parsed by sqlglot, then checked and typed node by node.
+
+Nothing of the text is ever executed; what is not in the tables below is refused where it stands.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sqlglot import ErrorLevel, exp, parse_one
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+
+from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
+from controlplane.wire.language.registered import names, registered
+from controlplane.wire.language.times import milliseconds
+from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
+
+LONGEST: Final = 4_000
+
+_BINARY: Final[Mapping[type[exp.Expr], str]] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.And: "and", exp.Or: "or", exp.Like: "like",
+}  # fmt: skip
+_COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "in")
+_CASTS: Final = {
+    "INT": "to int", "BIGINT": "to int", "DOUBLE": "to float", "FLOAT": "to float",
+    "TEXT": "to text", "VARCHAR": "to text",
+}  # fmt: skip
+_CALLED: Final[Mapping[type[exp.Expr], str]] = {
+    exp.Pow: "power",
+    exp.DPipe: "concat",
+    exp.Concat: "concat",
+}
+
+
+class _Dialect(DuckDB):
+    """DuckDB's grammar in which all calls look alike: which functions there are is decided here."""
+
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        """Keeps the grammar of CASE and CAST; everything else is a call by its name."""
+
+        FUNCTIONS: Mapping[str, Any] = {}
+        NO_PAREN_FUNCTIONS: Mapping[Any, Any] = {}
+        NO_PAREN_FUNCTION_PARSERS = {
+            "CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"],
+        }
+        FUNCTION_PARSERS = {"CAST": DuckDB.Parser.FUNCTION_PARSERS["CAST"]}
+
+
+def parsed(text: str, columns: Mapping[str, Kind]) -> Expression:
+    """Return the expression that a text is over these columns. Raises `BadExpression`."""
+    try:
+        return Checker(text, columns).expression(tree_of(text))
+    except RecursionError:
+        raise BadExpression(text, "is nested too deeply") from None
+
+
+def tree_of(text: str) -> exp.Expr:
+    """Return sqlglot's tree of a text. Raises `BadExpression` where it is none."""
+    if len(text) > LONGEST:
+        raise BadExpression(text, f"has {len(text):,} characters, {LONGEST:,} are allowed", LONGEST)
+    if not text.strip():
+        raise BadExpression(text, "is empty")
+    try:
+        tree: exp.Expr = parse_one(text, dialect=_Dialect, error_level=ErrorLevel.RAISE)
+    except ParseError as error:
+        raise _misread(text, error) from None
+    except TokenError:
+        raise BadExpression(text, "ends within a text or comment", 0) from None
+    return tree
+
+
+def _misread(text: str, error: ParseError) -> BadExpression:
+    if not error.errors:
+        return BadExpression(text, "is not an expression")
+    first = error.errors[0]
+    line, column, word = int(first["line"]), int(first["col"]), str(first["highlight"])
+    lines = text.split("\n")
+    end = sum(len(one) + 1 for one in lines[: line - 1]) + column
+    why = (
+        "something is missing here"
+        if first["description"].startswith("Required")
+        else (f"{word!r} is not expected here")
+    )
+    return BadExpression(text, why, end - len(word), end)
+
+
+class Checker:
+    """Turns sqlglot's nodes over the columns of one stream into expressions."""
+
+    def __init__(self, text: str, columns: Mapping[str, Kind]) -> None:
+        self.text = text
+        self.columns = columns
+
+    def expression(self, node: exp.Expr) -> Expression:
+        """Return what a node stands for. Raises `BadExpression` where it stands for nothing."""
+        if type(node) in _BINARY:
+            return self.call(_BINARY[type(node)], node, node.this, node.expression)
+        if type(node) in _CALLED:
+            return self.call(_CALLED[type(node)], node, *_operands(node))
+        reader = _READERS.get(type(node))
+        if reader is None:
+            raise self.bad(node, f"{_word(node)} is not part of the language")
+        return reader(self, node)
+
+    def call(self, name: str, node: exp.Expr, *arguments: Any) -> Expression:
+        """Return a call of an operator or function, its arguments checked and fitted."""
+        given = [self.expression(one) for one in arguments]
+        return self.typed(name, node, given)
+
+    def typed(self, name: str, node: exp.Expr, given: list[Expression]) -> Call:
+        """Return the call with its kind. Raises `BadExpression` where an argument does not fit."""
+        if name in _COMPARISONS:
+            given = self._with_times(node, given)
+        function = self._signature(name, node)
+        self._check_number(name, function, node, len(given))
+        for at, argument in enumerate(given):
+            fits = function.takes[min(at, len(function.takes) - 1)]
+            if argument.kind is not Kind.NULL and argument.kind not in fits:
+                wanted = " or ".join(fits)
+                why = f"{name} takes {wanted} here, not {argument.kind}"
+                raise self.bad(_argument(node, at), why)
+        kinds = [argument.kind for argument in given]
+        kind = function.gives(kinds)
+        if kind is None:
+            raise self.bad(node, f"{name} cannot take {' and '.join(kinds)} together")
+        return Call(name, tuple(given), kind)
+
+    def bad(self, node: exp.Expr, why: str) -> BadExpression:
+        """Return the error that points at a node."""
+        return BadExpression(self.text, why, *_place(self.text, node))
+
+    def _signature(self, name: str, node: exp.Expr) -> Function:
+        known = OPERATORS.get(name) or FUNCTIONS.get(name)
+        if known is not None:
+            return known
+        found = registered(name)
+        if found is None:
+            there = ", ".join([*FUNCTIONS, *names()])
+            why = f"there is no function {name}; there are {there}"
+            raise BadExpression(self.text, why, node.meta["start"], node.meta["end"] + 1)
+        return found.signature
+
+    def _check_number(self, name: str, function: Function, node: exp.Expr, got: int) -> None:
+        most = None if function.repeats else len(function.takes)
+        if got < function.least or (most is not None and got > most):
+            wanted = f"{function.least}" if most == function.least else f"{function.least} or more"
+            raise self.bad(node, f"{name} takes {wanted} arguments, not {got}")
+
+    def _with_times(self, node: exp.Expr, given: list[Expression]) -> list[Expression]:
+        """Read texts that are compared with times as times."""
+        if Kind.TIME not in {one.kind for one in given}:
+            return given
+        return [
+            self._time(one, _argument(node, at))
+            if isinstance(one, Literal) and one.kind is Kind.TEXT
+            else one
+            for at, one in enumerate(given)
+        ]
+
+    def _time(self, literal: Literal, node: exp.Expr) -> Literal:
+        try:
+            return Literal(milliseconds(str(literal.value)), Kind.TIME)
+        except ValueError:
+            why = f"{literal.value!r} is not a time such as '2008-05-17 10:00'"
+            raise self.bad(node, why) from None
+
+
+def _column(checker: Checker, node: exp.Expr) -> Expression:
+    name = node.name
+    if node.args.get("table") is not None:
+        raise checker.bad(node, "columns have no table before them")
+    if name not in checker.columns:
+        known = ", ".join(checker.columns)
+        raise checker.bad(node, f"there is no column {name}; there are {known}")
+    return Column(name, checker.columns[name])
+
+
+def _literal(checker: Checker, node: exp.Expr) -> Expression:
+    if node.args["is_string"]:
+        return Literal(node.name, Kind.TEXT)
+    text = node.name
+    if any(mark in text for mark in ".eE"):
+        try:
+            return Literal(float(text), Kind.FLOAT)
+        except ValueError:
+            raise checker.bad(node, f"{text} is not a number") from None
+    if not -(2**63) <= int(text) < 2**63:
+        raise checker.bad(node, "is beyond 64 bits")
+    return Literal(int(text), Kind.INT)
+
+
+def _negative(checker: Checker, node: exp.Expr) -> Expression:
+    inner = checker.expression(node.this)
+    if isinstance(inner, Literal) and inner.kind in (Kind.INT, Kind.FLOAT):
+        assert isinstance(inner.value, int | float)
+        return Literal(-inner.value, inner.kind)
+    return checker.typed("negative", node, [inner])
+
+
+def _case(checker: Checker, node: exp.Expr) -> Expression:
+    given: list[Expression] = []
+    for branch in node.args["ifs"]:
+        condition = checker.expression(branch.this)
+        if node.this is not None:
+            condition = checker.typed("=", branch, [checker.expression(node.this), condition])
+        given += [condition, checker.expression(branch.args["true"])]
+    default = node.args.get("default")
+    given.append(Literal(None, Kind.NULL) if default is None else checker.expression(default))
+    return checker.typed("case", node, given)
+
+
+def _cast(checker: Checker, node: exp.Expr) -> Expression:
+    wanted = node.args["to"].this.name
+    if wanted in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ"):
+        inner = checker.expression(node.this)
+        if isinstance(inner, Literal) and inner.kind is Kind.TEXT:
+            return checker._time(inner, node)  # noqa: SLF001 - one of the checker's own readers
+        raise checker.bad(node, "only a constant text becomes a time")
+    if wanted not in _CASTS:
+        raise checker.bad(node, f"casts go to int, float or text, not {wanted.lower()}")
+    return checker.call(_CASTS[wanted], node, node.this)
+
+
+def _in(checker: Checker, node: exp.Expr) -> Expression:
+    options = node.args.get("expressions")
+    if not options:
+        raise checker.bad(node, "in takes a list of constants")
+    found = checker.call("in", node, node.this, *options)
+    assert isinstance(found, Call)
+    if not all(isinstance(one, Literal) for one in found.arguments[1:]):
+        raise checker.bad(node, "in takes constants only")
+    return found
+
+
+def _between(checker: Checker, node: exp.Expr) -> Expression:
+    lower = checker.call(">=", node, node.this, node.args["low"])
+    upper = checker.call("<=", node, node.this, node.args["high"])
+    return checker.typed("and", node, [lower, upper])
+
+
+def _is(checker: Checker, node: exp.Expr) -> Expression:
+    match node.expression:
+        case exp.Null():
+            return checker.call("is null", node, node.this)
+        case exp.Boolean():
+            wanted = bool(node.expression.this)
+            # Unknown is neither: it is taken for the opposite.
+            other = Literal(not wanted, Kind.BOOL)
+            known = checker.typed("coalesce", node, [checker.expression(node.this), other])
+            return checker.typed("=", node, [known, Literal(wanted, Kind.BOOL)])
+    raise checker.bad(node, "is takes null, true or false")
+
+
+def _call(checker: Checker, node: exp.Expr) -> Expression:
+    return checker.call(str(node.this).lower(), node, *node.expressions)
+
+
+_READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda _, node: Literal(bool(node.this), Kind.BOOL),
+    exp.Null: lambda _, __: Literal(None, Kind.NULL),
+    exp.Paren: lambda checker, node: checker.expression(node.this),
+    exp.Neg: _negative,
+    exp.Not: lambda checker, node: checker.call("not", node, node.this),
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Is: _is,
+    exp.Anonymous: _call,
+}
+
+
+def _operands(node: exp.Expr) -> list[Any]:
+    return list(node.expressions) or [node.this, node.expression]
+
+
+def _argument(node: exp.Expr, at: int) -> exp.Expr:
+    """Return the node of an argument, to point at."""
+    parts = [part for part in node.iter_expressions() if not isinstance(part, exp.DataType)]
+    if isinstance(node, exp.Case):
+        branches = node.args["ifs"]
+        parts = [part for branch in branches for part in (branch.this, branch.args["true"])]
+    return parts[at] if at < len(parts) else node
+
+
+def _word(node: exp.Expr) -> str:
+    words: dict[type[exp.Expr], str] = {
+        exp.Alias: "a second value",
+        exp.Block: "a second statement",
+        exp.Star: "*",
+        exp.Select: "a select",
+        exp.Subquery: "a sub-query",
+    }
+    return words.get(type(node), type(node).__name__.lower())
+
+
+def _place(text: str, node: exp.Expr) -> tuple[int, int]:
+    """Return the characters that a node and all below it were read from."""
+    marks = [below.meta for below in node.walk() if "start" in below.meta]
+    if not marks:
+        return 0, len(text)
+    return min(mark["start"] for mark in marks), max(mark["end"] for mark in marks) + 1

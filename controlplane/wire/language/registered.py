@@ -1,0 +1,78 @@
+"""Python functions that queries may call by name.
+
+    from controlplane.wire.language.registered import function
+
+    @function(takes=("int", "int"), gives="float")
+    def distance(x, y):
+        return numpy.hypot(x, y)
+
+A function gets one numpy array per argument and returns one of the same length. Where any argument
+is null the result is null, whatever it returned. It must give the same for the same input, because
+a batch may be computed again after a crash. The modules that register functions are named in
+`WEIR_FUNCTIONS`, separated by commas, alike for the web process and the data plane.
+"""
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from controlplane.wire.language.functions import FUNCTIONS, Function
+from controlplane.wire.language.tree import Kind
+
+MODULES: Final = "WEIR_FUNCTIONS"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A Python function with its signature."""
+
+    signature: Function
+    call: Callable[..., Any]
+
+
+_FOUND: Final[dict[str, Registered]] = {}
+
+
+def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Callable[[F], F]:
+    """Register a function; `takes` and `gives` are kinds: int, float, bool, text, time.
+
+    Raises `ValueError` for an unknown kind and for a name that is taken.
+    """
+    kinds, result = [Kind(kind) for kind in takes], Kind(gives)
+
+    def register(call: F) -> F:
+        known = (name or call.__name__).lower()
+        if known in FUNCTIONS or (known in _FOUND and _FOUND[known].call is not call):
+            raise ValueError(f"there is a function {known} already")
+        # Whole numbers are welcome where numbers are.
+        fits = tuple((kind, Kind.INT) if kind is Kind.FLOAT else (kind,) for kind in kinds)
+        about = (call.__doc__ or "").strip().partition("\n")[0]
+        _FOUND[known] = Registered(Function(fits, lambda _: result, about, len(fits)), call)
+        return call
+
+    return register
+
+
+def registered(name: str) -> Registered | None:
+    """Return the function of a name, in small letters; None where there is none."""
+    load()
+    return _FOUND.get(name)
+
+
+def names() -> list[str]:
+    """Return the names of all registered functions."""
+    load()
+    return sorted(_FOUND)
+
+
+@cache
+def load() -> None:
+    """Import the modules that `WEIR_FUNCTIONS` names, once."""
+    for module in os.environ.get(MODULES, "").split(","):
+        if module.strip():
+            importlib.import_module(module.strip())

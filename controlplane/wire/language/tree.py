@@ -1,0 +1,60 @@
+"""Expressions as values: what text became after it was parsed and checked.
+
+Equal expressions are equal values, so that what several queries have in common is computed once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What an expression yields for each record. `NULL` is the kind of the bare word null."""
+
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    TEXT = "text"
+    TIME = "time"
+    NULL = "null"
+
+
+NUMBERS = (Kind.INT, Kind.FLOAT)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; a time is milliseconds since the epoch."""
+
+    value: int | float | bool | str | None
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the record."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator, by its name in `functions.py` or among the registered ones."""
+
+    function: str
+    arguments: tuple["Expression", ...]
+    kind: Kind
+
+
+Expression = Literal | Column | Call
+
+
+def columns_of(expression: Expression) -> Iterator[str]:
+    """Yield the columns that an expression reads, each as often as it does."""
+    match expression:
+        case Column():
+            yield expression.name
+        case Call():
+            for argument in expression.arguments:
+                yield from columns_of(argument)

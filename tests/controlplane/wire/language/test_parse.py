@@ -1,0 +1,105 @@
+"""Text is read into expressions, or refused with the place and the reason."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.wire.language import BadExpression, Call, Column, Kind, Literal, parsed
+from controlplane.wire.language.tree import columns_of
+
+COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "speed": Kind.INT, "name": Kind.TEXT, "f": Kind.FLOAT}
+
+
+def test_precedence_and_kinds_are_those_of_sql() -> None:
+    speed, three = Column("speed", Kind.INT), Literal(3, Kind.INT)
+    product = Call("*", (speed, three), Kind.INT)
+    total = Call("+", (Literal(1, Kind.INT), product), Kind.INT)
+    assert parsed("1 + speed * 3 > f", COLUMNS) == Call(
+        ">", (total, Column("f", Kind.FLOAT)), Kind.BOOL
+    )
+    assert parsed("not speed = 3 or name = 'a'", COLUMNS) == parsed(
+        "(NOT (speed = 3)) OR (name = 'a') -- with a comment", COLUMNS
+    )
+    assert parsed("speed / 2", COLUMNS).kind is Kind.FLOAT
+    assert parsed("-3", COLUMNS) == Literal(-3, Kind.INT)
+    assert list(columns_of(parsed("coalesce(speed, car) + speed", COLUMNS))) == [
+        "speed", "car", "speed",
+    ]  # fmt: skip
+
+
+def test_texts_beside_times_are_times() -> None:
+    found = parsed("ts >= '2008-05-17 10:00'", COLUMNS)
+    assert isinstance(found, Call)
+    assert found.arguments[1] == Literal(1_211_018_400_000, Kind.TIME)
+    assert parsed("ts > '2008-05-17T12:00:00+02:00'", COLUMNS) == parsed(
+        "ts > timestamp '2008-05-17 10:00:00'", COLUMNS
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "marked", "word"),
+    [
+        ("", "", "empty"),
+        ("   ", "   ", "empty"),
+        ("sped > 3", "sped", "no column sped"),
+        ("speed + sped", "sped", "no column sped"),
+        ("speed +", "+", "missing"),
+        ("speed > and", "and", "missing"),
+        ("(speed", None, ""),
+        ("speed = 'abc", None, "ends within"),
+        ("speed + name", "name", "takes int or float here, not text"),
+        ("1 = name", "1 = name", "cannot take int and text"),
+        ("name and f > 1", "name", "takes bool"),
+        ("foo(speed)", "foo", "no function foo"),
+        ("f > sqrt(name)", "name", "takes int or float"),
+        ("sqrt(speed, car)", "sqrt(speed, car", "takes 1 arguments, not 2"),
+        ("ts > 'noon'", "'noon'", "not a time"),
+        ("car in (1, 'a')", "car in (1, 'a'", "cannot take"),
+        ("car in (speed)", "car in (speed", "constants only"),
+        ("car in (select 1)", None, "list of constants"),
+        ("(select 1)", None, "not part of the language"),
+        ("speed; car", "speed; car", "second statement"),
+        ("speed car", "speed car", "second value"),
+        ("a.speed", "a.speed", "no table"),
+        ("~car", "car", "not part of the language"),
+        ("cast(car as blob)", "car", "casts go to"),
+        ("cast(name as int)", "name", "takes int or float or bool"),
+        ("99999999999999999999", "99999999999999999999", "64 bits"),
+        ("case when car then 1 end", "car then 1", "cannot take"),
+        ("case when car = 1 then 'a' else 2 end", None, "cannot take"),
+        ("count(*)", None, "not part of the language"),
+        ("sum(speed) over (partition by car)", None, "not part of the language"),
+        ("x" * 4_001, None, "4,000 are allowed"),
+        ("(" * 3_000 + "car" + ")" * 900, None, ""),
+        (":car", None, "not part of the language"),
+        ("car -> 1", None, "not part of the language"),
+        ("__import__('os').system('true')", None, ""),
+    ],
+)
+def test_what_is_no_expression_is_refused_where_it_stands(
+    text: str, marked: str | None, word: str
+) -> None:
+    with pytest.raises(BadExpression) as refusal:
+        parsed(text, COLUMNS)
+    error = refusal.value
+    assert word in error.why
+    if marked is not None:
+        assert text[error.start : error.end] == marked
+
+
+def test_the_line_that_is_wrong_is_shown_with_marks() -> None:
+    with pytest.raises(BadExpression) as refusal:
+        parsed("speed > 3\n  and sped < 4", COLUMNS)
+    assert refusal.value.pointed() == "  and sped < 4\n      ^^^^"
+
+
+@given(
+    st.text(alphabet="speedcarf0123456789 ()+-*/%=<>'\",.;:andornotcasewhenthenend", max_size=40)
+)
+def test_any_text_is_an_expression_or_refused(text: str) -> None:
+    refused = None
+    try:
+        parsed(text, COLUMNS)
+    except BadExpression as refusal:
+        refused = refusal
+    assert refused is None or 0 <= refused.start <= refused.end <= len(text)

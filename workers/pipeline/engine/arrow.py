@@ -1,0 +1,7 @@
+"""Arrow without its stubs, which know few of the overloads that the engine uses."""
+
+from importlib import import_module
+from typing import Any
+
+pa: Any = import_module("pyarrow")
+pc: Any = import_module("pyarrow.compute")

@@ -1,0 +1,55 @@
+"""Hashes of keys: the same in every process, so that a record always finds its task."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from workers.pipeline.engine.arrow import pa
+
+Hashes = NDArray[np.uint64]
+
+_NULL: Final = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER: Final = np.uint64(0xBF58476D1CE4E5B9)
+
+
+def hashes_of(columns: Sequence[Any], records: int) -> Hashes:
+    """Return the hash of each record's values in these Arrow arrays; one constant for none."""
+    found = np.zeros(records, np.uint64)
+    with np.errstate(over="ignore"):
+        for column in columns:
+            found = _mixed(found * _MULTIPLIER + _hashes(column))
+    return found
+
+
+def _hashes(column: Any) -> Hashes:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_string(column.type):
+        return _of_texts(column)
+    if pa.types.is_floating(column.type):
+        # Both zeros are one number.
+        plain = np.asarray(column.fill_null(0.0)) + 0.0
+    else:
+        plain = np.asarray(column.cast(pa.int64()).fill_null(0))
+    found = pd.util.hash_array(plain).astype(np.uint64)
+    return np.where(np.asarray(column.is_null()), _NULL, found)
+
+
+def _of_texts(column: Any) -> Hashes:
+    """Hash each different text once."""
+    encoded = column.dictionary_encode()
+    texts = np.asarray(encoded.dictionary.to_pylist(), object)
+    known = pd.util.hash_array(texts, categorize=False).astype(np.uint64)
+    places = np.asarray(encoded.indices.fill_null(len(known)))
+    found: Hashes = np.append(known, _NULL)[places]
+    return found
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """Spread what differs in any bit over all bits (the finaliser of MurmurHash3)."""
+    values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    values = (values ^ (values >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return np.asarray(values ^ (values >> np.uint64(33)))
