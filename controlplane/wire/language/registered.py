@@ -6,14 +6,22 @@
     def distance(x, y):
         return numpy.hypot(x, y)
 
+    @aggregate(takes="float", gives="float")
+    class GeometricMean:
+        def partial(self, values): ...          # numpy array without nulls -> bytes
+        def merge(self, left, right): ...       # bytes, bytes -> bytes
+        def result(self, state): ...            # bytes -> a value, or None
+
 A function gets one numpy array per argument and returns one of the same length. Where any argument
-is null the result is null, whatever it returned. It must give the same for the same input, because
-a batch may be computed again after a crash. The modules that register functions are named in
-`WEIR_FUNCTIONS`, separated by commas, alike for the web process and the data plane.
+is null the result is null, whatever it returned. An aggregate's `merge` must not mind the order, as
+windows are merged from panes. Both must give the same for the same input, because a batch may be
+computed again after a crash. The modules that register them are named in `WEIR_FUNCTIONS`,
+separated by commas, alike for the web process and the data plane.
 """
 
 import importlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +33,7 @@ from controlplane.wire.language.tree import Kind
 MODULES: Final = "WEIR_FUNCTIONS"
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,18 @@ class Registered:
     call: Callable[..., Any]
 
 
+@dataclass(frozen=True)
+class RegisteredAggregate:
+    """A user's aggregate: an object with `partial`, `merge` and `result`."""
+
+    takes: Kind
+    gives: Kind
+    about: str
+    work: Any
+
+
 _FOUND: Final[dict[str, Registered]] = {}
+_AGGREGATES: Final[dict[str, RegisteredAggregate]] = {}
 
 
 def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Callable[[F], F]:
@@ -56,6 +76,34 @@ def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Ca
         return call
 
     return register
+
+
+def aggregate(*, takes: str, gives: str, name: str | None = None) -> Callable[[type[T]], type[T]]:
+    """Register a class as an aggregate of one expression.
+
+    Raises `ValueError` for an unknown kind and for a name that is taken.
+    """
+    kind, result = Kind(takes), Kind(gives)
+
+    def register(work: type[T]) -> type[T]:
+        known = (name or _snake(work.__name__)).lower()
+        if known in _AGGREGATES and type(_AGGREGATES[known].work) is not work:
+            raise ValueError(f"there is an aggregate {known} already")
+        about = (work.__doc__ or "").strip().partition("\n")[0]
+        _AGGREGATES[known] = RegisteredAggregate(kind, result, about, work())
+        return work
+
+    return register
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+
+
+def registered_aggregate(name: str) -> RegisteredAggregate | None:
+    """Return the aggregate of a name, in small letters; None where there is none."""
+    load()
+    return _AGGREGATES.get(name)
 
 
 def registered(name: str) -> Registered | None:

@@ -1,0 +1,183 @@
+"""Aggregates as text, such as `mean(speed)` or `quantile(speed, 0.95)`, and what each is kept as.
+
+What is kept of an aggregate can be merged in any order: plain numbers (`Slot`) that add up or of
+which the least or largest stays, or the cells of a sketch. So a window's aggregate is the merge of
+its panes, a split key's that of its parts, and none depends on how records were cut into batches.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from sqlglot import exp
+
+from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.language.functions import ANY
+from controlplane.wire.language.parse import Checker, tree_of
+from controlplane.wire.language.registered import registered_aggregate
+from controlplane.wire.language.tree import NUMBERS, Expression, Kind
+
+_ORDERED: Final = (*NUMBERS, Kind.TIME)
+MOST_OF_TOP: Final = 1_000
+
+
+class Merge(StrEnum):
+    """How two values of a slot, or of a sketch's cell, become one."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One number kept per key and pane.
+
+    `of`: what it is taken of: `records`, or of the argument `values` (how many there are),
+    `value` or `square`.
+    """
+
+    of: str
+    merge: Merge
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an aggregate is kept as: slots, or a sketch by its name."""
+
+    slots: tuple[Slot, ...] = ()
+    sketch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate: a function of an expression, `setting` being its second argument."""
+
+    function: str
+    argument: Expression | None
+    setting: float | None
+    kept: Kept
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Function:
+    """An aggregate function: kinds of its argument, its result and what is kept.
+
+    `gives` None: the kind of the argument. `setting`: name and range of the second argument.
+    """
+
+    takes: tuple[Kind, ...]
+    gives: Kind | None
+    about: str
+    setting: tuple[str, float, float] | None = None
+
+
+AGGREGATES: Final[Mapping[str, Function]] = {
+    "count": Function(ANY, Kind.INT, "records, or those with a value"),
+    "sum": Function(NUMBERS, None, "sum"),
+    "mean": Function(NUMBERS, Kind.FLOAT, "arithmetic mean"),
+    "min": Function(_ORDERED, None, "smallest"),
+    "max": Function(_ORDERED, None, "largest"),
+    "variance": Function(NUMBERS, Kind.FLOAT, "variance of the sample (n - 1)"),
+    "stddev": Function(NUMBERS, Kind.FLOAT, "standard deviation of the sample (n - 1)"),
+    "count_distinct": Function(ANY, Kind.INT, "different values, within about 1.6 %"),
+    "quantile": Function(NUMBERS, Kind.FLOAT, "quantile, within 1 % of its value", ("share", 0, 1)),
+    "median": Function(NUMBERS, Kind.FLOAT, "quantile of one half"),
+    "top_k": Function(
+        (Kind.INT, Kind.TEXT), Kind.TEXT, "most frequent values with their counts",
+        ("k", 1, MOST_OF_TOP),
+    ),
+}  # fmt: skip
+
+
+def aggregate_parsed(text: str, columns: Mapping[str, Kind]) -> Aggregate:
+    """Return the aggregate that a text is over these columns. Raises `BadExpression`."""
+    node = tree_of(text)
+    checker = Checker(text, columns)
+    if not isinstance(node, exp.Anonymous):
+        raise checker.bad(node, f"must be an aggregate of an expression: {_known()}")
+    name = str(node.this).lower()
+    arguments = _arguments(name, node)
+    function = _function(name, checker, node)
+    argument = checker.expression(arguments[0]) if arguments else None
+    if argument is None and name != "count":
+        raise checker.bad(node, f"{name} takes an expression")
+    if argument is not None and argument.kind not in function.takes:
+        wanted = " or ".join(function.takes)
+        raise checker.bad(arguments[0], f"{name} takes {wanted}, not {argument.kind}")
+    setting = _setting(name, function, checker, node, arguments[1:])
+    gives = function.gives or (argument.kind if argument else Kind.INT)
+    return Aggregate(name, argument, setting, _kept(name, argument), gives)
+
+
+def _known() -> str:
+    return ", ".join(AGGREGATES)
+
+
+def _arguments(name: str, node: exp.Anonymous) -> list[exp.Expr]:
+    """Return the arguments; `count(*)` counts records, `count(distinct x)` is a function."""
+    found: list[exp.Expr] = list(node.expressions)
+    if name == "count" and len(found) == 1 and isinstance(found[0], exp.Star):
+        return []
+    return found
+
+
+def _function(name: str, checker: Checker, node: exp.Expr) -> Function:
+    known = AGGREGATES.get(name)
+    if known is not None:
+        return known
+    found = registered_aggregate(name)
+    if found is None:
+        raise BadExpression(
+            checker.text,
+            f"there is no aggregate {name}; there are {_known()}",
+            node.meta["start"],
+            node.meta["end"] + 1,
+        )
+    return Function((found.takes, Kind.INT), found.gives, found.about)
+
+
+def _setting(
+    name: str, function: Function, checker: Checker, node: exp.Expr, more: Sequence[exp.Expr]
+) -> float | None:
+    if name == "median" and not more:
+        return 0.5
+    if function.setting is None or name == "median":
+        if more:
+            raise checker.bad(more[0], f"{name} takes nothing more")
+        return None
+    label, least, most = function.setting
+    if len(more) != 1:
+        raise checker.bad(node, f"{name} takes an expression and {label}")
+    value = more[0]
+    number = float(value.name) if _is_number(value) else None
+    if number is None or not least <= number <= most or (least >= 1 and number % 1):
+        raise checker.bad(value, f"{label} must be a constant from {least:g} to {most:g}")
+    return number
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.args["is_string"]
+
+
+def _kept(name: str, argument: Expression | None) -> Kept:
+    if argument is None:
+        return Kept((Slot("records", Merge.SUM, Kind.INT),))
+    values = Slot("values", Merge.SUM, Kind.INT)
+    total = Slot("value", Merge.SUM, argument.kind)
+    squares = Slot("square", Merge.SUM, Kind.FLOAT)
+    plain = {
+        "count": (values,),
+        "sum": (values, total),
+        "mean": (values, total),
+        "min": (Slot("value", Merge.MIN, argument.kind),),
+        "max": (Slot("value", Merge.MAX, argument.kind),),
+        "variance": (values, total, squares),
+        "stddev": (values, total, squares),
+    }
+    if name in plain:
+        return Kept(plain[name])
+    return Kept(sketch="quantile" if name == "median" else name)

@@ -1,0 +1,78 @@
+"""Queries are checked as a whole, and every fault is named at its field."""
+
+import json
+
+import pytest
+
+from controlplane.wire.language import Column, Kind
+from controlplane.wire.query import BadQuery, QueryText, Window, computation_of
+
+COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "x": Kind.INT, "speed": Kind.INT, "f": Kind.FLOAT}
+
+
+def test_named_columns_stand_for_their_expressions() -> None:
+    named = QueryText(
+        {"kmh": "mean(fast)"}, columns={"kmh": "speed * 0.036", "fast": "kmh * 2"}, key=["car"]
+    )
+    plain = QueryText({"kmh": "mean(speed * 0.036 * 2)"}, key=["car"])
+    assert computation_of(named, COLUMNS) == computation_of(plain, COLUMNS)
+    assert computation_of(plain, COLUMNS).key == (("car", Column("car", Kind.INT)),)
+
+
+def test_the_stream_is_a_column() -> None:
+    found = computation_of(QueryText({"n": "count(*)"}, key=["stream"]), COLUMNS)
+    assert found.key == (("stream", Column("stream", Kind.INT)),)
+
+
+def test_panes_are_the_largest_common_span() -> None:
+    assert Window(60_000, 45_000).pane_ms == 15_000
+    assert Window(60_000, 45_000).panes == 4
+    assert Window(60_000, 60_000).panes == 1
+
+
+def test_a_query_travels_as_json() -> None:
+    query = QueryText({"n": "count(*)"}, slide_s=20.0, where="speed > 3", key=["car"])
+    row = json.loads(json.dumps(query.to_json()))
+    assert set(row) == {"aggregates", "slide_s", "where", "key"}
+    again = QueryText.from_json(row)
+    assert computation_of(again, COLUMNS) == computation_of(query, COLUMNS)
+
+
+def test_every_fault_is_named_at_its_field() -> None:
+    query = QueryText(
+        {"a": "mean(sped)", "b": "speed", "c": "median(x, 3)", "d": "quantile(x)", "e": "foo(x)",
+         "g": "top_k(x, 0)", "h": "mean(ts)", "i": "quantile(x, x)", "j": "sum()"},
+        where="speed + 1",
+        columns={"speed": "1", "1a": "2", "zero": "null", "bad": "x +"},
+        key=["nothing"],
+        window_s=60,
+        slide_s=90,
+        lateness_s=-1,
+    )  # fmt: skip
+    with pytest.raises(BadQuery) as refusal:
+        computation_of(query, COLUMNS)
+    faults = refusal.value.fields
+    assert set(faults) == {
+        *(f"aggregates.{name}" for name in "abcdeghij"),
+        *(f"columns.{name}" for name in ("speed", "1a", "zero", "bad")),
+        "where", "key", "slide_s", "lateness_s",
+    }  # fmt: skip
+    assert faults["aggregates.a"].endswith("mean(sped)\n     ^^^^")
+    assert "true or false" in faults["where"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"aggregates": {}}, "aggregates"),
+        ({"key": ["f"]}, "key"),
+        ({"window_s": 0}, "window_s"),
+        ({"window_s": float("nan")}, "window_s"),
+        ({"window_s": 0.0005}, "window_s"),
+        ({"window_s": 3600, "slide_s": 1}, "slide_s"),
+    ],
+)
+def test_what_cannot_run_is_refused(change: dict[str, object], field: str) -> None:
+    with pytest.raises(BadQuery) as refusal:
+        computation_of(QueryText(**{"aggregates": {"n": "count()"}, **change}), COLUMNS)  # type: ignore[arg-type]
+    assert list(refusal.value.fields) == [field]
