@@ -1,23 +1,15 @@
 """Expressions evaluated over a batch of records, column-wise."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from controlplane.wire.language.registered import registered
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
+from controlplane.wire.layout import ARROW
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.kernels import KERNELS, Value
-
-ARROW: Final[Mapping[Kind, Any]] = {
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TEXT: pa.string(),
-    Kind.TIME: pa.timestamp("ms", tz="UTC"),
-    Kind.NULL: pa.null(),
-}
 
 
 class Evaluator:

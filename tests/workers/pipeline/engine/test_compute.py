@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from controlplane.wire.language import Kind, parsed
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
 from controlplane.wire.language.registered import function
+from controlplane.wire.layout import ARROW
 from tests.workers.pipeline.engine.plain import PLAIN, WITH_NULLS, value_of
-from workers.pipeline.engine.compute import ARROW, Evaluator
+from workers.pipeline.engine.compute import Evaluator
 from workers.pipeline.engine.kernels import KERNELS
 
 COLUMNS = {

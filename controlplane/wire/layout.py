@@ -1,0 +1,108 @@
+"""How a computation is laid out in columns: its keys, and the slots of all its aggregates.
+
+Aggregates share slots: the mean and the sum of one expression keep one total between them.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import pyarrow as pa
+
+from controlplane.wire.language.aggregates import Aggregate, Merge, Slot
+from controlplane.wire.language.tree import Expression, Kind
+from controlplane.wire.query import Computation
+
+ARROW: Final[dict[Kind, Any]] = {
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.BOOL: pa.bool_(),
+    Kind.TEXT: pa.string(),
+    Kind.TIME: pa.timestamp("ms", tz="UTC"),
+    Kind.NULL: pa.null(),
+}
+_RECORDS = (None, Slot("records", Merge.SUM, Kind.INT))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The columns of a state table: `k0…` for the keys, `s0…` for the slots; s0 counts records.
+
+    Computations of one shape keep their rows in one table.
+    """
+
+    keys: tuple[Kind, ...]
+    slots: tuple[tuple[Merge, Kind], ...]
+
+    @property
+    def name(self) -> str:
+        """Return a name that is the same in every process."""
+        slots = (f"{merge}-{kind}" for merge, kind in self.slots)
+        return f"{','.join(self.keys)}|{','.join(slots)}"
+
+    @property
+    def key_names(self) -> list[str]:
+        """Return the names of the key columns."""
+        return [f"k{at}" for at in range(len(self.keys))]
+
+    @property
+    def slot_names(self) -> list[str]:
+        """Return the names of the slot columns."""
+        return [f"s{at}" for at in range(len(self.slots))]
+
+    @property
+    def merges(self) -> list[tuple[str, str]]:
+        """Return how each slot column is merged, as a grouping of Arrow takes it."""
+        pairs = zip(self.slot_names, self.slots, strict=True)
+        return [(name, str(merge)) for name, (merge, _) in pairs]
+
+    @property
+    def fields(self) -> list[tuple[str, Any]]:
+        """Return the key and slot columns with their Arrow types."""
+        keys = [(name, ARROW[kind]) for name, kind in zip(self.key_names, self.keys, strict=True)]
+        pairs = zip(self.slot_names, self.slots, strict=True)
+        return keys + [(name, ARROW[kind]) for name, (_, kind) in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class Sketched:
+    """An aggregate that is kept as a sketch: its place among the aggregates, and the aggregate."""
+
+    at: int
+    aggregate: Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a computation's parts are.
+
+    `slots`: the expression and slot of each slot column. `places`: by aggregate, the columns of
+    its slots; empty for a sketch.
+    """
+
+    shape: Shape
+    slots: tuple[tuple[Expression | None, Slot], ...]
+    places: tuple[tuple[int, ...], ...]
+    sketches: tuple[Sketched, ...]
+
+
+@cache
+def layout_of(computation: Computation) -> Layout:
+    """Return the layout of a computation."""
+    slots: list[tuple[Expression | None, Slot]] = [_RECORDS]
+    places, sketches = [], []
+    for at, (_, aggregate) in enumerate(computation.aggregates):
+        mine = []
+        for slot in aggregate.kept.slots:
+            wanted = (aggregate.argument, slot)
+            if wanted not in slots:
+                slots.append(wanted)
+            mine.append(slots.index(wanted))
+        places.append(tuple(mine))
+        if aggregate.kept.sketch:
+            sketches.append(Sketched(at, aggregate))
+    shape = Shape(
+        tuple(expression.kind for _, expression in computation.key),
+        tuple((slot.merge, slot.kind) for _, slot in slots),
+    )
+    return Layout(shape, tuple(slots), tuple(places), tuple(sketches))

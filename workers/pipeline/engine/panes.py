@@ -1,0 +1,142 @@
+"""Records to panes: the pane-level part of every computation (paper 001, section 4.2).
+
+A pane holds the aggregates of one stream's records of one key in one span of event time. Panes are
+computed once for all queries with the same computation, so that the work per record does not grow
+with the queries that share it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from controlplane.wire.forms import CELL
+from controlplane.wire.language.aggregates import Slot
+from controlplane.wire.language.tree import Expression, Kind
+from controlplane.wire.layout import ARROW, Layout, Sketched, layout_of
+from controlplane.wire.query import Computation
+from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.compute import Evaluator
+from workers.pipeline.engine.records import Records
+from workers.pipeline.engine.sketches import cells_of, keeps_largest
+
+_PLACE: Final = ("stream", "pane")
+
+
+@dataclass(frozen=True)
+class Panes:
+    """What a batch adds to a computation.
+
+    `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
+    of its sketches, None without any. `selected`: how many records went in; `late`: how many came
+    too late.
+    """
+
+    rows: Any
+    cells: Any
+    selected: int
+    late: int
+
+
+def panes_of(records: Records, computation: Computation) -> Panes:
+    """Aggregate records per stream, pane and key."""
+    layout = layout_of(computation)
+    kept, late = _kept(records, computation)
+    table = _inputs(records, computation, layout, kept)
+    names = [*_PLACE, *layout.shape.key_names]
+    grouped = table.group_by(names, use_threads=False).aggregate(
+        [([], "count_all"), *_partials(layout)]
+    )
+    found = grouped.rename_columns(names + layout.shape.slot_names)
+    cells = _cells(records, layout, kept, table.select(names)) if layout.sketches else None
+    return Panes(found.cast(_schema(layout)), cells, len(table), late)
+
+
+def _kept(records: Records, computation: Computation) -> tuple[Any, int]:
+    """Return which records are selected and on time (None: all), and how many were late."""
+    late = records.is_late(computation.lateness_ms)
+    selected = None
+    if computation.where is not None:
+        selected = np.asarray(
+            pc.fill_null(records.evaluator.array(computation.where), fill_value=False)
+        )
+    if not late.any():
+        return selected, 0
+    # A record that the query does not want is not late for it.
+    unwanted = late if selected is None else late & selected
+    return (~late if selected is None else selected & ~late), int(unwanted.sum())
+
+
+def _inputs(records: Records, computation: Computation, layout: Layout, kept: Any) -> Any:
+    """Return the columns to be grouped: place, keys, and the value that each slot takes."""
+    pane_ms = computation.window.pane_ms
+    panes = records.ts_ms // pane_ms * pane_ms
+    columns: dict[str, Any] = {"stream": pa.array(records.stream), "pane": pa.array(panes)}
+    evaluator = records.evaluator
+    for name, (_, key) in zip(layout.shape.key_names, computation.key, strict=True):
+        columns[name] = evaluator.array(key)
+    for at, (expression, slot) in enumerate(layout.slots[1:], start=1):
+        columns[f"s{at}"] = _taken(evaluator, expression, slot)
+    table = pa.table(columns)
+    return table if kept is None else table.filter(pa.array(kept))
+
+
+def _taken(evaluator: Evaluator, expression: Expression | None, slot: Slot) -> Any:
+    """Return what a slot takes of each record."""
+    assert expression is not None
+    value = evaluator.array(expression)
+    match slot.of:
+        case "values":
+            return value
+        case "square":
+            numbers = value.cast(ARROW[Kind.FLOAT])
+            return pc.multiply(numbers, numbers)
+    return value
+
+
+def _cells(records: Records, layout: Layout, kept: Any, places: Any) -> Any:
+    """Return the cells of all sketches, merged per place and key."""
+    found = []
+    for sketch in layout.sketches:
+        assert sketch.aggregate.argument is not None
+        values = records.evaluator.array(sketch.aggregate.argument)
+        if kept is not None:
+            values = values.filter(pa.array(kept))
+        there = pc.is_valid(values)
+        found.append(_sketched(sketch, places.filter(there), values.filter(there)))
+    table = pa.concat_tables(found)
+    names = [*places.column_names, *CELL]
+    grouped = table.group_by(names, use_threads=False).aggregate(
+        [("added", "sum"), ("largest", "max")]
+    )
+    return grouped.rename_columns([*names, "added", "largest"])
+
+
+def _sketched(sketch: Sketched, places: Any, values: Any) -> Any:
+    cell, item, number = cells_of(sketch.aggregate.kept.sketch, values)
+    count = len(values)
+    nothing = pa.nulls(count, pa.int64())
+    largest = keeps_largest(sketch.aggregate.kept.sketch)
+    columns = {
+        "a": pa.repeat(pa.scalar(sketch.at, pa.int64()), count),
+        "c": nothing if cell is None else pa.array(cell),
+        "t": pa.nulls(count, pa.string()) if item is None else item,
+        "added": nothing if largest else pa.array(number),
+        "largest": pa.array(number) if largest else nothing,
+    }
+    for name, column in columns.items():
+        places = places.append_column(name, column)
+    return places
+
+
+def _partials(layout: Layout) -> list[tuple[str, str]]:
+    """Return how each slot behind the first is aggregated from records."""
+    return [
+        (f"s{at}", "count" if slot.of == "values" else str(slot.merge))
+        for at, (_, slot) in enumerate(layout.slots[1:], start=1)
+    ]
+
+
+def _schema(layout: Layout) -> Any:
+    place = [(name, pa.int64()) for name in _PLACE]
+    return pa.schema([*place, *layout.shape.fields])

@@ -1,0 +1,103 @@
+"""The state of many tasks of one shape: a table of panes, merged batch by batch.
+
+A row is one pane of one key of one stream, as one task has it. Rows merge in any order; so a task
+can be taken out, handed on, and put in elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.wire.forms import Form
+from controlplane.wire.query import Window
+from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.records import NO_MARK, Int64s
+
+_FRESH: Final = "fresh"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """State after a batch. `fresh`: which of its rows got something in this batch."""
+
+    rows: Any
+    fresh: NDArray[np.bool_]
+
+
+def merged(form: Form, state: Any, added: Any) -> Merged:
+    """Merge rows into the state of the same tasks; both are tables of the form's schema."""
+    marked = pa.concat_tables(
+        [
+            state.append_column(_FRESH, pa.repeat(pa.scalar(0, pa.int8()), len(state))),
+            added.append_column(_FRESH, pa.repeat(pa.scalar(1, pa.int8()), len(added))),
+        ]
+    )
+    plain = _grouped(form, marked)
+    fresh = np.asarray(plain[_FRESH]).astype(np.bool_)
+    return Merged(plain.select(form.schema.names), fresh)
+
+
+def _grouped(form: Form, marked: Any) -> Any:
+    """Merge equal rows, of which `fresh` is 1 where any row had it."""
+    names = list(form.identity)
+    grouped = marked.group_by(names, use_threads=False).aggregate([*form.merges, (_FRESH, "max")])
+    return grouped.rename_columns([*names, *(name for name, _ in form.merges), _FRESH])
+
+
+@dataclass(frozen=True)
+class Closing:
+    """When windows of a query end for good: its windows, and its allowed lateness."""
+
+    window: Window
+    lateness_ms: int
+
+
+def is_closed(rows: Any, closing: Mapping[int, Closing], marks: Mapping[int, int]) -> Any:
+    """Return which rows no record that is on time can change any more, bool[rows].
+
+    `marks`: the newest event time of each stream, `closing` by query.
+    """
+    queries, query_of = np.unique(np.asarray(rows["query"]), return_inverse=True)
+    streams, stream_of = np.unique(np.asarray(rows["stream"]), return_inverse=True)
+    known = [closing[query] for query in queries.tolist()]
+    size, slide, lateness = (
+        np.array(values, np.int64)[query_of]
+        for values in (
+            [one.window.size_ms for one in known],
+            [one.window.slide_ms for one in known],
+            [one.lateness_ms for one in known],
+        )
+    )
+    newest = np.array([marks.get(stream, NO_MARK) for stream in streams.tolist()])[stream_of]
+    last_end = np.asarray(rows["pane"]) // slide * slide + size
+    return (newest != NO_MARK) & (last_end <= np.where(newest == NO_MARK, 0, newest - lateness))
+
+
+def windows_of(form: Form, found: Merged, window: Window) -> Any:
+    """Return the windows that changed, put together from all their panes.
+
+    The window-level part of a query (paper 001, section 4.2): a table like the state's, with
+    `pane` being where the window begins.
+    """
+    if window.panes == 1:
+        return found.rows.filter(pa.array(found.fresh))
+    rows = found.rows.append_column(_FRESH, pa.array(found.fresh.astype(np.int8)))
+    row, start = containing(np.asarray(rows["pane"]), window)
+    spread = rows.take(pa.array(row))
+    at = spread.schema.get_field_index("pane")
+    plain = _grouped(form, spread.set_column(at, "pane", pa.array(start)))
+    return plain.filter(pc.equal(plain[_FRESH], 1)).select(form.schema.names)
+
+
+def containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+    """Return, for panes that begin at `pane`, every window they are in: (which pane, its start)."""
+    slide = window.slide_ms
+    first = -((window.size_ms - window.pane_ms - pane) // slide)
+    last = pane // slide
+    count = last - first + 1
+    row = np.repeat(np.arange(len(pane)), count)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    return row, (first[row] + within) * slide
