@@ -41,3 +41,12 @@ def cells_form(keys: tuple[Kind, ...]) -> Form:
     place = [(name, pa.int64()) for name in PLACE]
     schema = pa.schema([*place, *bare.fields, *cell, *numbers])
     return Form(schema, (*PLACE, *bare.key_names, *CELL), (("added", "sum"), ("largest", "max")))
+
+
+@cache
+def blobs_form(keys: tuple[Kind, ...]) -> Form:
+    """Return the form of users' aggregates: `state` is bytes, merged by their own code."""
+    bare = Shape(keys, ())
+    place = [(name, pa.int64()) for name in PLACE]
+    schema = pa.schema([*place, *bare.fields, ("a", pa.int64()), ("state", pa.binary())])
+    return Form(schema, (*PLACE, *bare.key_names, "a"), (("state", "list"),))

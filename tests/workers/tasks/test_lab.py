@@ -33,6 +33,15 @@ def test_a_requested_run_is_carried_out_by_the_worker(celery_worker: None) -> No
     assert len(run.table["rows"]) == 2
 
 
+def test_a_migration_is_run_by_the_worker_too(celery_worker: None) -> None:
+    """Looking ahead reports while it learns, before the first migration."""
+    small = {"seeds": 1, "migrations": 5, "known": 40, "tasks": 16, "rounds": 2, "paths": 2}
+    run = lab.request(actor(), "migration", "fig9", small, [1.2], ["single_step", "mtm"])
+    until(lambda: is_in("done", run))
+    run.refresh_from_db()
+    assert {row[1] for row in run.table["rows"]} == {"single_step", "mtm"}
+
+
 def test_a_run_under_way_is_cancelled(celery_worker: None) -> None:
     """The worker is free for the next one."""
     by = actor()

@@ -5,8 +5,9 @@ computed once for all queries with the same computation, so that the work per re
 with the queries that share it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.compute import Evaluator
 from workers.pipeline.engine.records import Records
 from workers.pipeline.engine.sketches import cells_of, keeps_largest
+from workers.pipeline.engine.users import is_users, partial_states
 
 _PLACE: Final = ("stream", "pane")
 
@@ -28,12 +30,13 @@ class Panes:
     """What a batch adds to a computation.
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
-    of its sketches, None without any. `selected`: how many records went in; `late`: how many came
-    too late.
+    of its sketches and `blobs` one of the states of users' aggregates, None without any.
+    `selected`: how many records went in; `late`: how many came too late.
     """
 
     rows: Any
     cells: Any
+    blobs: Any
     selected: int
     late: int
 
@@ -48,8 +51,16 @@ def panes_of(records: Records, computation: Computation) -> Panes:
         [([], "count_all"), *_partials(layout)]
     )
     found = grouped.rename_columns(names + layout.shape.slot_names)
-    cells = _cells(records, layout, kept, table.select(names)) if layout.sketches else None
-    return Panes(found.cast(_schema(layout)), cells, len(table), late)
+    sketches = [
+        _Taken(one, *_taken_of(one, records, kept, table.select(names))) for one in layout.sketches
+    ]
+    return Panes(
+        found.cast(_schema(layout)),
+        _cells([one for one in sketches if not is_users(one.sketch)]),
+        _blobs([one for one in sketches if is_users(one.sketch)]),
+        len(table),
+        late,
+    )
 
 
 def _kept(records: Records, computation: Computation) -> tuple[Any, int]:
@@ -94,18 +105,35 @@ def _taken(evaluator: Evaluator, expression: Expression | None, slot: Slot) -> A
     return value
 
 
-def _cells(records: Records, layout: Layout, kept: Any, places: Any) -> Any:
+class _Taken(NamedTuple):
+    """A sketch with the places, and the values there that it takes (without nulls)."""
+
+    sketch: Sketched
+    places: Any
+    values: Any
+
+
+def _taken_of(sketch: Sketched, records: Records, kept: Any, places: Any) -> tuple[Any, Any]:
+    assert sketch.aggregate.argument is not None
+    values = records.evaluator.array(sketch.aggregate.argument)
+    if kept is not None:
+        values = values.filter(pa.array(kept))
+    there = pc.is_valid(values)
+    return places.filter(there), values.filter(there)
+
+
+def _blobs(taken: Sequence[_Taken]) -> Any:
+    """Return the states of all users' aggregates per place and key."""
+    found = [partial_states(*one) for one in taken]
+    return pa.concat_tables(found) if found else None
+
+
+def _cells(taken: Sequence[_Taken]) -> Any:
     """Return the cells of all sketches, merged per place and key."""
-    found = []
-    for sketch in layout.sketches:
-        assert sketch.aggregate.argument is not None
-        values = records.evaluator.array(sketch.aggregate.argument)
-        if kept is not None:
-            values = values.filter(pa.array(kept))
-        there = pc.is_valid(values)
-        found.append(_sketched(sketch, places.filter(there), values.filter(there)))
-    table = pa.concat_tables(found)
-    names = [*places.column_names, *CELL]
+    if not taken:
+        return None
+    table = pa.concat_tables([_sketched(*one) for one in taken])
+    names = [*taken[0].places.column_names, *CELL]
     grouped = table.group_by(names, use_threads=False).aggregate(
         [("added", "sum"), ("largest", "max")]
     )

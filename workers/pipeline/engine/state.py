@@ -15,6 +15,7 @@ from controlplane.wire.forms import Form
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.records import NO_MARK, Int64s
+from workers.pipeline.engine.users import WorkOf, folded
 
 _FRESH: Final = "fresh"
 
@@ -27,24 +28,28 @@ class Merged:
     fresh: NDArray[np.bool_]
 
 
-def merged(form: Form, state: Any, added: Any) -> Merged:
-    """Merge rows into the state of the same tasks; both are tables of the form's schema."""
+def merged(form: Form, state: Any, added: Any, work: WorkOf | None = None) -> Merged:
+    """Merge rows into the state of the same tasks; both are tables of the form's schema.
+
+    `work` is needed for the states of users' aggregates.
+    """
     marked = pa.concat_tables(
         [
             state.append_column(_FRESH, pa.repeat(pa.scalar(0, pa.int8()), len(state))),
             added.append_column(_FRESH, pa.repeat(pa.scalar(1, pa.int8()), len(added))),
         ]
     )
-    plain = _grouped(form, marked)
+    plain = _grouped(form, marked, work)
     fresh = np.asarray(plain[_FRESH]).astype(np.bool_)
     return Merged(plain.select(form.schema.names), fresh)
 
 
-def _grouped(form: Form, marked: Any) -> Any:
+def _grouped(form: Form, marked: Any, work: WorkOf | None) -> Any:
     """Merge equal rows, of which `fresh` is 1 where any row had it."""
     names = list(form.identity)
     grouped = marked.group_by(names, use_threads=False).aggregate([*form.merges, (_FRESH, "max")])
-    return grouped.rename_columns([*names, *(name for name, _ in form.merges), _FRESH])
+    plain = grouped.rename_columns([*names, *(name for name, _ in form.merges), _FRESH])
+    return plain if work is None else folded(plain, work)
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def is_closed(rows: Any, closing: Mapping[int, Closing], marks: Mapping[int, int
     return (newest != NO_MARK) & (last_end <= np.where(newest == NO_MARK, 0, newest - lateness))
 
 
-def windows_of(form: Form, found: Merged, window: Window) -> Any:
+def windows_of(form: Form, found: Merged, window: Window, work: WorkOf | None = None) -> Any:
     """Return the windows that changed, put together from all their panes.
 
     The window-level part of a query (paper 001, section 4.2): a table like the state's, with
@@ -88,7 +93,7 @@ def windows_of(form: Form, found: Merged, window: Window) -> Any:
     row, start = containing(np.asarray(rows["pane"]), window)
     spread = rows.take(pa.array(row))
     at = spread.schema.get_field_index("pane")
-    plain = _grouped(form, spread.set_column(at, "pane", pa.array(start)))
+    plain = _grouped(form, spread.set_column(at, "pane", pa.array(start)), work)
     return plain.filter(pc.equal(plain[_FRESH], 1)).select(form.schema.names)
 
 
