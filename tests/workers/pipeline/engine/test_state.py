@@ -61,10 +61,14 @@ def records_of(rows: Sequence[Row], mark: int | None) -> Records:
     return Records.of(table, runs)
 
 
-def owned(panes: Panes, query: int = 7) -> Any:
+def owned(panes: Panes) -> Any:
     """Return panes as rows of a task."""
-    rows = panes.rows
-    for at, (name, value) in enumerate((("query", query), ("run", 1), ("task", 0))):
+    return owned_rows(panes.rows)
+
+
+def owned_rows(rows: Any) -> Any:
+    """Return rows of panes, cells or states as those of a task."""
+    for at, (name, value) in enumerate((("query", 7), ("run", 1), ("task", 0))):
         rows = rows.add_column(at, name, pa.array(np.full(len(rows), value, np.int64)))
     return rows
 
