@@ -40,6 +40,16 @@ class Shape:
         slots = (f"{merge}-{kind}" for merge, kind in self.slots)
         return f"{','.join(self.keys)}|{','.join(slots)}"
 
+    @classmethod
+    def named(cls, name: str) -> "Shape":
+        """Return the shape that a name was made of."""
+        keys, _, slots = name.partition("|")
+        pairs = [slot.partition("-") for slot in slots.split(",") if slot]
+        return cls(
+            tuple(Kind(kind) for kind in keys.split(",") if kind),
+            tuple((Merge(merge), Kind(kind)) for merge, _, kind in pairs),
+        )
+
     @property
     def key_names(self) -> list[str]:
         """Return the names of the key columns."""

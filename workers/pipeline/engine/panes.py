@@ -18,7 +18,7 @@ from controlplane.wire.layout import ARROW, Layout, Sketched, layout_of
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.compute import Evaluator
-from workers.pipeline.engine.records import Records
+from workers.pipeline.engine.records import Int64s, Records
 from workers.pipeline.engine.sketches import cells_of, keeps_largest
 from workers.pipeline.engine.users import is_users, partial_states
 
@@ -41,10 +41,10 @@ class Panes:
     late: int
 
 
-def panes_of(records: Records, computation: Computation) -> Panes:
-    """Aggregate records per stream, pane and key."""
+def panes_of(records: Records, computation: Computation, streams: Int64s | None = None) -> Panes:
+    """Aggregate records of these streams (None: of all) per stream, pane and key."""
     layout = layout_of(computation)
-    kept, late = _kept(records, computation)
+    kept, late = _kept(records, computation, streams)
     table = _inputs(records, computation, layout, kept)
     names = [*_PLACE, *layout.shape.key_names]
     grouped = table.group_by(names, use_threads=False).aggregate(
@@ -63,19 +63,27 @@ def panes_of(records: Records, computation: Computation) -> Panes:
     )
 
 
-def _kept(records: Records, computation: Computation) -> tuple[Any, int]:
+def _kept(records: Records, computation: Computation, streams: Int64s | None) -> tuple[Any, int]:
     """Return which records are selected and on time (None: all), and how many were late."""
+    wanted = _wanted(records, computation, streams)
     late = records.is_late(computation.lateness_ms)
-    selected = None
-    if computation.where is not None:
-        selected = np.asarray(
-            pc.fill_null(records.evaluator.array(computation.where), fill_value=False)
-        )
     if not late.any():
-        return selected, 0
+        return wanted, 0
     # A record that the query does not want is not late for it.
-    unwanted = late if selected is None else late & selected
-    return (~late if selected is None else selected & ~late), int(unwanted.sum())
+    too_late = late if wanted is None else late & wanted
+    return (~late if wanted is None else wanted & ~late), int(too_late.sum())
+
+
+def _wanted(records: Records, computation: Computation, streams: Int64s | None) -> Any:
+    """Return which records a computation selects, None for all."""
+    mine = None
+    if streams is not None and len(np.setdiff1d(records.stream, streams)):
+        mine = np.isin(records.stream, streams)
+    if computation.where is None:
+        return mine
+    found = pc.fill_null(records.evaluator.array(computation.where), fill_value=False)
+    selected = np.asarray(found)
+    return selected if mine is None else selected & mine
 
 
 def _inputs(records: Records, computation: Computation, layout: Layout, kept: Any) -> Any:

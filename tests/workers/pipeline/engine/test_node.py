@@ -1,0 +1,135 @@
+"""Nodes that share queries: however batches are cut and tasks move, the windows are the same."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.wire.query import QueryText, computation_of
+from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
+from tests.workers.pipeline.engine.test_users import TestRange
+from workers.pipeline.engine.node import Tasks, advanced, put_in, taken_out
+from workers.pipeline.engine.subscriptions import Group, Subscription
+
+assert TestRange is not None  # registers test_range
+MICE = computation_of(
+    QueryText({"n": "count(*)", "mean": "mean(speed)"}, where="speed > -40", key=["stream"]),
+    COLUMNS,
+)
+SPREAD = computation_of(
+    QueryText({"n": "count(*)", "high": "max(speed)"}, key=["car", "name"], window_s=1.0,
+              slide_s=0.4), COLUMNS
+)  # fmt: skip
+RICH = computation_of(
+    QueryText({"r": "test_range(speed)", "d": "count_distinct(car)", "m": "median(speed)",
+               "t": "top_k(name, 2)"}, window_s=2.0, slide_s=1.0), COLUMNS
+)  # fmt: skip
+# query: computation, streams, tasks; their first tasks share a page
+QUERIES = {
+    16: (MICE, (1, 2), 1),
+    32: (MICE, (2,), 1),
+    48: (SPREAD, (1, 2), 5),
+    64: (RICH, (2,), 1),
+}
+
+
+class Memory(dict[str, bytes]):
+    """A store in memory."""
+
+    def put(self, name: str, value: bytes) -> None:
+        self[name] = value
+
+    def remove(self, name: str) -> None:
+        del self[name]
+
+
+def tasks_of(owned: set[tuple[int, int]]) -> Tasks:
+    """Return what a node with these (query, task) has to compute."""
+    groups: dict[Any, list[Subscription]] = {}
+    for query, (computation, streams, tasks) in QUERIES.items():
+        mine = np.array([(query, task) in owned for task in range(tasks)])
+        if mine.any():
+            one = Subscription(query, 1, streams, tasks, mine)
+            groups.setdefault(computation, []).append(one)
+    return Tasks.of(Group.of(computation, found) for computation, found in groups.items())
+
+
+ALL = [(query, task) for query, (_, _, tasks) in QUERIES.items() for task in range(tasks)]
+
+
+def seen_windows(found: Any) -> dict[Any, Any]:
+    """Return the newest state of each window that changed, by everything that names it."""
+    seen = {}
+    for name, form, rows in found.windows:
+        for row in rows.to_pylist():
+            identity = (name, *(row[column] for column in form.identity))
+            seen[identity] = [row[column] for column, _ in form.merges]
+    return seen
+
+
+row = st.tuples(
+    st.integers(1, 2),
+    st.integers(0, 4_000),
+    st.integers(1, 6),
+    st.sampled_from(["a", "b", None]),
+    st.one_of(st.none(), st.integers(-50, 50)),
+)
+moves = st.lists(st.tuples(st.integers(0, len(ALL) - 1), st.integers(0, 2)), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.lists(row, max_size=10), moves), min_size=1, max_size=5))
+def test_windows_do_not_depend_on_batches_nor_on_where_tasks_are(
+    steps: Sequence[tuple[Sequence[Row], Sequence[tuple[int, int]]]],
+) -> None:
+    nodes = [Memory() for _ in range(3)]
+    owner = {task: at % 3 for at, task in enumerate(ALL)}
+    seen: dict[Any, Any] = {}
+    for batch, (rows, moved) in enumerate(steps):
+        records = records_of(rows, None) if rows else None
+        for at, store in enumerate(nodes):
+            mine = tasks_of({task for task, node in owner.items() if node == at})
+            newest = {} if records is None else records.newest()
+            seen |= seen_windows(advanced(store, mine, records, newest, batch))
+        for place, target in moved:
+            task = ALL[place]
+            carried = taken_out(nodes[owner[task]], [task])
+            owner[task] = target
+            put_in(nodes[target], tasks_of({task}), carried)
+    together = [row for rows, _ in steps for row in rows]
+    alone: Any = {}
+    if together:
+        records = records_of(together, None)
+        alone = seen_windows(advanced(Memory(), tasks_of(set(ALL)), records, {}, 0))
+    assert seen == alone
+
+
+def test_state_leaves_when_windows_close_and_queries_end() -> None:
+    store, everything = Memory(), tasks_of(set(ALL))
+    rows = [(1, 0, 1, "a", 1), (2, 0, 1, "a", 1)]
+    advanced(store, everything, records_of(rows, None), {1: 0, 2: 0}, 0)
+    # Much later: all windows of before have closed, and each page has had its turn.
+    for batch in range(1, 17):
+        late = records_of([(1, 10**9, 1, "a", 1)], 10**9)
+        found = advanced(store, everything, late, {1: 10**9, 2: 10**9}, batch)
+    assert {name.partition("|")[0] for name in store if "/" in name} == {"s"}
+    without = tasks_of({task for task in ALL if task[0] != 16})
+    ended: set[int] = set()
+    for batch in range(17, 33):
+        found = advanced(store, without, None, {}, batch)
+        ended |= found.ended
+    assert ended == {16}
+    assert found.state_bytes == sum(len(value) for name, value in store.items() if "/" in name)
+
+
+def test_a_new_run_begins_with_nothing() -> None:
+    store = Memory()
+    records = records_of([(2, 0, 1, "a", 1)], None)
+    advanced(store, tasks_of({(32, 0)}), records, {2: 0}, 0)
+    again = Group.of(MICE, [Subscription(32, 2, (2,), 1, np.array([True]))])
+    found = advanced(store, Tasks.of([again]), records, {2: 0}, 1)
+    ((_, _, rows),) = found.windows
+    assert rows["s0"].to_pylist() == [1]
+    assert rows["run"].to_pylist() == [2]

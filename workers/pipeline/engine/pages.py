@@ -1,0 +1,87 @@
+"""Pages: how the rows of many small tasks lie in the state store.
+
+One value per task would cost a round trip to the JVM per task and batch. A node's tasks share a
+fixed number of pages per form of rows instead; the rows of one task are found in its page, so a
+single task can still be taken out and handed on.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from controlplane.wire.forms import Form
+from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.records import Int64s
+
+PAGES: Final = 16
+SIZES: Final = "sizes"
+
+
+class Store(Protocol):
+    """Bytes by name, kept from batch to batch."""
+
+    def get(self, name: str) -> bytes | None:
+        """Return what was put, None where nothing was."""
+
+    def put(self, name: str, value: bytes) -> None:
+        """Keep bytes."""
+
+    def remove(self, name: str) -> None:
+        """Keep them no longer."""
+
+
+def page_of(query: Int64s, task: Int64s) -> Int64s:
+    """Return the page of each task."""
+    return np.asarray((query + task) % PAGES)
+
+
+def to_bytes(rows: Any) -> bytes:
+    """Return a table's rows as bytes; the form says what they are."""
+    whole = rows.combine_chunks()
+    batches = whole.to_batches()
+    return bytes(batches[0].serialize()) if batches else b""
+
+
+def from_bytes(form: Form, data: bytes | None) -> Any:
+    """Return the rows that `to_bytes` wrote, none for None."""
+    if not data:
+        return form.schema.empty_table()
+    batch = pa.ipc.read_record_batch(pa.py_buffer(data), form.schema)
+    return pa.Table.from_batches([batch])
+
+
+@dataclass
+class Pages:
+    """The pages of one form of rows in a store; what is read is remembered for one batch."""
+
+    store: Store
+    form: Form
+    name: str
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def load(self, pages: Iterable[int]) -> Any:
+        """Return the rows of these pages together."""
+        found = [
+            from_bytes(self.form, self.store.get(self._key(page)))
+            for page in pages
+            if self.sizes.get(self._key(page))
+        ]
+        return pa.concat_tables([self.form.schema.empty_table(), *found])
+
+    def save(self, rows: Any, pages: Iterable[int]) -> None:
+        """Write the rows of these pages; a page without rows is removed."""
+        owner = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
+        for page in pages:
+            key = self._key(page)
+            mine = rows.filter(pa.array(owner == page))
+            data = to_bytes(mine) if len(mine) else b""
+            if data:
+                self.store.put(key, data)
+                self.sizes[key] = len(data)
+            elif self.sizes.pop(key, 0):
+                self.store.remove(key)
+
+    def _key(self, page: int) -> str:
+        return f"{self.name}/{page}"
