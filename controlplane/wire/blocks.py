@@ -6,9 +6,11 @@ one JSON row per record; the schema is the same for all streams of a cluster.
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.errors import BadBlock
+from controlplane.wire.language.tree import Kind
 
 # ts: event time; x, y: metres on the map; speed: cm/s, integer so that sums are exact.
 SCHEMA: Final = pa.schema(
@@ -20,9 +22,18 @@ SCHEMA: Final = pa.schema(
         pa.field("speed", pa.int32()),
     ]
 )
+# What the columns are in the language of queries.
+KINDS: Final = {
+    "ts": Kind.TIME, "car": Kind.INT, "x": Kind.INT, "y": Kind.INT, "speed": Kind.INT,
+}  # fmt: skip
 # The columns a query may aggregate.
 VALUE_COLUMNS: Final = ("speed", "x", "y")
 MAX_RECORDS: Final = 100_000
+
+
+def newest_event_ms(batch: pa.RecordBatch) -> int:
+    """Return the newest event time of a block, in milliseconds."""
+    return int(np.asarray(batch.column("ts").cast(pa.int64())).max())
 
 
 def check_block(stream: int, batch: pa.RecordBatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.layout import Shape
+from controlplane.wire.layout import Layout, Shape
 
 # `run`: which life of the query the row belongs to; a move without state begins the next.
 OWNER: Final = ("query", "run", "task")
@@ -50,3 +50,33 @@ def blobs_form(keys: tuple[Kind, ...]) -> Form:
     place = [(name, pa.int64()) for name in PLACE]
     schema = pa.schema([*place, *bare.fields, ("a", pa.int64()), ("state", pa.binary())])
     return Form(schema, (*PLACE, *bare.key_names, "a"), (("state", "list"),))
+
+
+def names_of(layout: Layout) -> tuple[str, str, str]:
+    """Return the names of a computation's forms: of its slots, its cells and its users' states."""
+    keys = Shape(layout.shape.keys, ()).name
+    return f"s|{layout.shape.name}", f"c|{keys}", f"b|{keys}"
+
+
+@cache
+def named(name: str) -> Form:
+    """Return the form of a name."""
+    kind, _, rest = name.partition("|")
+    shape = Shape.named(rest)
+    if kind == "s":
+        return slots_form(shape)
+    return cells_form(shape.keys) if kind == "c" else blobs_form(shape.keys)
+
+
+def to_bytes(rows: Any) -> bytes:
+    """Return a table's rows as bytes; its form says what they are."""
+    batches = rows.combine_chunks().to_batches()
+    return bytes(batches[0].serialize()) if batches else b""
+
+
+def from_bytes(form: Form, data: bytes | None) -> Any:
+    """Return the rows that `to_bytes` wrote, none for None."""
+    if not data:
+        return form.schema.empty_table()
+    batch = pa.ipc.read_record_batch(pa.py_buffer(data), form.schema)
+    return pa.Table.from_batches([batch])

@@ -20,6 +20,11 @@ def index_key(cluster: str) -> str:
     return f"{cluster_prefix(cluster)}index"
 
 
+def newest_key(cluster: str) -> str:
+    """Return the key of the newest event time of each stream: hash of milliseconds by stream."""
+    return f"{cluster_prefix(cluster)}newest"
+
+
 def committed_key(cluster: str) -> str:
     """Return the key of what the pipeline has committed: hash of position and total."""
     return f"{cluster_prefix(cluster)}committed"

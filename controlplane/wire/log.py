@@ -5,11 +5,14 @@ the same *position*, a Redis stream id `<ms>-<sequence>` that only grows. So one
 the whole log consistently: a reader that stops at it has, of every stream, exactly what was
 appended before. The index holds one entry per append with the running total of records, which
 is how a micro-batch is bounded without looking at the streams.
+
+Each entry also says the newest event time of its stream before it, its *mark*. What is late
+follows from the mark, so it is part of the log and does not depend on who reads it when.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import redis
 
@@ -20,7 +23,8 @@ START: Final = "0-0"
 # About 64 bytes a record: half a gigabyte of log before producers are asked to wait.
 DEFAULT_LIMIT: Final = 8_000_000
 
-# KEYS: index, committed, streams...; ARGV: limit, then (records, block) per stream.
+# KEYS: index, committed, newest, streams...; ARGV: limit, then (stream, records, block, newest
+# event time) per stream.
 # The last position's milliseconds are reused when the clock steps back: positions only grow.
 _APPEND: Final = """
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
@@ -37,10 +41,15 @@ local seq = 0
 if ms <= tonumber(last_ms) then ms = tonumber(last_ms); seq = tonumber(last_seq) + 1 end
 local id = string.format('%.0f-%d', ms, seq)
 local records = 0
-for i = 3, #KEYS do
-  local at = 2 + (i - 3) * 2
-  redis.call('XADD', KEYS[i], id, 'n', ARGV[at], 'b', ARGV[at + 1])
-  records = records + tonumber(ARGV[at])
+for i = 4, #KEYS do
+  local at = 2 + (i - 4) * 4
+  local mark = redis.call('HGET', KEYS[3], ARGV[at])
+  redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', ARGV[at + 3],
+    'm', mark or '')
+  if not mark or tonumber(ARGV[at + 3]) > tonumber(mark) then
+    redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 3])
+  end
+  records = records + tonumber(ARGV[at + 1])
 end
 redis.call('XADD', KEYS[1], id, 'n', records, 'total', string.format('%.0f', total + records))
 return {'ok', id}
@@ -55,13 +64,26 @@ class Cut:
     total: int
 
 
+class Block(NamedTuple):
+    """What is appended to a stream: record count, bytes, and the newest event time (ms)."""
+
+    records: int
+    data: bytes
+    newest_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One block of one stream: where it stands, its record count and its bytes."""
+    """One block of one stream: where it stands, its record count and its bytes.
+
+    `newest_ms`: the newest event time in it; `mark_ms`: in the stream before it, None for none.
+    """
 
     position: str
     records: int
     block: bytes
+    newest_ms: int
+    mark_ms: int | None = None
 
     @property
     def appended_ms(self) -> int:
@@ -72,18 +94,18 @@ class Entry:
 def append(
     client: "redis.Redis",
     cluster: str,
-    blocks: Mapping[int, tuple[int, bytes]],
+    blocks: Mapping[int, Block],
     limit: int = DEFAULT_LIMIT,
 ) -> str:
-    """Append (record count, block bytes) per stream at one position and return it.
+    """Append one block per stream, all at one position, and return it.
 
     All blocks are in the log or none is. Raises `LogFull` at `limit` unread records.
     """
-    names = [keys.index_key(cluster), keys.committed_key(cluster)]
+    names = [keys.index_key(cluster), keys.committed_key(cluster), keys.newest_key(cluster)]
     arguments: list[Any] = [limit]
-    for stream, (records, block) in blocks.items():
+    for stream, block in blocks.items():
         names.append(keys.log_key(cluster, stream))
-        arguments += [records, block]
+        arguments += [stream, *block]
     outcome, value = cast("tuple[bytes, Any]", client.eval(_APPEND, len(names), *names, *arguments))
     if outcome == b"full":
         raise LogFull(int(value), limit)
@@ -169,4 +191,11 @@ def _cut(row: Any) -> Cut:
 
 def _entry(row: Any) -> Entry:
     position, fields = row
-    return Entry(position.decode(), int(fields[b"n"]), fields[b"b"])
+    mark = fields[b"m"]
+    return Entry(
+        position=position.decode(),
+        records=int(fields[b"n"]),
+        block=fields[b"b"],
+        newest_ms=int(fields[b"x"]),
+        mark_ms=int(mark) if mark else None,
+    )

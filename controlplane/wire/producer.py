@@ -36,10 +36,11 @@ class Producer:
         """
         if not batches:
             return None
-        encoded: dict[int, tuple[int, bytes]] = {}
+        encoded: dict[int, log.Block] = {}
         for stream, batch in batches.items():
             blocks.check_block(stream, batch)
-            encoded[stream] = (batch.num_rows, blocks.encode_block(batch))
+            newest = blocks.newest_event_ms(batch)
+            encoded[stream] = log.Block(batch.num_rows, blocks.encode_block(batch), newest)
         return log.append(self._client, self.cluster, encoded, self.limit)
 
     def close(self) -> None:

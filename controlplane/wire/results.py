@@ -1,47 +1,30 @@
 """Results of queries, readable while they run.
 
-The pipeline appends, per query and micro-batch, the rows of the windows that changed; a row is
-the whole window so far within one *run* of the query. The explicit id `<batch>-<sequence>` makes
-a replayed append fail harmlessly. Reading keeps the newest row of each (run, stream, window) and
-merges the runs: counts and sums add up, so a query that was moved without its state still shows
-each record exactly once.
+The pipeline appends, per query and micro-batch, the windows that changed, as rows of slots and
+cells (`forms.py`); a window of one part of a query (a stream, a task, a run) is written whole. The
+explicit id `<batch>-0` makes a replayed append fail harmlessly. Reading keeps the newest row of
+each part and merges the parts (`finishing.py`), so a query that was moved without its state, or
+whose keys are split, still shows each record exactly once.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.blocks import KINDS
+from controlplane.wire.finishing import WindowRow, finished, newest
+from controlplane.wire.forms import from_bytes, named
+from controlplane.wire.query import STREAM, Computation, computation_of, mice
 
 # Entries (micro-batches with a change) kept per query.
 KEPT_ENTRIES: Final = 120
 # How long results stay readable after the query departs.
 KEPT_SECONDS: Final = 900
-
-
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """One window of one stream as one run of a query has it so far.
-
-    `count` counts records, `n` those with a value; `total`, `minimum`, `maximum` are over them.
-    """
-
-    run: int
-    stream: int
-    window_start_ms: int
-    count: int
-    n: int
-    total: int
-    minimum: int
-    maximum: int
-
-    def to_list(self) -> list[int]:
-        """Return the row as it travels."""
-        return [self.run, self.stream, self.window_start_ms, self.count, self.n, self.total,
-                self.minimum, self.maximum]  # fmt: skip
+# The rows of a mice query look the same whatever its column and window are.
+_MICE: Final = computation_of(mice("speed", 60), KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +41,34 @@ class WindowResult:
     batch: int
 
 
+def read_windows(
+    client: "redis.Redis", cluster: str, query: int, computation: Computation
+) -> list[WindowRow]:
+    """Return the windows of a query, in no particular order."""
+    entries = cast("list[Any]", client.xrange(keys.result_key(cluster, query)))
+    tables: dict[str, list[tuple[int, Any]]] = {}
+    for position, fields in entries:
+        batch = int(position.partition(b"-")[0])
+        for field, data in fields.items():
+            name, mark, _ = field.decode().rpartition("#")
+            if not mark:
+                continue  # written by an older version
+            tables.setdefault(name, []).append((batch, from_bytes(named(name), data)))
+    found = {name: newest(named(name), parts) for name, parts in tables.items()}
+    return finished(computation, found)
+
+
 def read_results(
     client: "redis.Redis", cluster: str, query: int, limit: int = 200
 ) -> list[WindowResult]:
-    """Return the newest `limit` windows of a query, newest first, streams in order."""
-    entries = cast("list[Any]", client.xrange(keys.result_key(cluster, query)))
-    windows = merge_rows(
-        (int(position.partition(b"-")[0]), json.loads(fields[b"r"])) for position, fields in entries
-    )
+    """Return the newest `limit` windows of a mice query, newest first, streams in order."""
+    windows = [_of_mice(row) for row in read_windows(client, cluster, query, _MICE)]
     windows.sort(key=lambda row: (-row.window_start_ms, row.stream))
     return windows[:limit]
+
+
+def _of_mice(row: WindowRow) -> WindowResult:
+    return WindowResult(row.key[STREAM], row.start_ms, **row.values, batch=row.batch)
 
 
 def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> set[int]:
@@ -76,38 +77,3 @@ def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> 
     for query in queries:
         pipe.exists(keys.result_key(cluster, query))
     return {query for query, found in zip(queries, pipe.execute(), strict=True) if found}
-
-
-def merge_rows(batches: Iterable[tuple[int, list[list[int]]]]) -> list[WindowResult]:
-    """Return one result per (stream, window) from (batch, rows) in order of batch."""
-    newest: dict[tuple[int, int, int], tuple[int, ResultRow]] = {}
-    for batch, rows in batches:
-        for values in rows:
-            row = ResultRow(*values)
-            newest[row.run, row.stream, row.window_start_ms] = batch, row
-    return _merge_runs(newest)
-
-
-def _merge_runs(
-    newest: Mapping[tuple[int, int, int], tuple[int, ResultRow]],
-) -> list[WindowResult]:
-    runs: dict[tuple[int, int], list[tuple[int, ResultRow]]] = {}
-    for (_, stream, window), found in newest.items():
-        runs.setdefault((stream, window), []).append(found)
-    return [_window(stream, window, found) for (stream, window), found in runs.items()]
-
-
-def _window(stream: int, window: int, found: list[tuple[int, ResultRow]]) -> WindowResult:
-    rows = [row for _, row in found]
-    valued = [row for row in rows if row.n]
-    n = sum(row.n for row in valued)
-    return WindowResult(
-        stream=stream,
-        window_start_ms=window,
-        count=sum(row.count for row in rows),
-        n=n,
-        mean=sum(row.total for row in valued) / n if n else None,
-        minimum=min((row.minimum for row in valued), default=None),
-        maximum=max((row.maximum for row in valued), default=None),
-        batch=max(batch for batch, _ in found),
-    )

@@ -110,6 +110,6 @@ def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:
     command = pipeline_command(WAITS, Site(tmp_path, "redis://h/0", {}))
     assert command[1:] == [
         "-m", "workers.pipeline", "--cluster", "sf", "--redis-url", "redis://h/0",
-        "--checkpoint", str(tmp_path / "checkpoints" / "sf"), "--slots", "4", "--splits", "2",
+        "--checkpoint", str(tmp_path / "checkpoints" / "sf-2"), "--slots", "4", "--splits", "2",
         "--trigger-ms", "1000",
     ]  # fmt: skip

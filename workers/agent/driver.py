@@ -33,6 +33,10 @@ class DriverSpec:
     trigger_ms: int
 
 
+# How nodes keep their state; what another version has kept cannot be read, so it is left alone.
+_STATE_FORMAT: Final = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where drivers run: data directory, Redis, and further environment (JAVA_HOME)."""
@@ -43,7 +47,7 @@ class Site:
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the directory no two drivers may share."""
-        return self.data / "checkpoints" / cluster
+        return self.data / "checkpoints" / f"{cluster}-{_STATE_FORMAT}"
 
     def log(self, cluster: str) -> Path:
         """Return the file that takes the driver's output."""

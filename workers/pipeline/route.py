@@ -61,6 +61,8 @@ def _envelope(
         streams=[stream for stream, _, _ in runs],
         appended_ms=[entry.appended_ms for _, entry, _ in runs],
         lengths=[batch.num_rows for _, _, batch in runs],
+        newest_ms=[entry.newest_ms for _, entry, _ in runs],
+        marks_ms=[entry.mark_ms for _, entry, _ in runs],
         records=_concatenated(batch for _, _, batch in runs),
         source=dict(source),
     )

@@ -6,7 +6,7 @@ after a crash is refused entry by entry and changes nothing.
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -21,20 +21,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from controlplane.wire import keys, results
+from workers.pipeline.changes import by_query
 from workers.pipeline.connections import client_of
-from workers.pipeline.pages import decode
 from workers.pipeline.report import NodeReport
 from workers.pipeline.telemetry import telemetry_row
-from workers.pipeline.windows import Column, Rows
 
 TELEMETRY_KEPT: Final = 4096
 # A result key nobody ends (its node's state was thrown away) goes by itself after a week.
 _UNTOUCHED_SECONDS: Final = 7 * 86_400
-# Which columns of a window row travel in a result row, in the order of `results.ResultRow`.
-_RESULT_COLUMNS: Final = [
-    Column.RUN, Column.STREAM, Column.WINDOW, Column.COUNT, Column.N, Column.TOTAL,
-    Column.MINIMUM, Column.MAXIMUM,
-]  # fmt: skip
 _DUPLICATE: Final = "equal or smaller"
 
 
@@ -75,7 +69,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         for rows in iterator:
             for row in rows.to_pylist():
                 report = NodeReport.from_json(row["report"])
-                write_results(client, self.cluster, row["batch"], decode(row["results"]))
+                write_results(client, self.cluster, row["batch"], by_query(row["results"]))
                 expire_results(client, self.cluster, report.ended)
                 written.reports.append(row["report"])
         return written
@@ -90,13 +84,20 @@ class SinkWriter(DataSourceStreamArrowWriter):
             write_telemetry(client_of(self.redis_url), self.cluster, reports, emitted_ms)
 
 
-def write_results(client: "redis.Redis", cluster: str, batch: int, changed: Rows) -> None:
-    """Append one entry per query of `changed` (sorted by query) to its result stream."""
+def write_results(
+    client: "redis.Redis",
+    cluster: str,
+    batch: int,
+    changed: Mapping[int, Mapping[str, Sequence[bytes]]],
+) -> None:
+    """Append one entry per query to its result stream: its changed windows, by form of rows."""
     pipe = client.pipeline(transaction=False)
-    for query, rows in _by_query(changed):
+    for query, tables in changed.items():
         key = keys.result_key(cluster, query)
-        text = json.dumps(rows, separators=(",", ":"))
-        pipe.xadd(key, {"r": text}, id=f"{batch}-0", maxlen=results.KEPT_ENTRIES)
+        fields: dict[Any, Any] = {
+            f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
+        }
+        pipe.xadd(key, fields, id=f"{batch}-0", maxlen=results.KEPT_ENTRIES)
         pipe.expire(key, _UNTOUCHED_SECONDS)
     _execute_ignoring_duplicates(pipe)
 
@@ -122,14 +123,6 @@ def write_telemetry(
         maxlen=TELEMETRY_KEPT,
     )
     _execute_ignoring_duplicates(pipe)
-
-
-def _by_query(changed: Rows) -> Iterator[tuple[int, list[list[int]]]]:
-    found: dict[int, list[list[int]]] = {}
-    values = changed[:, _RESULT_COLUMNS].tolist()
-    for query, row in zip(changed[:, Column.QUERY].tolist(), values, strict=True):
-        found.setdefault(query, []).append(row)
-    yield from found.items()
 
 
 def _execute_ignoring_duplicates(pipe: Any) -> None:

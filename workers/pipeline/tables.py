@@ -6,31 +6,23 @@ the next version costs only its delta.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
+from typing import Final
 
 import numpy as np
 import redis
-from numpy.typing import NDArray
 
+from controlplane.wire.blocks import KINDS
 from controlplane.wire.publish import read_table
+from controlplane.wire.query import Computation, computation_of, mice
 from controlplane.wire.routing import Route, RoutingTable
+from workers.pipeline.engine.node import Tasks
+from workers.pipeline.engine.subscriptions import Group, Subscription
 
-Int64s = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Subscriptions:
-    """The (query, stream) pairs of one node that share window length and value column.
-
-    Arrays of equal length, sorted by stream.
-    """
-
-    window_ms: int
-    value: str
-    query: Int64s
-    run: Int64s
-    stream: Int64s
+NO_TASKS: Final = Tasks((), {})
+# A mice query has one task, and its node has it.
+_WHOLE: Final = np.ones(1, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -61,39 +53,31 @@ class CompiledTable:
         return found
 
     @cached_property
-    def _subscriptions(self) -> dict[int, tuple[Subscriptions, ...]]:
-        return {node: _subscriptions(routes) for node, routes in self._routes_of_node.items()}
+    def _tasks(self) -> dict[int, Tasks]:
+        return {node: _tasks(routes) for node, routes in self._routes_of_node.items()}
 
     def streams_of_split(self, split: int) -> list[int]:
         """Return the streams that a split node reads."""
         return sorted(stream for stream, owner in self.table.splits.items() if owner == split)
 
-    def subscriptions_of_node(self, node: int) -> tuple[Subscriptions, ...]:
-        """Return what a node has to evaluate, grouped by window length and value column."""
-        return self._subscriptions.get(node, ())
-
-    def queries_of_node(self, node: int) -> tuple[Int64s, Int64s]:
-        """Return the ids and runs of a node's queries, sorted by id."""
-        rows = sorted((query, route.run) for query, route in self._routes_of_node.get(node, []))
-        pairs = np.array(rows, np.int64).reshape(-1, 2)
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
+    def tasks_of_node(self, node: int) -> Tasks:
+        """Return what a node has to compute."""
+        return self._tasks.get(node, NO_TASKS)
 
 
-def _subscriptions(routes: Iterable[tuple[int, Route]]) -> tuple[Subscriptions, ...]:
-    groups: dict[tuple[int, str], list[tuple[int, int, int]]] = {}
-    for query, route in routes:
-        rows = groups.setdefault((route.window_s * 1000, route.value), [])
-        rows.extend((stream, query, route.run) for stream in route.streams)
-    return tuple(
-        _group(window_ms, value, rows) for (window_ms, value), rows in sorted(groups.items())
-    )
+@cache
+def computation_of_mice(value: str, window_s: int) -> Computation:
+    """Return what a mice query computes of one column."""
+    return computation_of(mice(value, window_s), KINDS)
 
 
-def _group(window_ms: int, value: str, rows: list[tuple[int, int, int]]) -> Subscriptions:
-    pairs = np.array(sorted(rows), np.int64)
-    return Subscriptions(
-        window_ms, value, pairs[:, 1].copy(), pairs[:, 2].copy(), pairs[:, 0].copy()
-    )
+def _tasks(routes: Iterable[tuple[int, Route]]) -> Tasks:
+    groups: dict[Computation, list[Subscription]] = {}
+    for query, route in sorted(routes, key=lambda pair: pair[0]):
+        computation = computation_of_mice(route.value, route.window_s)
+        subscription = Subscription(query, route.run, route.streams, 1, _WHOLE)
+        groups.setdefault(computation, []).append(subscription)
+    return Tasks.of(Group.of(computation, found) for computation, found in groups.items())
 
 
 class TableCache:

@@ -21,7 +21,8 @@ TABLE = compiled(
 
 def entry(position: str, *cars: int) -> Entry:
     rows = [{"ts": 0, "car": car, "x": 0, "y": 0, "speed": None} for car in cars]
-    return Entry(position, len(cars), encode_block(pa.RecordBatch.from_pylist(rows, SCHEMA)))
+    block = encode_block(pa.RecordBatch.from_pylist(rows, SCHEMA))
+    return Entry(position, len(cars), block, newest_ms=0, mark_ms=None)
 
 
 ENTRIES = {1: [entry("5-0", 1, 2), entry("6-0", 3)], 2: [entry("6-0", 4)], 3: [entry("6-0", 5, 6)]}
@@ -31,7 +32,7 @@ def test_record_goes_once_to_every_node_with_a_reader() -> None:
     """Two queries of node 0 read stream 1; its records come once."""
     node_0, node_1, node_2 = route(ENTRIES, TABLE, 3, {})
     assert node_0.records.column("car").to_pylist() == [1, 2, 3, 4]
-    assert node_0.stream_of_record().tolist() == [1, 1, 1, 2]
+    assert [(run.stream, run.records) for run in node_0.runs()] == [(1, 2), (1, 1), (2, 1)]
     assert node_1.records.num_rows == 0
     assert node_2.records.column("car").to_pylist() == [1, 2, 3]
 

@@ -1,44 +1,57 @@
 """Writing a batch twice leaves what writing it once leaves."""
 
-import numpy as np
+from typing import Any
+
+import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.blocks import KINDS
+from controlplane.wire.forms import named, names_of
+from controlplane.wire.layout import layout_of
+from controlplane.wire.query import computation_of, mice
 from controlplane.wire.results import has_results, read_results
+from workers.pipeline.changes import by_query, pack
 from workers.pipeline.report import NodeReport
 from workers.pipeline.sink import expire_results, write_results, write_telemetry
-from workers.pipeline.windows import Rows
+
+MICE = computation_of(mice("speed", 60), KINDS)
+(FORM, _, _) = names_of(layout_of(MICE))
 
 
-def row(query: int, run: int, window: int, count: int, total: int) -> list[int]:
-    return [query, run, 1, window, 60_000, count, count, total, 1, total]
+def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
+    """Return one window of stream 1, as a node keeps it."""
+    numbers = {"s0": count, "s1": count, "s2": total, "s3": 1, "s4": total}
+    place = {"query": query, "run": run, "task": 0, "stream": 1, "pane": 0, "k0": 1}
+    return place | numbers
 
 
-def rows(*values: list[int]) -> Rows:
-    return np.array(values, np.int64)
+def changes(*windows: dict[str, Any]) -> dict[int, dict[str, list[bytes]]]:
+    form = named(FORM)
+    return by_query(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.schema))]))
 
 
 def test_replayed_batch_is_refused_and_later_words_win(redis_client: "redis.Redis") -> None:
     """The id is the batch number: a second append of the same batch fails harmlessly."""
     for _ in range(2):
-        write_results(redis_client, "c", 1, rows(row(5, 0, 0, 2, 10), row(6, 0, 0, 1, 1)))
-    write_results(redis_client, "c", 2, rows(row(5, 0, 0, 3, 16)))
+        write_results(redis_client, "c", 1, changes(window(5, 0, 2, 10), window(6, 0, 1, 1)))
+    write_results(redis_client, "c", 2, changes(window(5, 0, 3, 16)))
     assert redis_client.xlen(keys.result_key("c", 5)) == 2
-    (window,) = read_results(redis_client, "c", 5)
-    assert (window.count, window.mean, window.batch) == (3, 16 / 3, 2)
+    (found,) = read_results(redis_client, "c", 5)
+    assert (found.count, found.mean, found.batch) == (3, 16 / 3, 2)
 
 
 def test_runs_of_a_moved_query_add_up(redis_client: "redis.Redis") -> None:
     """A query moved without its state begins anew; together its runs hold each record once."""
-    write_results(redis_client, "c", 1, rows(row(5, 0, 0, 2, 10)))
-    write_results(redis_client, "c", 2, rows(row(5, 1, 0, 3, 20)))
-    (window,) = read_results(redis_client, "c", 5)
-    assert (window.count, window.n, window.mean, window.maximum) == (5, 5, 6.0, 20)
+    write_results(redis_client, "c", 1, changes(window(5, 0, 2, 10)))
+    write_results(redis_client, "c", 2, changes(window(5, 1, 3, 20)))
+    (found,) = read_results(redis_client, "c", 5)
+    assert (found.count, found.n, found.mean, found.maximum) == (5, 5, 6.0, 20)
 
 
 def test_departed_query_keeps_its_results_for_a_while(redis_client: "redis.Redis") -> None:
     """Readable after the end, and not for ever."""
-    write_results(redis_client, "c", 1, rows(row(5, 0, 0, 2, 10)))
+    write_results(redis_client, "c", 1, changes(window(5, 0, 2, 10)))
     expire_results(redis_client, "c", [5])
     assert has_results(redis_client, "c", [5, 6]) == {5}
     assert 0 < redis_client.ttl(keys.result_key("c", 5)) <= 900

@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.forms import Form, blobs_form, cells_form, slots_form
-from controlplane.wire.layout import Layout, Shape, layout_of
+from controlplane.wire.forms import Form, from_bytes, named, names_of, to_bytes
+from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, from_bytes, page_of, to_bytes
+from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, page_of
 from workers.pipeline.engine.panes import panes_of
 from workers.pipeline.engine.records import Records
 from workers.pipeline.engine.state import Closing, Merged, is_closed, merged, windows_of
@@ -86,7 +86,7 @@ def advanced(
     before = dict(sizes)
     known = {key.rpartition("/")[0] for key in sizes}
     for name in sorted({*added, *known}):
-        form = form_of(name)
+        form = named(name)
         pages = Pages(store, form, name, sizes)
         rows = pa.concat_tables([form.schema.empty_table(), *added.get(name, [])])
         _advance_form(pages, tasks, rows, marks, batch, found)
@@ -94,20 +94,6 @@ def advanced(
         store.put(SIZES, json.dumps(sizes).encode())
     found.state_bytes = sum(sizes.values())
     return found
-
-
-def form_of(name: str) -> Form:
-    """Return the form that a name of pages stands for."""
-    kind, _, rest = name.partition("|")
-    shape = Shape.named(rest)
-    if kind == "s":
-        return slots_form(shape)
-    return cells_form(shape.keys) if kind == "c" else blobs_form(shape.keys)
-
-
-def _names(layout: Layout) -> tuple[str, str, str]:
-    keys = Shape(layout.shape.keys, ()).name
-    return f"s|{layout.shape.name}", f"c|{keys}", f"b|{keys}"
 
 
 def _marks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
@@ -128,13 +114,13 @@ def _added(tasks: Tasks, records: Records | None, found: Changed) -> dict[str, l
         return added
     for group in tasks.groups:
         layout = layout_of(group.computation)
-        panes = panes_of(records, group.computation, np.unique(group.stream))
+        panes = panes_of(records, group.computation, group.streams)
         found.late += panes.late
-        tables = zip(_names(layout), (panes.rows, panes.cells, panes.blobs), strict=True)
+        tables = zip(names_of(layout), (panes.rows, panes.cells, panes.blobs), strict=True)
         for name, rows in tables:
             if rows is not None and len(rows):
                 owned = group.owned(rows, layout.shape.key_names)
-                added.setdefault(name, []).append(owned.select(form_of(name).schema.names))
+                added.setdefault(name, []).append(owned.select(named(name).schema.names))
     return added
 
 
@@ -194,7 +180,7 @@ def taken_out(store: Store, leaving: Sequence[Task]) -> dict[Task, dict[str, byt
     pairs = np.array(leaving, np.int64).reshape(-1, 2)
     visited = sorted(np.unique(page_of(pairs[:, 0], pairs[:, 1])).tolist())
     for name in sorted({key.rpartition("/")[0] for key in sizes}):
-        pages = Pages(store, form_of(name), name, sizes)
+        pages = Pages(store, named(name), name, sizes)
         rows = pages.load(visited)
         query, task = np.asarray(rows["query"]), np.asarray(rows["task"])
         gone = np.zeros(len(rows), np.bool_)
@@ -215,9 +201,9 @@ def put_in(store: Store, tasks: Tasks, arriving: Mapping[Task, Mapping[str, byte
     by_form: dict[str, list[Any]] = {}
     for states in arriving.values():
         for name, data in states.items():
-            by_form.setdefault(name, []).append(from_bytes(form_of(name), data))
+            by_form.setdefault(name, []).append(from_bytes(named(name), data))
     for name, tables in by_form.items():
-        form = form_of(name)
+        form = named(name)
         pages, rows = Pages(store, form, name, sizes), pa.concat_tables(tables)
         touched = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
         visited = sorted(np.unique(touched).tolist())

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from controlplane.wire.forms import Form
+from controlplane.wire.forms import Form, from_bytes, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.records import Int64s
 
@@ -35,21 +35,6 @@ class Store(Protocol):
 def page_of(query: Int64s, task: Int64s) -> Int64s:
     """Return the page of each task."""
     return np.asarray((query + task) % PAGES)
-
-
-def to_bytes(rows: Any) -> bytes:
-    """Return a table's rows as bytes; the form says what they are."""
-    whole = rows.combine_chunks()
-    batches = whole.to_batches()
-    return bytes(batches[0].serialize()) if batches else b""
-
-
-def from_bytes(form: Form, data: bytes | None) -> Any:
-    """Return the rows that `to_bytes` wrote, none for None."""
-    if not data:
-        return form.schema.empty_table()
-    batch = pa.ipc.read_record_batch(pa.py_buffer(data), form.schema)
-    return pa.Table.from_batches([batch])
 
 
 @dataclass

@@ -18,7 +18,7 @@ from controlplane.wire.layout import ARROW, Layout, Sketched, layout_of
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.compute import Evaluator
-from workers.pipeline.engine.records import Int64s, Records
+from workers.pipeline.engine.records import Records
 from workers.pipeline.engine.sketches import cells_of, keeps_largest
 from workers.pipeline.engine.users import is_users, partial_states
 
@@ -41,7 +41,9 @@ class Panes:
     late: int
 
 
-def panes_of(records: Records, computation: Computation, streams: Int64s | None = None) -> Panes:
+def panes_of(
+    records: Records, computation: Computation, streams: frozenset[int] | None = None
+) -> Panes:
     """Aggregate records of these streams (None: of all) per stream, pane and key."""
     layout = layout_of(computation)
     kept, late = _kept(records, computation, streams)
@@ -63,7 +65,9 @@ def panes_of(records: Records, computation: Computation, streams: Int64s | None 
     )
 
 
-def _kept(records: Records, computation: Computation, streams: Int64s | None) -> tuple[Any, int]:
+def _kept(
+    records: Records, computation: Computation, streams: frozenset[int] | None
+) -> tuple[Any, int]:
     """Return which records are selected and on time (None: all), and how many were late."""
     wanted = _wanted(records, computation, streams)
     late = records.is_late(computation.lateness_ms)
@@ -74,11 +78,11 @@ def _kept(records: Records, computation: Computation, streams: Int64s | None) ->
     return (~late if wanted is None else wanted & ~late), int(too_late.sum())
 
 
-def _wanted(records: Records, computation: Computation, streams: Int64s | None) -> Any:
+def _wanted(records: Records, computation: Computation, streams: frozenset[int] | None) -> Any:
     """Return which records a computation selects, None for all."""
     mine = None
-    if streams is not None and len(np.setdiff1d(records.stream, streams)):
-        mine = np.isin(records.stream, streams)
+    if streams is not None and not records.streams <= streams:
+        mine = np.isin(records.stream, list(streams))
     if computation.where is None:
         return mine
     found = pc.fill_null(records.evaluator.array(computation.where), fill_value=False)

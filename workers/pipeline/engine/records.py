@@ -30,12 +30,13 @@ class Run:
 class Records:
     """Records of streams with the same columns, run behind run.
 
-    `columns`: an Arrow table; `stream`, `mark_ms` int64[n].
+    `columns`: an Arrow table; `stream`, `mark_ms` int64[n]; `streams`: those that occur.
     """
 
     columns: Any
     stream: Int64s
     mark_ms: Int64s
+    streams: frozenset[int]
 
     @classmethod
     def of(cls, columns: Any, runs: Sequence[Run]) -> "Records":
@@ -43,7 +44,8 @@ class Records:
         lengths = [run.records for run in runs]
         marks = [NO_MARK if run.mark_ms is None else run.mark_ms for run in runs]
         streams = np.array([run.stream for run in runs], np.int64)
-        return cls(columns, np.repeat(streams, lengths), np.repeat(np.array(marks), lengths))
+        of_record = np.repeat(streams, lengths), np.repeat(np.array(marks, np.int64), lengths)
+        return cls(columns, *of_record, frozenset(streams.tolist()))
 
     def __len__(self) -> int:
         return len(self.stream)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.forms import Form
+from controlplane.wire.forms import CELL, Form
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.records import NO_MARK, Int64s
@@ -88,13 +88,31 @@ def windows_of(form: Form, found: Merged, window: Window, work: WorkOf | None = 
     `pane` being where the window begins.
     """
     if window.panes == 1:
-        return found.rows.filter(pa.array(found.fresh))
+        return _whole_windows(form, found.rows, found.fresh)
     rows = found.rows.append_column(_FRESH, pa.array(found.fresh.astype(np.int8)))
     row, start = containing(np.asarray(rows["pane"]), window)
     spread = rows.take(pa.array(row))
     at = spread.schema.get_field_index("pane")
     plain = _grouped(form, spread.set_column(at, "pane", pa.array(start)), work)
-    return plain.filter(pc.equal(plain[_FRESH], 1)).select(form.schema.names)
+    fresh = np.asarray(plain[_FRESH]).astype(np.bool_)
+    return _whole_windows(form, plain.select(form.schema.names), fresh)
+
+
+def _whole_windows(form: Form, rows: Any, fresh: NDArray[np.bool_]) -> Any:
+    """Return the changed rows, and of a sketch that changed all others of the same window.
+
+    Who reads a window must not have to look for its other cells in what was written before.
+    """
+    names = [name for name in form.identity if name not in CELL]
+    if len(names) == len(form.identity) or fresh.all():
+        return rows.filter(pa.array(fresh))
+    marked = rows.select(names).append_column("row", pa.array(np.arange(len(rows))))
+    marked = marked.append_column(_FRESH, pa.array(fresh.astype(np.int8)))
+    windows = marked.group_by(names, use_threads=False).aggregate(
+        [("row", "list"), (_FRESH, "max")]
+    )
+    changed = windows.filter(pc.equal(windows[f"{_FRESH}_max"], 1))
+    return rows.take(pc.list_flatten(changed["row_list"]))
 
 
 def containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:

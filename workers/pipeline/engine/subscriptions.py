@@ -35,6 +35,7 @@ class Group:
     subscriptions: tuple[Subscription, ...]
     stream: Int64s
     member: Int64s
+    streams: frozenset[int]
 
     @classmethod
     def of(cls, computation: Computation, subscriptions: Sequence[Subscription]) -> "Group":
@@ -43,7 +44,8 @@ class Group:
             (stream, at) for at, one in enumerate(subscriptions) for stream in one.streams
         )
         columns = np.array(pairs, np.int64).reshape(-1, 2)
-        return cls(computation, tuple(subscriptions), columns[:, 0].copy(), columns[:, 1].copy())
+        stream, member = columns[:, 0].copy(), columns[:, 1].copy()
+        return cls(computation, tuple(subscriptions), stream, member, frozenset(stream.tolist()))
 
     def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
         """Return rows of panes as rows of the tasks that take them, which may be several each.
