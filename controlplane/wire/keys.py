@@ -55,6 +55,16 @@ def result_key(cluster: str, query: int) -> str:
     return f"{cluster_prefix(cluster)}result:{query}"
 
 
+def part_key(cluster: str, query: int, node: int) -> str:
+    """Return the key of the rows of one node's tasks of a query that is split over nodes."""
+    return f"{cluster_prefix(cluster)}result:{query}:{node}"
+
+
+def parts_key(cluster: str, query: int) -> str:
+    """Return the key of the set of nodes that wrote rows of a query that is split."""
+    return f"{cluster_prefix(cluster)}result:{query}:parts"
+
+
 def telemetry_key(cluster: str) -> str:
     """Return the key of the telemetry stream: one entry per micro-batch."""
     return f"{cluster_prefix(cluster)}telemetry"
@@ -68,3 +78,18 @@ def progress_key(cluster: str) -> str:
 def driver_key(cluster: str) -> str:
     """Return the key of the driver's heartbeat hash."""
     return f"{cluster_prefix(cluster)}driver"
+
+
+def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
+    """Return the key of a task's state that was handed on in a batch: hash of bytes by form."""
+    return f"{cluster_prefix(cluster)}transfer:{batch}:{query}:{task}"
+
+
+def transfers_key(cluster: str, batch: int) -> str:
+    """Return the key of the set of tasks that were handed on in a batch."""
+    return f"{cluster_prefix(cluster)}transfers:{batch}"
+
+
+def transfer_batches_key(cluster: str) -> str:
+    """Return the key of the set of batches whose handed-on states are kept."""
+    return f"{cluster_prefix(cluster)}transfers"

@@ -45,10 +45,14 @@ def read_windows(
     client: "redis.Redis", cluster: str, query: int, computation: Computation
 ) -> list[WindowRow]:
     """Return the windows of a query, in no particular order."""
-    entries = cast("list[Any]", client.xrange(keys.result_key(cluster, query)))
+    pipe = client.pipeline(transaction=False)
+    for name in keys_of(client, cluster, [query])[0]:
+        pipe.xrange(name)
+    streams = cast("list[list[Any]]", pipe.execute())
+    entries = [(int(position.partition(b"-")[0]), fields) for rows in streams
+               for position, fields in rows]  # fmt: skip
     tables: dict[str, list[tuple[int, Any]]] = {}
-    for position, fields in entries:
-        batch = int(position.partition(b"-")[0])
+    for batch, fields in sorted(entries, key=lambda entry: entry[0]):
         for field, data in fields.items():
             name, mark, _ = field.decode().rpartition("#")
             if not mark:
@@ -56,6 +60,21 @@ def read_windows(
             tables.setdefault(name, []).append((batch, from_bytes(named(name), data)))
     found = {name: newest(named(name), parts) for name, parts in tables.items()}
     return finished(computation, found)
+
+
+def keys_of(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> list[list[str]]:
+    """Return the keys of each query's rows: its own, and those of the nodes it is split over."""
+    pipe = client.pipeline(transaction=False)
+    for query in queries:
+        pipe.smembers(keys.parts_key(cluster, query))
+    nodes = cast("list[set[bytes]]", pipe.execute())
+    return [
+        [
+            keys.result_key(cluster, query),
+            *(keys.part_key(cluster, query, node) for node in sorted(map(int, found))),
+        ]
+        for query, found in zip(queries, nodes, strict=True)
+    ]
 
 
 def read_results(
@@ -75,5 +94,5 @@ def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> 
     """Return which of `queries` have seen a record."""
     pipe = client.pipeline(transaction=False)
     for query in queries:
-        pipe.exists(keys.result_key(cluster, query))
+        pipe.exists(keys.result_key(cluster, query), keys.parts_key(cluster, query))
     return {query for query, found in zip(queries, pipe.execute(), strict=True) if found}

@@ -6,19 +6,25 @@ a reader start anywhere.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
 from controlplane.wire.errors import InconsistentDelta, RoutingGap
+
+# Consecutive tasks of one node: (node, first, past the last).
+Span = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """Where one query runs and what it computes.
 
-    `run` counts the query's lives on a node: a move without its state begins a new one.
+    `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
+    the query as JSON (`query.QueryText`); empty for a mice query, which `window_s` and `value`
+    describe. `spans`: task intervals (node, first, past) in order; empty for one task on `node`.
     """
 
     run: int
@@ -26,6 +32,14 @@ class Route:
     streams: tuple[int, ...]
     window_s: int
     value: str
+    text: str = ""
+    spans: tuple[Span, ...] = ()
+
+    def owners(self) -> tuple[int, ...]:
+        """Return the node of each task."""
+        if not self.spans:
+            return (self.node,)
+        return tuple(node for node, first, past in self.spans for _ in range(first, past))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +52,15 @@ class AddQuery:
     streams: tuple[int, ...]
     window_s: int
     value: str
+    text: str = ""
+    spans: tuple[Span, ...] = ()
 
     def route(self) -> Route:
-        """Return the table row this operation makes."""
-        return Route(self.run, self.node, self.streams, self.window_s, self.value)
+        """Return the table row this operation makes. Raises `InconsistentDelta`."""
+        _check_spans(self.query, self.spans)
+        return Route(
+            self.run, self.node, self.streams, self.window_s, self.value, self.text, self.spans
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +80,14 @@ class MoveQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveTasks:
+    """Hand tasks on with their state: each of `moves` says (node, first, past) where they go."""
+
+    query: int
+    moves: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AssignStream:
     """Let split node `split` read `stream`."""
 
@@ -68,17 +95,25 @@ class AssignStream:
     split: int
 
 
-Op = AddQuery | RemoveQuery | MoveQuery | AssignStream
+Op = AddQuery | RemoveQuery | MoveQuery | MoveTasks | AssignStream
 
 _NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
-    {"add": AddQuery, "remove": RemoveQuery, "move": MoveQuery, "stream": AssignStream}
+    {
+        "add": AddQuery,
+        "remove": RemoveQuery,
+        "move": MoveQuery,
+        "tasks": MoveTasks,
+        "stream": AssignStream,
+    }
 )
 _TAGS: Final = {kind: name for name, kind in _NAMES.items()}
 
 
 def op_to_json(op: Op) -> dict[str, Any]:
     """Return `op` as JSON values; `op` names its kind."""
-    return {"op": _TAGS[type(op)], **asdict(op)}
+    # Most queries have neither text nor spans: the message that places one stays small.
+    values = {name: value for name, value in asdict(op).items() if value not in ("", ())}
+    return {"op": _TAGS[type(op)], **values}
 
 
 def op_from_json(row: Mapping[str, Any]) -> Op:
@@ -86,6 +121,9 @@ def op_from_json(row: Mapping[str, Any]) -> Op:
     values = {name: value for name, value in row.items() if name != "op"}
     if "streams" in values:
         values["streams"] = tuple(values["streams"])
+    for name in ("spans", "moves"):
+        if name in values:
+            values[name] = tuple(tuple(span) for span in values[name])
     return _NAMES[row["op"]](**values)
 
 
@@ -148,14 +186,45 @@ class RoutingTable:
         """Return the table that `to_json` wrote."""
         row = json.loads(text)
         queries = {
-            query: Route(run, node, tuple(streams), window_s, value)
-            for query, run, node, streams, window_s, value in row["queries"]
+            query: Route(run, node, tuple(streams), window_s, value, *_optional(*more))
+            for query, run, node, streams, window_s, value, *more in row["queries"]
         }
         return cls(row["version"], queries, dict(row["splits"]))
 
 
 def _route_row(route: Route) -> list[Any]:
-    return [route.run, route.node, list(route.streams), route.window_s, route.value]
+    row = [route.run, route.node, list(route.streams), route.window_s, route.value]
+    return [*row, route.text, list(route.spans)] if route.text or route.spans else row
+
+
+def _optional(text: str = "", spans: Sequence[Sequence[int]] = ()) -> tuple[str, tuple[Span, ...]]:
+    return text, tuple((node, first, past) for node, first, past in spans)
+
+
+def _check_spans(query: int, spans: Sequence[Span]) -> None:
+    """Raise unless spans hold tasks 0, 1, … without gap or overlap."""
+    at = 0
+    for _, first, past in spans:
+        if first != at or past <= first:
+            raise InconsistentDelta(f"query {query}: tasks [{first}, {past}) cannot follow {at}")
+        at = past
+
+
+def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
+    """Return the runs of consecutive tasks on one node."""
+    edges = [0, *(at for at in range(1, len(owners)) if owners[at] != owners[at - 1]), len(owners)]
+    return tuple((owners[first], first, past) for first, past in pairwise(edges))
+
+
+def _with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
+    owners = list(route.owners())
+    for node, first, past in moves:
+        if not 0 <= first < past <= len(owners):
+            why = f"query {query} has {len(owners)} tasks, not [{first}, {past})"
+            raise InconsistentDelta(why)
+        owners[first:past] = [node] * (past - first)
+    spans = spans_of(owners) if route.spans else ()
+    return replace(route, node=owners[0], spans=spans)
 
 
 def _apply_op(op: Op, queries: dict[int, Route], splits: dict[int, int]) -> None:
@@ -165,7 +234,13 @@ def _apply_op(op: Op, queries: dict[int, Route], splits: dict[int, int]) -> None
                 raise InconsistentDelta(f"query {op.query} is in the table already")
             queries[op.query] = op.route()
         case MoveQuery():
-            queries[op.query] = replace(_route_of(queries, op.query), run=op.run, node=op.node)
+            route = _route_of(queries, op.query)
+            everything = len(route.owners())
+            moved = _with_moves(op.query, route, [(op.node, 0, everything)])
+            queries[op.query] = replace(moved, run=op.run)
+        case MoveTasks():
+            route = _route_of(queries, op.query)
+            queries[op.query] = _with_moves(op.query, route, op.moves)
         case RemoveQuery():
             _route_of(queries, op.query)
             del queries[op.query]
@@ -177,3 +252,41 @@ def _route_of(queries: Mapping[int, Route], query: int) -> Route:
     if query not in queries:
         raise InconsistentDelta(f"query {query} is not in the table")
     return queries[query]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A task whose state goes from one node to another."""
+
+    query: int
+    task: int
+    source: int
+    target: int
+
+
+def transfers(before: RoutingTable, after: RoutingTable) -> Iterator[Transfer]:
+    """Yield the tasks that change their node between two tables and keep their state.
+
+    A query that ended, came, or began a new run in between hands nothing on.
+    """
+    for query, route in after.queries.items():
+        old = before.queries.get(query)
+        if old is None or old is route or old.run != route.run:
+            continue
+        pairs = zip(old.owners(), route.owners(), strict=True)
+        for task, (source, target) in enumerate(pairs):
+            if source != target:
+                yield Transfer(query, task, source, target)
+
+
+def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
+    """Return the table of the batch that leads from one to the other.
+
+    It is the later one, but tasks that hand their state on are still where they were: they take
+    this batch's records there, and their state, with all of them in it, goes to the next batch.
+    """
+    queries = dict(after.queries)
+    for one in transfers(before, after):
+        route = queries[one.query]
+        queries[one.query] = _with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
+    return RoutingTable(after.version, queries, after.splits)

@@ -1,7 +1,7 @@
 """The stateful operator: one call per node and batch, all the node's tasks at once."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,14 +13,17 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from controlplane.wire.routing import Transfer
+from workers.pipeline import transfer
 from workers.pipeline.changes import pack
-from workers.pipeline.connections import tables_of
-from workers.pipeline.engine.node import Changed, advanced
+from workers.pipeline.connections import client_of, tables_of
+from workers.pipeline.engine.node import Changed, Task, Tasks, advanced, put_in, taken_out
 from workers.pipeline.envelope import Envelope, newest_of, records_of
 from workers.pipeline.report import NodeReport, arrivals_of
 from workers.pipeline.salt import node_of_key
+from workers.pipeline.tables import TableCache
 
-OUTPUT_DDL: Final = "node int, batch long, results binary, report string"
+OUTPUT_DDL: Final = "node int, batch long, results binary, states binary, report string"
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Input:
     node: int
     batch: int
     version: int
+    leaving: int | None
+    arriving: int | None
     envelopes: list[Envelope]
     bytes: int
 
@@ -57,15 +62,44 @@ class NodeProcessor(StatefulProcessor):
         started = time.perf_counter()
         # Everything is collected first: Spark promises no order within a group.
         batch = _input(node_of_key(self.slots)[int(key[0])], rows)
-        table = tables_of(self.redis_url, self.cluster).at(batch.version)
+        tables = tables_of(self.redis_url, self.cluster)
+        table = tables.of_batch(batch.leaving, batch.version)
         tasks = table.tasks_of_node(batch.node)
+        taken_in = self._take_in(batch, tables, tasks)
         records = records_of(batch.envelopes)
         changed = advanced(self._store, tasks, records, newest_of(batch.envelopes), batch.batch)
+        handed_on = self._hand_on(batch, tables)
         # What has only moved away is still in the table.
         ended = [query for query in sorted(changed.ended) if query not in table.table.queries]
         busy_ms = (time.perf_counter() - started) * 1000
-        report = _report(batch, changed, len(tasks.members), ended, busy_ms)
-        yield _output(batch, pack(changed.windows), report)
+        moves = _moves(handed_on)
+        report = _report(batch, changed, tasks, ended, busy_ms, moves, len(taken_in))
+        yield _output(batch, pack(changed.windows), transfer.pack(handed_on), report)
+
+    def _take_in(self, batch: Input, tables: TableCache, tasks: Tasks) -> list[Transfer]:
+        """Put in the state of tasks that came; it was handed on in the batch before."""
+        if batch.arriving is None:
+            return []
+        moved = tables.transfers(batch.arriving, batch.version)
+        mine = [one for one in moved if one.target == batch.node]
+        client = client_of(self.redis_url)
+        put_in(self._store, tasks, transfer.read(client, self.cluster, batch.batch - 1, mine))
+        return mine
+
+    def _hand_on(self, batch: Input, tables: TableCache) -> dict[Task, dict[str, bytes]]:
+        """Take out the state of tasks that leave, this batch's records in it."""
+        if batch.leaving is None:
+            return {}
+        moved = tables.transfers(batch.leaving, batch.version)
+        mine = [(one.query, one.task) for one in moved if one.source == batch.node]
+        return taken_out(self._store, mine) if mine else {}
+
+
+def _moves(handed_on: Mapping[Task, Mapping[str, bytes]]) -> list[list[int]]:
+    """Return query, task and bytes of each task that was handed on."""
+    return [
+        [query, task, sum(map(len, forms.values()))] for (query, task), forms in handed_on.items()
+    ]
 
 
 class _MapStore:
@@ -92,13 +126,26 @@ def _input(node: int, frames: Iterator[pd.DataFrame]) -> Input:
         node=node,
         batch=int(rows["batch"].iloc[0]),
         version=int(rows["version"].iloc[0]),
+        leaving=_optional(rows["leaving"].iloc[0]),
+        arriving=_optional(rows["arriving"].iloc[0]),
         envelopes=[Envelope.decode(payload) for payload in payloads],
         bytes=sum(map(len, payloads)),
     )
 
 
+def _optional(value: Any) -> int | None:
+    """Return a version that may be missing; pandas makes missing numbers NaN."""
+    return None if pd.isna(value) else int(value)
+
+
 def _report(
-    batch: Input, changed: Changed, tasks: int, ended: list[int], busy_ms: float
+    batch: Input,
+    changed: Changed,
+    tasks: Tasks,
+    ended: list[int],
+    busy_ms: float,
+    moves: list[list[int]],
+    taken_in: int,
 ) -> NodeReport:
     return NodeReport(
         node=batch.node,
@@ -107,22 +154,26 @@ def _report(
         records=sum(envelope.records.num_rows for envelope in batch.envelopes),
         bytes=batch.bytes,
         busy_ms=round(busy_ms, 2),
-        tasks=tasks,
+        tasks=len(tasks.members),
         state_bytes=changed.state_bytes,
         late=changed.late,
         event_ms=max(newest_of(batch.envelopes).values(), default=None),
         arrivals=arrivals_of(batch.envelopes),
         sources=[envelope.source for envelope in batch.envelopes if envelope.source],
         ended=ended,
+        split=tasks.split,
+        moves=moves,
+        taken_in=taken_in,
     )
 
 
-def _output(batch: Input, changed: bytes, report: NodeReport) -> pd.DataFrame:
+def _output(batch: Input, changed: bytes, states: bytes, report: NodeReport) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "node": [batch.node],
             "batch": [batch.batch],
             "results": [changed],
+            "states": [states],
             "report": [report.to_json()],
         }
     )

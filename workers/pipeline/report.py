@@ -14,7 +14,8 @@ class NodeReport:
 
     `arrivals` pairs the time a block was appended (ms) with its record count, for latencies;
     `sources` is what the split nodes report (in one node's envelopes only); `ended` are queries
-    that left the table.
+    that left the table; `split` those of which other nodes may have tasks. `moves` are the tasks
+    that it handed on (query, task, bytes of state); `taken_in` is how many it got.
     """
 
     node: int
@@ -30,6 +31,9 @@ class NodeReport:
     arrivals: list[list[int]] = field(default_factory=list)
     sources: list[dict[str, Any]] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
+    split: list[int] = field(default_factory=list)
+    moves: list[list[int]] = field(default_factory=list)
+    taken_in: int = 0
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""

@@ -1,17 +1,29 @@
 """Routing: the entries a split node has read, put into one envelope per node."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import Entry
+from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.records import evaluator_of
 from workers.pipeline.envelope import EMPTY, Envelope
-from workers.pipeline.tables import CompiledTable
+from workers.pipeline.tables import CompiledTable, Readers
 
 # The node whose envelope also carries what the split node reports; node 0 always exists.
 REPORTING_NODE: Final = 0
+
+
+class Part(NamedTuple):
+    """The records of one block that one node needs."""
+
+    stream: int
+    entry: Entry
+    records: pa.RecordBatch
 
 
 def route(
@@ -24,21 +36,38 @@ def route(
 
     `source` is what the split node reports; it travels in the reporting node's envelope.
 
-    A record goes once to every node that hosts a query over its stream, whatever number of
-    queries there read it (paper 000, section 2: "a stream is delivered at most once per server").
+    A record goes once to every node that needs it, whatever number of queries there read it
+    (paper 000, section 2: "a stream is delivered at most once per server"). A node that has only
+    some tasks of a query gets the records of their keys, and of every block its event times.
     """
-    wanted: list[list[tuple[int, Entry, pa.RecordBatch]]] = [[] for _ in range(slots)]
+    wanted: list[list[Part]] = [[] for _ in range(slots)]
     for stream, read in entries.items():
-        nodes = table.nodes_of_stream.get(stream, ())
-        if not nodes:
+        readers = table.readers_of_stream.get(stream)
+        if readers is None:
             continue
-        decoded = [(stream, entry, decode_block(entry.block)) for entry in read]
-        for node in nodes:
-            wanted[node].extend(decoded)
+        for entry in read:
+            block = decode_block(entry.block)
+            for node, records in _by_node(stream, block, readers).items():
+                wanted[node].append(Part(stream, entry, records))
     return [
-        _envelope(runs, source if node == REPORTING_NODE else {})
-        for node, runs in enumerate(wanted)
+        _envelope(parts, source if node == REPORTING_NODE else {})
+        for node, parts in enumerate(wanted)
     ]
+
+
+def _by_node(stream: int, block: pa.RecordBatch, readers: Readers) -> dict[int, pa.RecordBatch]:
+    """Return the records of a block that each node needs."""
+    found = dict.fromkeys(readers.whole, block)
+    if not readers.keyed:
+        return found
+    mine: dict[int, NDArray[np.bool_]] = {}
+    evaluator = evaluator_of(stream, block)
+    for key, owners in readers.keyed:
+        hashes = hashes_of([evaluator.array(one) for one in key], block.num_rows)
+        node_of = np.array(owners)[(hashes % np.uint64(len(owners))).astype(np.int64)]
+        for node in set(owners) - set(readers.whole):
+            mine[node] = mine.get(node, False) | (node_of == node)
+    return found | {node: block.filter(pa.array(taken)) for node, taken in mine.items()}
 
 
 def source_report(
@@ -50,25 +79,22 @@ def source_report(
         "split": split,
         "streams": records,
         "bytes": sum(len(entry.block) for read in entries.values() for entry in read),
-        "read": sum(n for stream, n in records.items() if stream in table.nodes_of_stream),
+        "read": sum(n for stream, n in records.items() if stream in table.readers_of_stream),
     }
 
 
-def _envelope(
-    runs: Sequence[tuple[int, Entry, pa.RecordBatch]], source: Mapping[str, Any]
-) -> Envelope:
+def _envelope(parts: Sequence[Part], source: Mapping[str, Any]) -> Envelope:
     return Envelope(
-        streams=[stream for stream, _, _ in runs],
-        appended_ms=[entry.appended_ms for _, entry, _ in runs],
-        lengths=[batch.num_rows for _, _, batch in runs],
-        newest_ms=[entry.newest_ms for _, entry, _ in runs],
-        marks_ms=[entry.mark_ms for _, entry, _ in runs],
-        records=_concatenated(batch for _, _, batch in runs),
+        streams=[part.stream for part in parts],
+        appended_ms=[part.entry.appended_ms for part in parts],
+        lengths=[part.records.num_rows for part in parts],
+        newest_ms=[part.entry.newest_ms for part in parts],
+        marks_ms=[part.entry.mark_ms for part in parts],
+        records=_concatenated([part.records for part in parts if part.records.num_rows]),
         source=dict(source),
     )
 
 
-def _concatenated(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    present = list(batches)
+def _concatenated(present: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     # The stubs are older than the function.
     return pa.concat_batches(present) if present else EMPTY  # type: ignore[attr-defined]

@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from controlplane.wire import keys, results
+from workers.pipeline import transfer
 from workers.pipeline.changes import by_query
 from workers.pipeline.connections import client_of
 from workers.pipeline.report import NodeReport
@@ -69,7 +70,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
         for rows in iterator:
             for row in rows.to_pylist():
                 report = NodeReport.from_json(row["report"])
-                write_results(client, self.cluster, row["batch"], by_query(row["results"]))
+                write_results(client, self.cluster, report, by_query(row["results"]))
+                transfer.write(client, self.cluster, row["batch"], transfer.unpacked(row["states"]))
                 expire_results(client, self.cluster, report.ended)
                 written.reports.append(row["report"])
         return written
@@ -87,17 +89,25 @@ class SinkWriter(DataSourceStreamArrowWriter):
 def write_results(
     client: "redis.Redis",
     cluster: str,
-    batch: int,
+    report: NodeReport,
     changed: Mapping[int, Mapping[str, Sequence[bytes]]],
 ) -> None:
-    """Append one entry per query to its result stream: its changed windows, by form of rows."""
+    """Append one entry per query to its result stream: its changed windows, by form of rows.
+
+    Nodes that share a query have a stream each: the ids of one stream only grow.
+    """
     pipe = client.pipeline(transaction=False)
+    split = set(report.split)
     for query, tables in changed.items():
         key = keys.result_key(cluster, query)
+        if query in split:
+            key, nodes = keys.part_key(cluster, query, report.node), keys.parts_key(cluster, query)
+            pipe.sadd(nodes, report.node)
+            pipe.expire(nodes, _UNTOUCHED_SECONDS)
         fields: dict[Any, Any] = {
             f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
         }
-        pipe.xadd(key, fields, id=f"{batch}-0", maxlen=results.KEPT_ENTRIES)
+        pipe.xadd(key, fields, id=f"{report.batch}-0", maxlen=results.KEPT_ENTRIES)
         pipe.expire(key, _UNTOUCHED_SECONDS)
     _execute_ignoring_duplicates(pipe)
 
@@ -105,8 +115,9 @@ def write_results(
 def expire_results(client: "redis.Redis", cluster: str, ended: Sequence[int]) -> None:
     """Let the results of departed queries go after a while."""
     pipe = client.pipeline(transaction=False)
-    for query in ended:
-        pipe.expire(keys.result_key(cluster, query), results.KEPT_SECONDS)
+    for query, names in zip(ended, results.keys_of(client, cluster, ended), strict=True):
+        for name in (*names, keys.parts_key(cluster, query)):
+            pipe.expire(name, results.KEPT_SECONDS)
     pipe.execute()
 
 

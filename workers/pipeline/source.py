@@ -4,6 +4,7 @@ One input partition per split node; each yields one row per node that carries an
 records a batch holds, and under which routing table, is in the offsets alone.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,22 +14,28 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from controlplane.wire import log
+from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.publish import latest_version, trim
+from workers.pipeline import transfer
 from workers.pipeline.connections import client_of, tables_of
 from workers.pipeline.high_water import first_batch
 from workers.pipeline.offset import Offset
 from workers.pipeline.route import route, source_report
 from workers.pipeline.salt import node_keys
 
+logger = logging.getLogger("weir.pipeline")
+
 _ROW_FIELDS: Final[Mapping[str, pa.DataType]] = {
     "nk": pa.int32(),
     "batch": pa.int64(),
     "version": pa.int64(),
-    "split": pa.int32(),
+    # The version that tasks hand their state on from in this batch, and in the one before.
+    "leaving": pa.int64(),
+    "arriving": pa.int64(),
     "payload": pa.binary(),
 }
 ROW_SCHEMA: Final = pa.schema(_ROW_FIELDS)
-ROW_DDL: Final = "nk int, batch long, version long, split int, payload binary"
+ROW_DDL: Final = "nk int, batch long, version long, leaving long, arriving long, payload binary"
 
 
 class WeirLog(DataSource):
@@ -61,6 +68,8 @@ class SplitPartition(InputPartition):
     split: int
     batch: int
     version: int
+    leaving: int | None
+    arriving: int | None
     start: str
     end: str
 
@@ -89,7 +98,20 @@ class LogReader(DataSourceStreamReader):
         offset = Offset.from_json(start)
         version = max(latest_version(client, self.cluster) or 0, offset.version)
         cut = log.cut_after(client, self.cluster, offset.cut, self.max_records)
-        return offset.next(cut, version).to_json()
+        before = None
+        if version > offset.version and offset.before is None:
+            before = self._left(offset.version, version)
+        return offset.next(cut, version, before).to_json()
+
+    def _left(self, before: int, version: int) -> int | None:
+        """Return the version before where tasks hand their state on from it, else None."""
+        try:
+            moved = tables_of(self.redis_url, self.cluster).transfers(before, version)
+        except RoutingMissing:
+            # Redis was emptied and has only the present table: nobody knows who had what.
+            logger.warning("routing %s is gone: tasks that moved since begin anew", before)
+            return None
+        return before if moved else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return one partition per split node."""
@@ -97,7 +119,15 @@ class LogReader(DataSourceStreamReader):
         if begin == stop:
             return []
         return [
-            SplitPartition(split, stop.batch, stop.version, begin.position, stop.position)
+            SplitPartition(
+                split,
+                stop.batch,
+                stop.version,
+                stop.before,
+                begin.before,
+                begin.position,
+                stop.position,
+            )
             for split in range(self.splits)
         ]
 
@@ -105,7 +135,8 @@ class LogReader(DataSourceStreamReader):
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
         client = client_of(self.redis_url)
-        table = tables_of(self.redis_url, self.cluster).at(partition.version)
+        tables = tables_of(self.redis_url, self.cluster)
+        table = tables.of_batch(partition.leaving, partition.version)
         streams = table.streams_of_split(partition.split)
         entries = log.read_streams(client, self.cluster, streams, partition.start, partition.end)
         source = {
@@ -119,7 +150,8 @@ class LogReader(DataSourceStreamReader):
                 "nk": list(node_keys(self.slots)),
                 "batch": [partition.batch] * self.slots,
                 "version": [partition.version] * self.slots,
-                "split": [partition.split] * self.slots,
+                "leaving": [partition.leaving] * self.slots,
+                "arriving": [partition.arriving] * self.slots,
                 "payload": [envelope.encode() for envelope in envelopes],
             },
             schema=ROW_SCHEMA,
@@ -132,3 +164,4 @@ class LogReader(DataSourceStreamReader):
         client = client_of(self.redis_url)
         log.mark_committed(client, self.cluster, offset.cut, list(table.table.splits))
         trim(client, self.cluster, offset.version)
+        transfer.forget(client, self.cluster, offset.batch)

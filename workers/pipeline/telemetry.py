@@ -33,6 +33,12 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "streams": {stream: n for source in sources for stream, n in source["streams"].items()},
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report) for report in nodes],
+        "moves": [
+            {"query": query, "task": task, "from": report.node, "bytes": size}
+            for report in nodes
+            for query, task, size in report.moves
+        ],
+        "taken_in": sum(report.taken_in for report in nodes),
     }
 
 

@@ -14,6 +14,7 @@ from controlplane.wire.results import read_windows
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
+from tests.workers.pipeline.test_sink import report
 from workers.pipeline.changes import by_query, pack
 from workers.pipeline.engine.node import Tasks, advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
@@ -63,7 +64,7 @@ def run(client: "redis.Redis", text: QueryText, cuts: int, runs: int = 1) -> Any
         tasks = Tasks.of([Group.of(computation, [one])])
         records = records_of([ROWS[at] for at in rows], None)
         changed = advanced(stores[life], tasks, records, {}, batch)
-        write_results(client, "c", batch + 1, by_query(pack(changed.windows)))
+        write_results(client, "c", report(batch + 1), by_query(pack(changed.windows)))
     return shown(read_windows(client, "c", 9, computation), computation)
 
 

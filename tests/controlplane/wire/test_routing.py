@@ -13,10 +13,14 @@ from controlplane.wire.routing import (
     AddQuery,
     AssignStream,
     MoveQuery,
+    MoveTasks,
     Op,
     RemoveQuery,
     RoutingDelta,
     RoutingTable,
+    Transfer,
+    in_transition,
+    transfers,
 )
 
 
@@ -51,6 +55,51 @@ def test_move_changes_node_and_run_and_nothing_else() -> None:
     assert (route.node, route.run, route.streams, route.window_s) == (3, 1, (1, 2), 60)
     assert set(moved.queries) == {5}
     assert table.queries[5].node == 0, "a table is never changed"
+
+
+SPREAD = AddQuery(7, 0, 0, (1,), 60, "speed", '{"aggregates": {}}', ((0, 0, 3), (1, 3, 5)))
+
+
+def test_tasks_move_by_intervals_and_the_table_says_who_hands_on() -> None:
+    table = RoutingTable().apply(RoutingDelta(1, (arrival(5), SPREAD)))
+    assert table.queries[7].owners() == (0, 0, 0, 1, 1)
+    delta = RoutingDelta(2, (MoveTasks(7, ((2, 1, 4), (1, 0, 1))), MoveTasks(5, ((3, 0, 1),))))
+    moved = table.apply(RoutingDelta.from_json(delta.to_json()))
+    assert moved.queries[7].owners() == (1, 2, 2, 2, 1)
+    assert moved.queries[7].spans == ((1, 0, 1), (2, 1, 4), (1, 4, 5))
+    assert (moved.queries[5].node, moved.queries[5].run) == (3, 0)
+    assert RoutingTable.from_json(moved.to_json()) == moved
+    assert set(transfers(table, moved)) == {
+        Transfer(5, 0, 0, 3), Transfer(7, 0, 0, 1), Transfer(7, 1, 0, 2), Transfer(7, 2, 0, 2),
+        Transfer(7, 3, 1, 2),
+    }  # fmt: skip
+
+
+def test_in_transition_who_hands_on_still_has_its_tasks() -> None:
+    table = RoutingTable().apply(RoutingDelta(1, (arrival(5), arrival(6), SPREAD)))
+    ops = (MoveTasks(7, ((2, 1, 4),)), MoveQuery(5, 1, 3), RemoveQuery(6), arrival(8, 2))
+    after = table.apply(RoutingDelta(2, ops))
+    leading = in_transition(table, after)
+    assert leading.queries[7].owners() == table.queries[7].owners()
+    assert leading.queries[5].node == 3, "a query without its state moves at once"
+    assert set(leading.queries) == {5, 7, 8}
+    assert leading.version == 2
+    assert list(transfers(leading, after)) == list(transfers(table, after))
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        MoveTasks(9, ((0, 0, 1),)),
+        MoveTasks(5, ((0, 0, 2),)),
+        MoveTasks(5, ((0, 1, 1),)),
+        AddQuery(9, 0, 0, (1,), 60, "speed", "", ((0, 0, 2), (1, 3, 4))),
+    ],
+)
+def test_tasks_that_there_are_not_cannot_move(op: Op) -> None:
+    table = RoutingTable().apply(RoutingDelta(1, (arrival(5),)))
+    with pytest.raises(InconsistentDelta):
+        table.apply(RoutingDelta(2, (op,)))
 
 
 @pytest.mark.parametrize("op", [MoveQuery(9, 1, 0), RemoveQuery(9), arrival(5)])

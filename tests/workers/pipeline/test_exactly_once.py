@@ -8,6 +8,7 @@ batch had.
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -20,14 +21,16 @@ import pytest
 import redis
 
 from controlplane.wire import keys, log
-from controlplane.wire.blocks import SCHEMA
+from controlplane.wire.blocks import KINDS, SCHEMA
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.results import read_results
+from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.results import read_results, read_windows
 from controlplane.wire.routing import (
     AddQuery,
     AssignStream,
     MoveQuery,
+    MoveTasks,
     Op,
     RemoveQuery,
     RoutingDelta,
@@ -39,6 +42,15 @@ EVENTS = Path(__file__).parents[4] / "shared" / "data" / "cab_sf_events.parquet"
 STREAMS = 20
 MINUTE_MS = 60_000
 Window = tuple[int, int, int]  # query, stream, start
+# A query over all streams, split over eight tasks by the car, with windows that overlap.
+SPREAD = 40
+SPREAD_TEXT = QueryText(
+    {"n": "count(*)", "valued": "count(speed)", "total": "sum(speed)", "high": "max(speed)"},
+    where="car % 7 <> 3",
+    key=["car"],
+    window_s=60.0,
+    slide_s=20.0,
+)
 Numbers = tuple[int, int, int, int, int]  # count, n, sum, minimum, maximum
 
 
@@ -85,6 +97,24 @@ class World:
         assert position is not None
         self.appended += [(position, stream, batch) for stream, batch in minute.items()]
 
+    def expected_spread(self, batches: list[dict[str, Any]]) -> dict[Any, Any]:
+        """Return every window of the split query by a plain pass over the input."""
+        values: dict[Any, list[int | None]] = defaultdict(list)
+        for batch in batches:
+            if SPREAD not in self.tables[batch["version"]].queries:
+                continue
+            for row in self._rows_of(batch):
+                if row["car"] % 7 != 3:
+                    ms = int(row["ts"].timestamp() * 1000)
+                    for start in range(ms // 20_000 * 20_000 - 40_000, ms + 1, 20_000):
+                        values[start, row["car"]].append(row["speed"])
+        return {place: _spread_numbers(found) for place, found in values.items()}
+
+    def _rows_of(self, batch: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for position, _, records in self.appended:
+            if _key(batch["start"]) < _key(position) <= _key(batch["end"]):
+                yield from records.to_pylist()
+
     def expected(self, batches: list[dict[str, Any]]) -> dict[Window, Numbers]:
         """Return every window by a plain pass over the input."""
         values: dict[Window, list[int | None]] = defaultdict(list)
@@ -99,11 +129,24 @@ class World:
         return {window: _numbers(found) for window, found in values.items()}
 
 
+def _spread_numbers(values: list[int | None]) -> dict[str, int | None]:
+    there = [value for value in values if value is not None]
+    total, high = (sum(there), max(there)) if there else (None, None)
+    return {"n": len(values), "valued": len(there), "total": total, "high": high}
+
+
+def _measured_spread(client: "redis.Redis", cluster: str) -> dict[Any, Any]:
+    computation = computation_of(SPREAD_TEXT, KINDS)
+    windows = read_windows(client, cluster, SPREAD, computation)
+    return {(row.start_ms, row.key["car"]): dict(row.values) for row in windows}
+
+
 def _readers(table: RoutingTable) -> dict[int, list[int]]:
     readers: dict[int, list[int]] = defaultdict(list)
     for query, route in table.queries.items():
         for stream in route.streams:
-            readers[stream].append(query)
+            if query != SPREAD:
+                readers[stream].append(query)
     return readers
 
 
@@ -147,25 +190,54 @@ def test_two_kills_lose_and_double_nothing(
     _check_spans(batches, world)
     measured = _measured(redis_client, driver.cluster, set(range(1, 34)))
     assert measured == world.expected(batches)
+    assert _measured_spread(redis_client, driver.cluster) == world.expected_spread(batches)
+    moved = [move for batch in batches for move in batch["moves"]]
+    assert {move["query"] for move in moved} == {6, 7, SPREAD}
+    assert sum(batch["taken_in"] for batch in batches) == len(moved)
+    assert list(redis_client.scan_iter("*transfer:*")) == []
     _check_whole_time_readers(measured, world)
 
 
 def _live_through_two_kills(world: World, producer: Producer, driver: KeptDriver) -> None:
     reports = iter(taxi_reports(limit=400_000))
     rng = np.random.default_rng(7)
-    world.publish(*(_arrival(q, rng) for q in range(1, 31)))
+    text = json.dumps(SPREAD_TEXT.to_json())
+    spread = AddQuery(
+        SPREAD,
+        0,
+        0,
+        tuple(range(1, STREAMS + 1)),
+        60,
+        "speed",
+        text,
+        ((0, 0, 3), (1, 3, 6), (2, 6, 8)),
+    )
+    world.publish(spread, *(_arrival(q, rng) for q in range(1, 31)))
     _feed(world, producer, reports, driver, until_batches=3)
-    world.publish(_arrival(31, rng), RemoveQuery(1), MoveQuery(2, 1, 2))
+    world.publish(_arrival(31, rng), RemoveQuery(1), MoveQuery(2, 1, 2), *_state_moves(world, 0))
     _feed(world, producer, reports, driver, until_batches=6)
+    world.publish(*_state_moves(world, 1))
+    world.append(producer, next(reports))
     driver.kill_driver()
     for _ in range(10):  # the log goes on while nobody reads it
         world.append(producer, next(reports))
-    world.publish(_arrival(32, rng), RemoveQuery(3), MoveQuery(4, 1, 0))
+    world.publish(_arrival(32, rng), RemoveQuery(3), MoveQuery(4, 1, 0), *_state_moves(world, 2))
     _feed(world, producer, reports, driver, until_batches=10)
-    world.publish(MoveQuery(2, 2, 0), _arrival(33, rng))
+    world.publish(MoveQuery(2, 2, 0), _arrival(33, rng), *_state_moves(world, 0))
     driver.kill()  # the agent; its driver is an orphan now, which the next agent ends
     driver.start()
     _feed(world, producer, reports, driver, until_batches=14)
+
+
+def _state_moves(world: World, turn: int) -> list[Op]:
+    """Move three tasks of the split query and two mice queries on by one node, with their state."""
+    routes = world.tables[-1].queries
+    spread = [
+        MoveTasks(SPREAD, (((routes[SPREAD].owners()[task] + 1) % 3, task, task + 1),))
+        for task in (turn, turn + 3, 7)
+    ]
+    mice = [MoveTasks(query, (((routes[query].node + 1) % 3, 0, 1),)) for query in (6, 7)]
+    return [*spread, *mice]
 
 
 def _check_whole_time_readers(measured: dict[Window, Numbers], world: World) -> None:

@@ -20,3 +20,13 @@ def test_new_records_or_a_new_version_make_the_next_batch() -> None:
 def test_offset_comes_back_from_sparks_log() -> None:
     """JSON in, JSON out."""
     assert Offset.from_json(OFFSET.to_json()) == OFFSET
+
+
+def test_state_that_was_handed_on_is_taken_in_by_the_very_next_batch() -> None:
+    """Under the same version, also where a newer one waits and no record has come."""
+    leaving = OFFSET.next(Cut("100-0", 50), 4, before=3)
+    assert leaving == Offset(5, "100-0", 50, 4, before=3)
+    arriving = leaving.next(Cut("100-0", 50), 7)
+    assert arriving == Offset(6, "100-0", 50, 4)
+    assert arriving.next(Cut("100-0", 50), 7, before=4) == Offset(7, "100-0", 50, 7, before=4)
+    assert Offset.from_json(leaving.to_json()) == leaving

@@ -1,12 +1,17 @@
 """Routing: each record once per node that needs it."""
 
+import json
+
 import pyarrow as pa
 
 from controlplane.wire.blocks import SCHEMA, encode_block
 from controlplane.wire.log import Entry
+from controlplane.wire.query import QueryText
 from controlplane.wire.routing import AddQuery, AssignStream
 from tests.support.tables import compiled
-from workers.pipeline.envelope import Envelope
+from tests.workers.pipeline.engine.test_node import Memory
+from workers.pipeline.engine.node import advanced
+from workers.pipeline.envelope import Envelope, records_of
 from workers.pipeline.route import route, source_report
 
 TABLE = compiled(
@@ -51,3 +56,33 @@ def test_envelope_comes_back_from_its_bytes() -> None:
     """Also the empty one, which every node gets as its tick."""
     for envelope in route(ENTRIES, TABLE, 3, {"split": 0}):
         assert Envelope.decode(envelope.encode()) == envelope
+
+
+SPREAD = QueryText({"n": "count(*)"}, key=["car"])
+
+
+def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
+    """And of every block its event times, so that it knows what is late."""
+    spans = ((0, 0, 2), (1, 2, 4))
+    table = compiled(
+        AssignStream(1, 0),
+        AddQuery(10, 0, 0, (1,), 60, "speed", json.dumps(SPREAD.to_json()), spans),
+        AddQuery(11, 0, 2, (1,), 60, "speed"),
+    )
+    cars = list(range(100))
+    entries = {1: [entry("5-0", *cars[:99]), entry("6-0", cars[99])]}
+    node_0, node_1, node_2 = route(entries, table, 3, {})
+    parts = [node.records.column("car").to_pylist() for node in (node_0, node_1)]
+    assert {*parts[0], *parts[1]} == set(cars)
+    assert len(parts[0]) + len(parts[1]) == len(cars)
+    assert min(map(len, parts)) > 30
+    assert node_2.records.column("car").to_pylist() == cars
+    assert [len(node.runs()) for node in (node_0, node_1, node_2)] == [2, 2, 2]
+    # The tasks that the nodes compute are those of the records that they got.
+    for number, cars_there in enumerate(parts):
+        tasks = table.tasks_of_node(number)
+        envelope = (node_0, node_1)[number]
+        records = records_of([envelope])
+        assert records is not None
+        changed = advanced(Memory(), tasks, records, {}, 0)
+        assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed.windows) == len(cars_there)

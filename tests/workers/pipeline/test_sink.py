@@ -31,11 +31,33 @@ def changes(*windows: dict[str, Any]) -> dict[int, dict[str, list[bytes]]]:
     return by_query(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.schema))]))
 
 
+def report(batch: int, node: int = 0, split: tuple[int, ...] = ()) -> NodeReport:
+    """Return what a node says of a batch."""
+    return NodeReport(
+        node=node, batch=batch, version=1, records=0, bytes=0, busy_ms=0.0, tasks=1,
+        state_bytes=0, late=0, event_ms=None, split=list(split),
+    )  # fmt: skip
+
+
+def test_nodes_that_share_a_query_write_in_the_same_batch(redis_client: "redis.Redis") -> None:
+    """In whatever order, and again: the tasks of all of them make the window."""
+    for node in (2, 0, 1, 2):
+        rows = changes(window(5, 0, node + 1, 10) | {"task": node})
+        write_results(redis_client, "c", report(4, node, split=(5,)), rows)
+    (found,) = read_results(redis_client, "c", 5)
+    assert (found.count, found.mean) == (6, 5.0)
+    assert has_results(redis_client, "c", [5, 6]) == {5}
+    expire_results(redis_client, "c", [5])
+    assert 0 < redis_client.ttl(keys.part_key("c", 5, 2)) <= 900
+
+
 def test_replayed_batch_is_refused_and_later_words_win(redis_client: "redis.Redis") -> None:
     """The id is the batch number: a second append of the same batch fails harmlessly."""
     for _ in range(2):
-        write_results(redis_client, "c", 1, changes(window(5, 0, 2, 10), window(6, 0, 1, 1)))
-    write_results(redis_client, "c", 2, changes(window(5, 0, 3, 16)))
+        write_results(
+            redis_client, "c", report(1), changes(window(5, 0, 2, 10), window(6, 0, 1, 1))
+        )
+    write_results(redis_client, "c", report(2), changes(window(5, 0, 3, 16)))
     assert redis_client.xlen(keys.result_key("c", 5)) == 2
     (found,) = read_results(redis_client, "c", 5)
     assert (found.count, found.mean, found.batch) == (3, 16 / 3, 2)
@@ -43,15 +65,15 @@ def test_replayed_batch_is_refused_and_later_words_win(redis_client: "redis.Redi
 
 def test_runs_of_a_moved_query_add_up(redis_client: "redis.Redis") -> None:
     """A query moved without its state begins anew; together its runs hold each record once."""
-    write_results(redis_client, "c", 1, changes(window(5, 0, 2, 10)))
-    write_results(redis_client, "c", 2, changes(window(5, 1, 3, 20)))
+    write_results(redis_client, "c", report(1), changes(window(5, 0, 2, 10)))
+    write_results(redis_client, "c", report(2), changes(window(5, 1, 3, 20)))
     (found,) = read_results(redis_client, "c", 5)
     assert (found.count, found.n, found.mean, found.maximum) == (5, 5, 6.0, 20)
 
 
 def test_departed_query_keeps_its_results_for_a_while(redis_client: "redis.Redis") -> None:
     """Readable after the end, and not for ever."""
-    write_results(redis_client, "c", 1, changes(window(5, 0, 2, 10)))
+    write_results(redis_client, "c", report(1), changes(window(5, 0, 2, 10)))
     expire_results(redis_client, "c", [5])
     assert has_results(redis_client, "c", [5, 6]) == {5}
     assert 0 < redis_client.ttl(keys.result_key("c", 5)) <= 900

@@ -50,6 +50,11 @@ class Tasks:
         return cls(kept, {one.query: _member(group, one) for group in kept
                           for one in group.subscriptions})  # fmt: skip
 
+    @property
+    def split(self) -> list[int]:
+        """Return the queries of which other nodes may have tasks."""
+        return [query for query, one in self.members.items() if one.subscription.tasks > 1]
+
     def work(self, query: int, at: int) -> Any:
         """Return the user's aggregate of a query."""
         return work_of(self.members[query].works[at])

@@ -83,3 +83,10 @@ def _whole(column: Any) -> Any:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pc.take(column, pa.array(np.arange(len(column)))).combine_chunks()
+
+
+def evaluator_of(stream: int, block: Any) -> Evaluator:
+    """Return what evaluates expressions over the records of one block of a stream."""
+    columns = dict(zip(block.schema.names, block.columns, strict=True))
+    records = block.num_rows
+    return Evaluator({**columns, STREAM: pa.array(np.full(records, stream))}, records)
