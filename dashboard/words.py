@@ -17,9 +17,8 @@ WORDS = (
                  " none."),
     ("stale", "A proposal whose queries or nodes are no longer where its snapshot saw them. It"
               " cannot be applied; ask for a new one."),
-    ("restart", "Moving a query that already has results: it begins a new run on its new node. Its"
-                " old windows stay readable and no record is counted twice; windows that are open"
-                " at that moment are put together from both runs."),
+    ("move", "Taking a query to another node while it runs: the old node hands its state on, open"
+             " windows go on, and every record is counted once."),
     ("replication factor", "Delivered records over source records. A record is delivered once to"
                            " each node that hosts a query reading its stream, so 1 is the least"
                            " possible: nothing is sent twice."),

@@ -43,9 +43,9 @@ def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
 
 @router.post("/{slug}/proposals/{int:pk}/apply", response=ProposalOut)
 def apply_proposal(request: HttpRequest, slug: str, pk: int, body: ApplyIn) -> Any:
-    """Carry out exactly the sealed moves, or refuse and say what drifted."""
+    """Carry out exactly the sealed moves, with their state, or refuse and say what drifted."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return proposals.apply(actor, proposal, body.seal, restart=body.restart)
+    return proposals.apply(actor, proposal, body.seal)
 
 
 @router.post("/{slug}/proposals/{int:pk}/reject", response=ProposalOut)

@@ -7,9 +7,14 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from controlplane.api.schemas import (
+    CheckOut,
+    ColumnOut,
     CountOut,
+    KeyedWindowOut,
     NamesIn,
+    PlaceOut,
     QueriesIn,
+    QueryCheckIn,
     QueryIn,
     QueryOut,
     QueryPage,
@@ -17,6 +22,8 @@ from controlplane.api.schemas import (
     WindowOut,
 )
 from controlplane.api.security import caller
+from controlplane.errors import Fields
+from controlplane.models import Cluster, Query
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.queries import (
     QueryFilters,
@@ -25,8 +32,10 @@ from controlplane.selectors.queries import (
     query_by_name,
     query_results,
 )
+from controlplane.selectors.windows import keyed_windows
 from controlplane.services import queries
 from controlplane.services.queries import QuerySpec
+from controlplane.services.texts import output_columns, pointed
 
 router = Router(tags=["queries"])
 MAX_WINDOWS = 1000
@@ -61,6 +70,24 @@ def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
 
 
+@router.post("/{slug}/queries/check", response=CheckOut)
+def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
+    """Say what is wrong with a query and where, or which columns its results have; save nothing."""
+    caller(request)
+    found = queries.checked(cluster_by_slug(slug), _spec(body))
+    return CheckOut(
+        valid=not found.fields,
+        fields=found.fields,
+        places=_places(found.fields),
+        columns=[]
+        if found.computation is None
+        else [
+            ColumnOut(name=c.name, kind=c.kind, role=c.role)
+            for c in output_columns(found.computation)
+        ],
+    )
+
+
 @router.post("/{slug}/queries/end", response=CountOut)
 def end_queries(request: HttpRequest, slug: str, body: NamesIn) -> Any:
     """End live queries by name, all or none."""
@@ -85,14 +112,26 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     return QueryOut.of(query_by_id(cluster, query.pk))
 
 
-@router.get("/{slug}/queries/{name}/results", response=list[WindowOut])
+@router.get("/{slug}/queries/{name}/results", response=list[KeyedWindowOut | WindowOut])
 def list_results(request: HttpRequest, slug: str, name: str, limit: int = 200) -> Any:
-    """Return the newest windows of a query, newest first."""
+    """Return the newest windows of a query, newest first; those of one with text are keyed."""
     caller(request)
     cluster = cluster_by_slug(slug)
-    row = query_by_name(cluster, name)
-    names = {stream.pk: stream.name for stream in row.query.streams.all()}
-    found = query_results(cluster, row.query, min(max(1, limit), MAX_WINDOWS))
+    query, most = query_by_name(cluster, name).query, min(max(1, limit), MAX_WINDOWS)
+    return _keyed(cluster, query, most) if query.text else _of_mice(cluster, query, most)
+
+
+def _keyed(cluster: Cluster, query: Query, limit: int) -> list[KeyedWindowOut]:
+    return [
+        KeyedWindowOut(
+            window_start=one.start, key=dict(one.key), values=dict(one.values), batch=one.batch
+        )
+        for one in keyed_windows(cluster, query, limit)
+    ]
+
+
+def _of_mice(cluster: Cluster, query: Query, limit: int) -> list[WindowOut]:
+    names = {stream.pk: stream.name for stream in query.streams.all()}
     return [
         WindowOut(
             stream=names.get(window.stream, str(window.stream)),
@@ -104,9 +143,26 @@ def list_results(request: HttpRequest, slug: str, name: str, limit: int = 200) -
             maximum=window.maximum,
             batch=window.batch,
         )
-        for window in found
+        for window in query_results(cluster, query, limit)
     ]
 
 
+def _places(fields: Fields) -> dict[str, PlaceOut]:
+    found = {field: pointed(faults[0]) for field, faults in fields.items()}
+    return {
+        field: PlaceOut(line=one.line, marks=one.marks, character=one.character)
+        for field, one in found.items()
+        if one.marks
+    }
+
+
 def _spec(body: QueryIn) -> QuerySpec:
-    return QuerySpec(body.name, tuple(body.streams), body.window_s, body.value, body.ends_at)
+    return QuerySpec(
+        body.name,
+        tuple(body.streams),
+        body.window_s,
+        body.value,
+        body.ends_at,
+        None if body.text is None else body.text.value(),
+        body.tasks,
+    )

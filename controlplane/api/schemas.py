@@ -1,14 +1,16 @@
 """Shapes of the API's bodies; what they mean is told by the models and services."""
 
+import json
 from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import Field, StrictInt
+from pydantic import ConfigDict, Field, StrictFloat, StrictInt, model_validator
 
 from controlplane.models import Cluster, Proposal
 from controlplane.selectors.queries import QueryRow
 from controlplane.selectors.streams import StreamRow
+from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 
 
 class ClusterOut(Schema):
@@ -100,14 +102,94 @@ class StreamOut(Schema):
         )
 
 
+class TextIn(Schema):
+    """What a query computes, as SQL text; see docs/queries.md.
+
+    where: a predicate, empty for all records. columns: expressions by name, usable in the others.
+    key: columns to group by; the column `stream` is the record's stream. aggregates: by the name
+    of their result. Windows begin every slide_s seconds (null: one behind the other). Records that
+    are older than the newest before them by more than lateness_s are late and left out.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {
+                "where": "speed is not null",
+                "columns": {"kmh": "speed * 0.036"},
+                "key": ["car"],
+                "aggregates": {"reports": "count(*)", "fast": "quantile(kmh, 0.95)"},
+                "window_s": 300,
+                "slide_s": 60,
+            }
+        },
+    )
+
+    aggregates: dict[str, str]
+    window_s: StrictFloat = 60.0
+    slide_s: StrictFloat | None = None
+    lateness_s: StrictFloat = DEFAULT_LATENESS_S
+    where: str = ""
+    columns: dict[str, str] = Field(default_factory=dict)
+    key: list[str] = Field(default_factory=list)
+
+    def value(self) -> QueryText:
+        """Return the text as the wire has it."""
+        return QueryText(**self.model_dump())
+
+
 class QueryIn(Schema):
-    """A query to submit: streams by name, window in whole seconds, value the column aggregated."""
+    """A query to submit: streams by name, and what it computes.
+
+    Either `text`, split by its key over so many tasks; or the numbers of the column `value` per
+    stream and window of window_s whole seconds.
+    """
 
     name: str
     streams: list[str]
     window_s: StrictInt = 60
     value: str = "speed"
     ends_at: datetime | None = None
+    text: TextIn | None = None
+    tasks: StrictInt = 1
+
+    @model_validator(mode="after")
+    def _says_it_once(self) -> "QueryIn":
+        if self.text is not None and self.model_fields_set & {"window_s", "value"}:
+            raise ValueError("window_s and value describe a query without text")
+        return self
+
+
+class QueryCheckIn(QueryIn):
+    """A query to check; without a name, all but the name is checked."""
+
+    name: str = ""
+    streams: list[str] = Field(default_factory=list)
+
+
+class PlaceOut(Schema):
+    """Where in the text of a field the fault is; character counts from 1 in the whole text."""
+
+    line: str
+    marks: str
+    character: int
+
+
+class ColumnOut(Schema):
+    """A column of the results; kind is int, float, bool, text, time or what a list holds."""
+
+    name: str
+    kind: str
+    role: str
+
+
+class CheckOut(Schema):
+    """Faults by field with their places, or the columns that the results would have."""
+
+    valid: bool
+    fields: dict[str, list[str]]
+    places: dict[str, PlaceOut]
+    columns: list[ColumnOut]
 
 
 class QueriesIn(Schema):
@@ -123,7 +205,11 @@ class NamesIn(ReasonIn):
 
 
 class QueryOut(Schema):
-    """A query; node is the index of the node its task runs on."""
+    """A query; node is the index of the node its first task runs on.
+
+    text is empty for a query of window_s and value alone. Of a query that is split over several
+    tasks, spans says which node has which: [node, first, past the last].
+    """
 
     id: int
     name: str
@@ -132,7 +218,10 @@ class QueryOut(Schema):
     streams: list[str]
     window_s: int
     value: str
+    text: dict[str, Any]
+    tasks: int
     node: int | None
+    spans: list[tuple[int, int, int]]
     run: int
     submitted_by: str
     submitted_at: datetime
@@ -152,7 +241,10 @@ class QueryOut(Schema):
             streams=list(row.streams),
             window_s=query.window_s,
             value=query.value,
+            text=json.loads(query.text) if query.text else {},
+            tasks=query.task_count,
             node=None if row.node is None else row.node.index,
+            spans=list(row.spans),
             run=query.run,
             submitted_by=query.submitted_by,
             submitted_at=query.submitted_at,
@@ -188,6 +280,19 @@ class WindowOut(Schema):
     batch: int
 
 
+class KeyedWindowOut(Schema):
+    """One window of one key of a query with text: key and aggregates by name.
+
+    Moments are ISO 8601, the key column `stream` holds the stream's name. batch is the newest
+    micro-batch that changed the window.
+    """
+
+    window_start: datetime
+    key: dict[str, Any]
+    values: dict[str, Any]
+    batch: int
+
+
 class QueryPage(Schema):
     """One page of queries."""
 
@@ -214,10 +319,9 @@ class ProposalIn(Schema):
 
 
 class ApplyIn(Schema):
-    """The seal names exactly the moves that are approved; restart accepts the loss of state."""
+    """The seal names exactly the moves that are approved."""
 
     seal: str
-    restart: bool = False
 
 
 class ProposalOut(Schema):

@@ -11,8 +11,11 @@ LIVE_STATES = ("pending", "running", "ending")
 class Query(models.Model):
     """A continuous select-map-aggregate query; a name is taken while a query with it lives.
 
-    run counts the moves: a moved query begins a new run. submitted_by is a user name, kept as
-    text so that it outlives the user.
+    text is the query as JSON (controlplane.wire.query.QueryText), character for character as the
+    data plane gets it: the order of its names has a meaning, which jsonb would not keep. Empty: a
+    mice query, which value and window_s describe alone. task_count is over how many tasks its key
+    is split. run counts its lives: a move without state begins the next, a live move does not.
+    submitted_by is a user name, kept as text so that it outlives the user.
     """
 
     class State(models.TextChoices):
@@ -28,7 +31,9 @@ class Query(models.Model):
     name = models.CharField(max_length=100)
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     window_s = models.PositiveIntegerField(default=60)
-    value = models.CharField(max_length=40, default="speed")
+    value = models.CharField(max_length=40, blank=True, default="speed")
+    text = models.TextField(blank=True, default="")
+    task_count = models.PositiveSmallIntegerField(default=1)
     run = models.PositiveIntegerField(default=0)
     submitted_by = models.CharField(max_length=150, blank=True)
     submitted_at = models.DateTimeField()
@@ -79,7 +84,11 @@ class QueryStream(models.Model):
 
 
 class Task(models.Model):
-    """The unit of placement; a mice query has one, index 0; lives while the query is routed."""
+    """Consecutive tasks of a query on one node, from index up to that of the next row.
+
+    Task 0, and so the row with index 0, is on the query's first node; a mice query has no other.
+    The rows live while the query is routed.
+    """
 
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="tasks")
     index = models.PositiveSmallIntegerField(default=0)

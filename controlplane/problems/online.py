@@ -38,6 +38,7 @@ class OnlineProblem:
 def read_online(cluster: Cluster) -> OnlineProblem | None:
     """Return the cluster's online problem, None while no node is active.
 
+    A query that is split counts once, on the node of its first task.
     The counts are summed by the database: ten thousand queries become a few thousand rows.
     """
     nodes = list(Node.objects.filter(cluster=cluster, active=True).order_by("index"))
@@ -66,12 +67,16 @@ def _read_state(
 
 def _queries_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int]]:
     counted = (
-        Task.objects.filter(node__in=servers).order_by().values("node").annotate(n=Count("id"))
+        Task.objects.filter(node__in=servers, index=0)
+        .order_by()
+        .values("node")
+        .annotate(n=Count("id"))
     )
     return counted.values_list("node", "n")
 
 
 def _readers_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int, int]]:
-    readers = QueryStream.objects.filter(query__tasks__node__in=servers).order_by()
+    first = {"query__tasks__node__in": servers, "query__tasks__index": 0}
+    readers = QueryStream.objects.filter(**first).order_by()
     counted = readers.values("query__tasks__node", "stream").annotate(n=Count("id"))
     return counted.values_list("query__tasks__node", "stream", "n")

@@ -4,6 +4,9 @@
  "nodes": [{"index", "name", "capacity", "active"}] by index,
  "streams": [[id, records/s]] that a running query reads, by id,
  "queries": [[id, name, node index, [stream ids]]] that run, by id}
+
+Queries that are split over several tasks are left out: they get their share of records on all
+nodes wherever the others are, and stay where they are.
 """
 
 import hashlib
@@ -29,7 +32,9 @@ def take_snapshot(cluster_id: int, nu: float) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster, nu: float) -> dict[str, Any]:
-    running = Task.objects.filter(query__cluster=cluster, query__state=Query.State.RUNNING)
+    running = Task.objects.filter(
+        query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
+    )
     rows = running.order_by("query_id").values_list("query_id", "query__name", "node__index")
     streams = _streams_of_running(cluster)
     read = sorted({stream for ids in streams.values() for stream in ids})
@@ -46,7 +51,9 @@ def _read(cluster: Cluster, nu: float) -> dict[str, Any]:
 
 def _streams_of_running(cluster: Cluster) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    reading = QueryStream.objects.filter(query__cluster=cluster, query__state=Query.State.RUNNING)
+    reading = QueryStream.objects.filter(
+        query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
+    )
     for query, stream in reading.order_by("query_id", "stream_id").values_list(
         "query_id", "stream_id"
     ):

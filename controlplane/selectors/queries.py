@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import FilteredRelation, Q, QuerySet
 
 from controlplane.connections import redis_client
-from controlplane.errors import NotFound
-from controlplane.models import Cluster, Node, Query
+from controlplane.errors import Conflict, NotFound
+from controlplane.models import Cluster, Node, Query, Task
+from controlplane.selectors.computations import computation_of_query
 from controlplane.selectors.paging import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -18,13 +19,15 @@ from controlplane.selectors.paging import (
     page_of,
     whole,
 )
-from controlplane.wire.results import WindowResult, read_results
+from controlplane.wire.finishing import WindowRow
+from controlplane.wire.query import BadQuery, Computation
+from controlplane.wire.results import WindowResult, read_results, read_windows
 
 # What a column is called in a query string, and what it is called in the table.
 ORDERS: Final = {
     "name": "name",
     "state": "state",
-    "node": "tasks__node__index",
+    "node": "first_task__node__index",
     "window": "window_s",
     "submitted": "submitted_at",
 }
@@ -63,12 +66,16 @@ class QueryFilters:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """One query, the node its task is on (None while it has none) and its streams' names."""
+    """One query, the node its first task is on (None while it has none), its streams' names.
+
+    spans: which node has which tasks, (index, first, past), of a query that is split.
+    """
 
     query: Query
     node: Node | None
     since_version: int | None
     streams: tuple[str, ...]
+    spans: tuple[tuple[int, int, int], ...] = ()
 
 
 def queries_page(cluster: Cluster, filters: QueryFilters) -> Page[QueryRow]:
@@ -93,8 +100,32 @@ def query_by_name(cluster: Cluster, name: str) -> QueryRow:
 
 
 def query_results(cluster: Cluster, query: Query, limit: int = 200) -> list[WindowResult]:
-    """Return the newest windows of a query, newest first, merged over its runs."""
+    """Return the newest windows of a mice query, newest first, merged over its runs."""
     return read_results(redis_client(), cluster.slug, query.pk, limit)
+
+
+def computed_by(query: Query) -> Computation:
+    """Return what a query computes; raises `Conflict` (unreadable) where that is gone."""
+    try:
+        return computation_of_query(query)
+    except BadQuery as bad:
+        told = f"What {query.name} computes cannot be read any more: {bad}"
+        raise Conflict("unreadable", told) from None
+
+
+def query_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[WindowRow]:
+    """Return the newest windows of a query with text, newest first, keys in order.
+
+    Raises `Conflict` as `computed_by` does.
+    """
+    found = read_windows(redis_client(), cluster.slug, query.pk, computed_by(query))
+    found.sort(key=lambda row: (-row.start_ms, [_ordered(one) for one in row.key.values()]))
+    return found[:limit]
+
+
+def _ordered(value: Any) -> tuple[str, Any]:
+    """Return what keys are sorted by: null first, and never a number against a text."""
+    return ("", 0) if value is None else (type(value).__name__, value)
 
 
 def state_counts(cluster: Cluster) -> dict[str, int]:
@@ -110,7 +141,8 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
-    found = _whole(cluster).order_by(*_order(filters.order))
+    first = FilteredRelation("tasks", condition=Q(tasks__index=0))
+    found = _whole(cluster).alias(first_task=first).order_by(*_order(filters.order))
     if filters.text:
         found = found.filter(name__icontains=filters.text)
     if filters.state == "live":
@@ -118,7 +150,8 @@ def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
     elif filters.state:
         found = found.filter(state=filters.state)
     if filters.node is not None:
-        found = found.filter(tasks__node__index=filters.node)
+        here = Task.objects.filter(node__cluster=cluster, node__index=filters.node)
+        found = found.filter(pk__in=here.values("query"))
     return found.filter(streams__name=filters.stream) if filters.stream else found
 
 
@@ -135,8 +168,16 @@ def _rows(queries: Sequence[Query]) -> list[QueryRow]:
 
 
 def _row(query: Query) -> QueryRow:
-    task = next(iter(query.tasks.all()), None)
+    tasks = sorted(query.tasks.all(), key=lambda task: task.index)
     names = tuple(sorted(stream.name for stream in query.streams.all()))
-    if task is None:
+    if not tasks:
         return QueryRow(query, None, None, names)
-    return QueryRow(query, task.node, task.since_version, names)
+    since = max(task.since_version for task in tasks)
+    return QueryRow(query, tasks[0].node, since, names, _spans(query, tasks))
+
+
+def _spans(query: Query, tasks: Sequence[Task]) -> tuple[tuple[int, int, int], ...]:
+    if query.task_count == 1:
+        return ()
+    ends = [task.index for task in tasks[1:]] + [query.task_count]
+    return tuple((task.node.index, task.index, end) for task, end in zip(tasks, ends, strict=True))

@@ -4,7 +4,7 @@ import re
 
 MAX_LENGTH = 100
 # The API has words of its own beside the names of queries.
-RESERVED = frozenset({"bulk", "end", "new"})
+RESERVED = frozenset({"bulk", "check", "end", "new"})
 _ALLOWED = re.compile(r"[^\W_][\w.:@+-]*")
 
 

@@ -2,10 +2,13 @@
 
 Reading and deciding happen outside any transaction; the writes claim the routing version and the
 states they were decided for, or nothing is written and the pass begins again.
+
+A query that is split over several tasks is placed by its first one, as one query on one node;
+its other tasks go round the active nodes by capacity (services.splitting).
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -15,7 +18,8 @@ from controlplane.errors import Conflict, VersionMoved
 from controlplane.models import Cluster, Node, Query, QueryStream, Task
 from controlplane.problems.online import OnlineProblem, read_online
 from controlplane.services import routing
-from controlplane.wire.routing import AddQuery, Op, RemoveQuery
+from controlplane.services.splitting import spans_over
+from controlplane.wire.routing import AddQuery, Op, RemoveQuery, Span
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +43,14 @@ class _Work:
     pending: list[Query]
     ending: list[Task]
     streams: dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The node of a query's first task, and the intervals of its tasks where it is split."""
+
+    node: Node
+    spans: tuple[Span, ...] = ()
 
 
 def drain(cluster_id: int) -> Drained:
@@ -74,7 +86,7 @@ def _pass(cluster_id: int) -> Drained:
     if ops:
         with transaction.atomic():
             version = routing.append(cluster_id, work.version, ops, _reason(work, chosen)).version
-            _save_placed(work, chosen, version)
+            _save_placed(cluster, work, chosen, version)
             _save_removed(work)
     waiting = len(work.pending) - len(chosen)
     if waiting:
@@ -86,7 +98,9 @@ def _find_work(cluster: Cluster) -> _Work | None:
     queries = Query.objects.filter(cluster=cluster).order_by("id")
     pending = list(queries.filter(state=Query.State.PENDING)[:PASS])
     leaving = Task.objects.filter(query__cluster=cluster, query__state=Query.State.ENDING)
-    ending = list(leaving.order_by("query_id").select_related("query")[:PASS])
+    # The first task stands for the query.
+    leaving = leaving.filter(index=0).order_by("query_id")
+    ending = list(leaving.select_related("query")[:PASS])
     if not pending and not ending:
         return None
     ids = [query.pk for query in pending] + [task.query_id for task in ending]
@@ -101,25 +115,34 @@ def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _choose(problem: OnlineProblem | None, work: _Work) -> dict[int, Node]:
-    """Return the node of each pending query; the leaving ones make room first."""
+def _choose(problem: OnlineProblem | None, work: _Work) -> dict[int, _Place]:
+    """Return the place of each pending query; the leaving ones make room first."""
     if problem is None:
         return {}
     for task in work.ending:
         problem.remove(work.streams[task.query_id], task.node_id)
-    return {query.pk: problem.place(work.streams[query.pk]) for query in work.pending}
+    return {query.pk: _place(problem, query, work.streams[query.pk]) for query in work.pending}
 
 
-def _operations(work: _Work, chosen: dict[int, Node]) -> list[Op]:
+def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _Place:
+    node = problem.place(streams)
+    if query.task_count == 1:
+        return _Place(node)
+    return _Place(node, spans_over(problem.nodes, node, query.task_count))
+
+
+def _operations(work: _Work, chosen: dict[int, _Place]) -> list[Op]:
     removals: list[Op] = [RemoveQuery(task.query_id) for task in work.ending]
     additions = [
         AddQuery(
             query=query.pk,
             run=query.run,
-            node=chosen[query.pk].index,
+            node=chosen[query.pk].node.index,
             streams=work.streams[query.pk],
             window_s=query.window_s,
             value=query.value,
+            text=query.text,
+            spans=chosen[query.pk].spans,
         )
         for query in work.pending
         if query.pk in chosen
@@ -127,11 +150,11 @@ def _operations(work: _Work, chosen: dict[int, Node]) -> list[Op]:
     return removals + additions
 
 
-def _reason(work: _Work, chosen: dict[int, Node]) -> str:
+def _reason(work: _Work, chosen: dict[int, _Place]) -> str:
     told = []
     if len(chosen) == 1:
         query = next(query for query in work.pending if query.pk in chosen)
-        told.append(f"{query.name} placed on {chosen[query.pk].name}")
+        told.append(f"{query.name} placed on {_told(chosen[query.pk])}")
     elif chosen:
         told.append(f"{len(chosen)} queries placed")
     if len(work.ending) == 1:
@@ -141,7 +164,12 @@ def _reason(work: _Work, chosen: dict[int, Node]) -> str:
     return ", ".join(told)
 
 
-def _save_placed(work: _Work, chosen: dict[int, Node], version: int) -> None:
+def _told(place: _Place) -> str:
+    others = len(place.spans) - 1
+    return f"{place.node.name} and {others} more" if others > 0 else place.node.name
+
+
+def _save_placed(cluster: Cluster, work: _Work, chosen: dict[int, _Place], version: int) -> None:
     if not chosen:
         return
     placed = Query.objects.filter(pk__in=chosen, state=Query.State.PENDING)
@@ -149,9 +177,14 @@ def _save_placed(work: _Work, chosen: dict[int, Node], version: int) -> None:
     if changed != len(chosen):
         # Ended meanwhile: what was decided is not what should be.
         raise VersionMoved(work.version)
-    Task.objects.bulk_create(
-        Task(query_id=query, node=node, since_version=version) for query, node in chosen.items()
-    )
+    Task.objects.bulk_create(_task_rows(cluster, chosen, version))
+
+
+def _task_rows(cluster: Cluster, chosen: dict[int, _Place], version: int) -> Iterator[Task]:
+    ids = dict(cluster.nodes.values_list("index", "id"))
+    for query, place in chosen.items():
+        for node, first, _ in place.spans or ((place.node.index, 0, 1),):
+            yield Task(query_id=query, index=first, node_id=ids[node], since_version=version)
 
 
 def _save_removed(work: _Work) -> None:
@@ -161,7 +194,7 @@ def _save_removed(work: _Work) -> None:
     gone, _ = Task.objects.filter(query__in=ids).delete()
     ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
     ended = ending.update(state=Query.State.ENDED, ended_at=timezone.now())
-    if gone != len(ids) or ended != len(ids):
+    if gone < len(ids) or ended != len(ids):
         raise VersionMoved(work.version)
 
 

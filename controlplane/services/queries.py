@@ -1,6 +1,7 @@
 """Submitting and ending queries; placing them is the business of services.placing."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,11 +12,14 @@ from django.utils import timezone
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.models.query import LIVE_STATES
-from controlplane.services import audit, names
+from controlplane.selectors.computations import kinds_of, stored
+from controlplane.services import audit, names, texts
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.events import announce, event
 from controlplane.task_names import PLACE, send_on_commit
-from controlplane.wire.blocks import VALUE_COLUMNS
+from controlplane.wire.blocks import KINDS, VALUE_COLUMNS
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, QueryText, computation_of, mice
 
 MAX_BULK = 1000
 # The widest real query (a taxi trip) reads 79 streams.
@@ -28,13 +32,19 @@ CHUNK = 500
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query as submitted: streams by name, the window in seconds, the column aggregated."""
+    """A query as submitted: streams by name, and what it computes.
+
+    That is `text` where there is one, split by its key over so many `tasks`; else the numbers of
+    the column `value` per stream and window of `window_s` seconds.
+    """
 
     name: str
     streams: Sequence[str]
     window_s: int = 60
     value: str = "speed"
     ends_at: datetime | None = None
+    text: QueryText | None = None
+    tasks: int = 1
 
 
 def submit(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Query:
@@ -62,12 +72,13 @@ def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> l
 def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     """Return the stream ids by name; raises `Invalid` with the faults of each row."""
     known = _stream_ids(cluster, specs)
+    schemas = _schemas(cluster, [spec for spec in specs if spec.text is not None])
     taken = _taken_names(cluster, specs)
     now = timezone.now()
     rows: dict[int, Fields] = {}
     seen: set[str] = set()
     for index, spec in enumerate(specs):
-        faults = _faults(spec, known, now)
+        faults = _faults(spec, known, now) | _computing_faults(spec, schemas)
         if spec.name in taken or spec.name in seen:
             faults.setdefault("name", []).append(f"A live query is called {spec.name} already")
         seen.add(spec.name)
@@ -76,6 +87,33 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     if rows:
         raise Invalid({}, rows)
     return known
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is wrong with a query by field, and what it computes where that much is right."""
+
+    fields: Fields
+    computation: Computation | None
+
+
+def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
+    """Check a query without saving it; name and streams that are not given yet are left out."""
+    try:
+        check(cluster, [spec])
+        fields: Fields = {}
+    except Invalid as invalid:
+        fields = dict(invalid.rows[0])
+    absent = {"name": not spec.name, "streams": not spec.streams}
+    fields = {field: told for field, told in fields.items() if not absent.get(field)}
+    wrong = [f for f in fields if f in ("window_s", "value", "tasks") or f.startswith(texts.PREFIX)]
+    return Checked(fields, None if wrong else _computation(cluster, spec))
+
+
+def _computation(cluster: Cluster, spec: QuerySpec) -> Computation:
+    if spec.text is None:
+        return computation_of(mice(spec.value, spec.window_s), KINDS)
+    return texts.checked(spec.text, spec.tasks, _kinds(spec, _schemas(cluster, [spec])))
 
 
 def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
@@ -135,11 +173,10 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
             Query(
                 cluster=cluster,
                 name=spec.name,
-                window_s=spec.window_s,
-                value=spec.value,
                 ends_at=spec.ends_at,
                 submitted_by=actor.name,
                 submitted_at=now,
+                **_computed_columns(spec),
             )
             for spec in specs
         ]
@@ -154,12 +191,24 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
     return queries
 
 
+def _computed_columns(spec: QuerySpec) -> dict[str, Any]:
+    """Return the columns that say what is computed; lists sort by the window in whole seconds."""
+    if spec.text is None:
+        return {"window_s": spec.window_s, "value": spec.value}
+    return {
+        "window_s": math.ceil(spec.text.window_s),
+        "value": "",
+        "text": stored(spec.text),
+        "task_count": spec.tasks,
+    }
+
+
 def _tell(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> None:
     one = len(specs) == 1
     subject = specs[0].name if one else f"{len(specs)} queries"
     after: dict[str, Any] = {"names": [spec.name for spec in specs]}
     if one:
-        after |= {"streams": list(specs[0].streams), "window_s": specs[0].window_s}
+        after |= {"streams": list(specs[0].streams), **_computed_columns(specs[0])}
     audit.record(actor, "query.submit", subject, cluster=cluster, after=after)
     announce(cluster.pk, event("state", f"{subject} submitted by {actor.name}", state="pending"))
 
@@ -171,6 +220,19 @@ def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
         rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
         found |= dict(rows.values_list("name", "id"))
     return found
+
+
+def _schemas(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, dict[str, Any]]:
+    wanted = sorted({name for spec in specs for name in spec.streams})
+    found: dict[str, dict[str, Any]] = {}
+    for begin in range(0, len(wanted), CHUNK):
+        rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
+        found |= dict(rows.values_list("name", "schema"))
+    return found
+
+
+def _kinds(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> dict[str, Kind]:
+    return kinds_of(schemas[name] for name in spec.streams if name in schemas)
 
 
 def _taken_names(cluster: Cluster, specs: Sequence[QuerySpec]) -> set[str]:
@@ -189,11 +251,21 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
     told = {
         "name": names.faults(spec.name),
         "streams": _stream_faults(spec, known),
-        "window_s": _window_faults(spec.window_s),
-        "value": _value_faults(spec.value),
         "ends_at": _end_faults(spec.ends_at, now),
     }
     return {field: faults for field, faults in told.items() if faults}
+
+
+def _computing_faults(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> Fields:
+    if spec.text is not None:
+        try:
+            texts.checked(spec.text, spec.tasks, _kinds(spec, schemas))
+        except Invalid as invalid:
+            return invalid.fields
+        return {}
+    told = {"window_s": _window_faults(spec.window_s), "value": _value_faults(spec.value)}
+    faults = {field: faults for field, faults in told.items() if faults}
+    return faults | texts.tasks_faults(spec.tasks, keyed=False)
 
 
 def _stream_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:

@@ -26,6 +26,7 @@ from controlplane.wire.routing import (
     Route,
     RoutingDelta,
     RoutingTable,
+    Span,
     op_from_json,
     op_to_json,
 )
@@ -149,17 +150,45 @@ def _version(cluster_id: int) -> int:
 
 def _read_table(cluster_id: int, version: int) -> RoutingTable:
     streams: dict[int, list[int]] = {}
-    routed = QueryStream.objects.filter(query__cluster=cluster_id, query__tasks__isnull=False)
+    routed = QueryStream.objects.filter(query__cluster=cluster_id, query__tasks__index=0)
     for query, stream in routed.order_by("id").values_list("query_id", "stream_id"):
         streams.setdefault(query, []).append(stream)
-    columns = ("query_id", "query__run", "node__index", "query__window_s", "query__value")
+    spans = _spans(cluster_id)
+    columns = (
+        "query_id", "query__run", "node__index", "query__window_s", "query__value", "query__text",
+    )  # fmt: skip
+    first = Task.objects.filter(query__cluster=cluster_id, index=0)
     queries = {
-        query: Route(run, node, tuple(sorted(streams.get(query, ()))), window_s, value)
-        for query, run, node, window_s, value in Task.objects.filter(
-            query__cluster=cluster_id
-        ).values_list(*columns)
+        query: Route(
+            run,
+            node,
+            tuple(sorted(streams.get(query, ()))),
+            window_s,
+            value,
+            text,
+            spans.get(query, ()),
+        )
+        for query, run, node, window_s, value, text in first.values_list(*columns)
     }
     return RoutingTable(version, queries, _splits(cluster_id))
+
+
+def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
+    """Return the intervals of tasks of the queries that are split."""
+    split = Task.objects.filter(query__cluster=cluster_id, query__task_count__gt=1)
+    columns = ("query_id", "query__task_count", "index", "node__index")
+    begins: dict[int, list[tuple[int, int]]] = {}
+    counts: dict[int, int] = {}
+    for query, count, index, node in split.order_by("query_id", "index").values_list(*columns):
+        begins.setdefault(query, []).append((index, node))
+        counts[query] = count
+    return {query: _closed(found, counts[query]) for query, found in begins.items()}
+
+
+def _closed(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
+    """Return the intervals that begin so; each ends where the next one begins."""
+    ends = [index for index, _ in begins[1:]] + [count]
+    return tuple((node, index, end) for (index, node), end in zip(begins, ends, strict=True))
 
 
 def _splits(cluster_id: int) -> dict[int, int]:

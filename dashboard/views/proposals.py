@@ -16,7 +16,6 @@ from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Proposal
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
-from controlplane.selectors.stateful import stateful_moves
 from controlplane.services import proposals
 from controlplane.services.access import require_operator
 from dashboard.figures.proposal import proposal_figures
@@ -114,10 +113,10 @@ def moves_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 @cluster_page
 def apply(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Carry out exactly the moves that the form's seal names."""
-    seal, restart = request.POST.get("seal", ""), request.POST.get("restart") == "yes"
+    seal = request.POST.get("seal", "")
 
     def carry_out(proposal: Proposal) -> None:
-        proposals.apply(request.actor, proposal, seal, restart=restart)
+        proposals.apply(request.actor, proposal, seal)
 
     return _decided(request, cluster, pk, carry_out, "The moves are being carried out.")
 
@@ -191,7 +190,6 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "outcomes": sorted(Counter(m["outcome"] for m in proposal.moves if m["outcome"]).items()),
         "node_count": len(nodes),
         "drift": proposals.drift_of(proposal) if ready else None,
-        "stateful": stateful_moves(proposal) if ready and request.actor.is_operator else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
     }

@@ -58,9 +58,11 @@ def drift_of(proposal: Proposal) -> Drift:
 
 
 def places(proposal: Proposal) -> dict[int, int]:
-    """Return the node index of every running query of the proposal's cluster."""
+    """Return the node index of every running query of the proposal's cluster that is not split."""
     running = Task.objects.filter(
-        query__cluster=proposal.cluster_id, query__state=Query.State.RUNNING
+        query__cluster=proposal.cluster_id,
+        query__state=Query.State.RUNNING,
+        query__task_count=1,
     )
     return dict(running.values_list("query_id", "node__index"))
 

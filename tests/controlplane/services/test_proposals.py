@@ -3,17 +3,16 @@
 from collections.abc import Callable
 
 import pytest
-from redis import Redis
 
-from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
 from controlplane.problems.snapshot import seal_of
-from controlplane.services import placing, proposals, queries
+from controlplane.services import placing, proposals, queries, routing
 from controlplane.services.access import Actor
 from controlplane.services.proposals import computing
-from controlplane.wire.keys import result_key
-from tests.support.cluster import actor, placed, replayed_table, submit
+from controlplane.services.queries import QuerySpec
+from controlplane.wire.query import QueryText
+from tests.support.cluster import actor, placed, submit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,12 +33,6 @@ def ready(operator: Actor, cluster: Cluster) -> Proposal:
     proposal.refresh_from_db()
     assert proposal.state == "ready", proposal.error
     return proposal
-
-
-def give_state(cluster: Cluster, *ids: int) -> None:
-    client: Redis = redis_client()
-    for query in ids:
-        client.xadd(result_key(cluster.slug, query), {"r": "[]"}, id="1-0")
 
 
 def test_a_ready_proposal_holds_plan_bound_and_seal(operator: Actor, scattered: Cluster) -> None:
@@ -63,7 +56,7 @@ def test_the_same_plan_moves_nothing_twice(operator: Actor, scattered: Cluster) 
 
 
 def test_applying_moves_exactly_the_sealed_queries(operator: Actor, scattered: Cluster) -> None:
-    """One version, every moved query in a new run on its new node; done when acknowledged."""
+    """One version, every moved query on its new node, its run going on; done when acknowledged."""
     proposal = ready(operator, scattered)
     before = dict(Task.objects.values_list("query_id", "node__index"))
     applied = proposals.apply(operator, proposal, proposal.seal)
@@ -73,7 +66,7 @@ def test_applying_moves_exactly_the_sealed_queries(operator: Actor, scattered: C
     assert {q for q in after if after[q] != before[q]} == {m["query"] for m in applied.moves}
     assert all(after[move["query"]] == move["to"] for move in applied.moves)
     runs = Query.objects.filter(pk__in=[move["query"] for move in applied.moves])
-    assert set(runs.values_list("run", flat=True)) == {1}
+    assert set(runs.values_list("run", flat=True)) == {0}
     version = applied.routing_versions.get().version
     assert proposals.finish(scattered.pk, version - 1) == 0
     assert proposals.finish(scattered.pk, version) == 1
@@ -82,44 +75,41 @@ def test_applying_moves_exactly_the_sealed_queries(operator: Actor, scattered: C
     assert AuditEntry.objects.filter(action="proposal.apply").count() == 1
 
 
-def test_the_deltas_lead_to_the_stored_tasks_after_moves(operator: Actor, sf: Cluster) -> None:
-    """MoveQuery in the log means what the rows say."""
-    placed(operator, sf, {f"q{i}": [f"s{i % 6}"] for i in range(24)})
-    proposal = ready(operator, sf)
-    proposals.apply(operator, proposal, proposal.seal)
-    table = replayed_table(sf)
-    rows = Task.objects.values_list("query_id", "node__index", "query__run")
-    assert {(q, r.node, r.run) for q, r in table.queries.items()} == set(rows)
-
-
-def test_queries_with_state_stay_unless_a_restart_is_accepted(
+def test_the_deltas_lead_to_the_stored_tasks_after_moves(
     operator: Actor, scattered: Cluster
 ) -> None:
-    """Open windows are not thrown away by default."""
+    """The moves in the log mean what the rows say, and hand every query's state on."""
+    table = routing.current_table(scattered.pk)
     proposal = ready(operator, scattered)
-    kept = proposal.moves[0]["query"]
-    give_state(scattered, kept)
-    applied = proposals.apply(operator, proposal, proposal.seal, restart=False)
-    outcomes = {move["query"]: move["outcome"] for move in applied.moves}
-    assert outcomes.pop(kept) == "kept"
-    assert set(outcomes.values()) <= {"moved"}
-    assert Query.objects.get(pk=kept).run == 0
+    applied = proposals.apply(operator, proposal, proposal.seal)
+    delta = routing.delta_of(applied.routing_versions.get())
+    after = table.apply(delta)
+    assert after == routing.current_table(scattered.pk)
+    was, is_now = table.queries, after.queries
+    moved = {(q, was[q].node, is_now[q].node) for q in was if was[q].node != is_now[q].node}
+    assert moved == {(move["query"], move["from"], move["to"]) for move in applied.moves}
+    # A new run would begin without the state.
+    assert all(was[query].run == is_now[query].run for query in was)
 
 
-def test_an_accepted_restart_begins_a_new_run(operator: Actor, scattered: Cluster) -> None:
-    """The old windows stay readable under the old run."""
-    proposal = ready(operator, scattered)
-    moving = [move["query"] for move in proposal.moves]
-    give_state(scattered, *moving)
-    applied = proposals.apply(operator, proposal, proposal.seal, restart=True)
-    assert {move["outcome"] for move in applied.moves} == {"restarted"}
-    assert set(Query.objects.filter(pk__in=moving).values_list("run", flat=True)) == {1}
+def test_a_split_query_stays_where_it_is(operator: Actor, scattered: Cluster) -> None:
+    """It is on all nodes anyway: no plan speaks of it, and its coming makes none stale."""
+    first = ready(operator, scattered)
+    text = QueryText({"records": "count(*)"}, key=["car"])
+    split = queries.submit(operator, scattered, QuerySpec("split", ["s0"], text=text, tasks=8))
+    placing.drain(scattered.pk)
+    spans = routing.current_table(scattered.pk).queries[split.pk].spans
+    assert len(spans) == 4
+    assert split.pk not in {query for query, *_ in ready(operator, scattered).snapshot["queries"]}
+    assert proposals.apply(operator, first, first.seal).state == "applying"
+    assert routing.current_table(scattered.pk).queries[split.pk].spans == spans
 
 
 def test_nothing_to_move_is_done_at_once(operator: Actor, scattered: Cluster) -> None:
-    """No version is made for no change."""
+    """No version is made for no change: all queries to move have ended."""
     proposal = ready(operator, scattered)
-    give_state(scattered, *[move["query"] for move in proposal.moves])
+    queries.end(operator, scattered, [move["name"] for move in proposal.moves])
+    placing.drain(scattered.pk)
     scattered.refresh_from_db()
     version = scattered.routing_version
     assert proposals.apply(operator, proposal, proposal.seal).state == "done"

@@ -137,7 +137,7 @@ def test_the_form_carries_the_seal_and_applies_exactly_it(
 ) -> None:
     page = f"/clusters/sf/proposals/{ready.pk}/"
     assert ready.seal in operating.get(page).content.decode()
-    operating.post(f"{page}apply/", {"seal": ready.seal, "restart": "no"})
+    operating.post(f"{page}apply/", {"seal": ready.seal})
     ready.refresh_from_db()
     assert ready.state in ("applying", "done")
     assert ready.decided_by == "a-operator"
