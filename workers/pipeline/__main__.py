@@ -1,14 +1,10 @@
 """Run the Spark application of one cluster: `python -m workers.pipeline --cluster sf …`."""
 
 import argparse
-import fcntl
 import logging
-import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,13 +13,10 @@ from workers.pipeline.application import Application, start
 from workers.pipeline.connections import client_of
 from workers.pipeline.heartbeat import Heartbeat
 from workers.pipeline.listener import ProgressListener
-from workers.pipeline.session import session
+from workers.pipeline.ownership import AlreadyRunning, sole_owner
+from workers.pipeline.session import Engine, session
 
 logger = logging.getLogger("weir.pipeline")
-
-
-class AlreadyRunning(Exception):
-    """Another driver holds the checkpoint."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,21 +28,23 @@ def main(arguments: list[str] | None = None) -> int:
         options.trigger_ms, options.max_records,
     )  # fmt: skip
     try:
-        with _sole_owner(Path(options.checkpoint)):
-            return _run(application, options.master)
+        with sole_owner(Path(options.checkpoint)):
+            return _run(
+                application, Engine(options.master, options.driver_host, dict(options.conf))
+            )
     except AlreadyRunning as error:
         logger.error("%s", error)
         return 1
 
 
-def _run(application: Application, master: str) -> int:
+def _run(application: Application, engine: Engine) -> int:
     client = client_of(application.redis_url)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
     with Heartbeat(client, application.cluster) as heartbeat:
         try:
-            spark = session(application.cluster, application.slots, master)
+            spark = session(application.cluster, application.slots, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
             error = _wait(start(spark, application), stop)
         except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported
@@ -78,21 +73,6 @@ def _last_line(error: Exception) -> str:
     return (named or lines or [type(error).__name__])[-1][:500]
 
 
-@contextmanager
-def _sole_owner(checkpoint: Path) -> Iterator[None]:
-    """Hold the checkpoint's lock file; two drivers on one checkpoint would spoil it."""
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    path = checkpoint.with_name(checkpoint.name + ".lock")
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise AlreadyRunning(f"another driver runs on {checkpoint}: end it first") from error
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
-
-
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers.pipeline", description=__doc__)
     parser.add_argument("--cluster", required=True)
@@ -102,8 +82,20 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--splits", type=int, required=True)
     parser.add_argument("--trigger-ms", type=int, default=1000)
     parser.add_argument("--max-records", type=int, default=200_000)
-    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--master", default="local[2]", help="local[n], spark://, yarn or k8s://")
+    parser.add_argument("--driver-host", default="", help="where executors reach this process")
+    parser.add_argument(
+        "--conf", type=_setting, action="append", default=[], metavar="NAME=VALUE",
+        help="a Spark setting, before Weir's own; as often as needed",
+    )  # fmt: skip
     return parser.parse_args(arguments)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value
 
 
 if __name__ == "__main__":

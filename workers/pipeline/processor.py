@@ -19,6 +19,7 @@ from workers.pipeline.changes import pack
 from workers.pipeline.connections import client_of, tables_of
 from workers.pipeline.engine.node import Changed, Task, Tasks, advanced, put_in, taken_out
 from workers.pipeline.envelope import Envelope, newest_of, records_of
+from workers.pipeline.executor import executor
 from workers.pipeline.report import NodeReport, arrivals_of
 from workers.pipeline.salt import node_of_key
 from workers.pipeline.tables import TableCache
@@ -164,6 +165,7 @@ def _report(
         split=tasks.split,
         moves=moves,
         taken_in=taken_in,
+        executor=executor(),
     )
 
 

@@ -15,7 +15,8 @@ class NodeReport:
     `arrivals` pairs the time a block was appended (ms) with its record count, for latencies;
     `sources` is what the split nodes report (in one node's envelopes only); `ended` are queries
     that left the table; `split` those of which other nodes may have tasks. `moves` are the tasks
-    that it handed on (query, task, bytes of state); `taken_in` is how many it got.
+    that it handed on (query, task, bytes of state); `taken_in` is how many it got. `executor` is
+    where it ran.
     """
 
     node: int
@@ -34,6 +35,7 @@ class NodeReport:
     split: list[int] = field(default_factory=list)
     moves: list[list[int]] = field(default_factory=list)
     taken_in: int = 0
+    executor: str = ""
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""

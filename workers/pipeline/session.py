@@ -1,27 +1,88 @@
-"""The Spark session of a cluster, tuned for many small micro-batches."""
+"""The Spark session of a cluster, tuned for many small micro-batches.
+
+The master says where the nodes run: in the driver's own JVM (`local[n]`), or on the executors of a
+standalone cluster (`spark://…`), of YARN (`yarn`) or of Kubernetes (`k8s://…`).
+"""
 
 import os
+import socket
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
-_COMMIT_MANAGER = (
+from controlplane.wire.language.registered import MODULES as _FUNCTIONS
+from workers.pipeline.shipping import ship_code
+
+_COMMIT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_LOOPBACK: Final = "127.0.0.1"
+# Other values would spoil the checkpoint: node i is state partition i, and nothing else.
+_FIXED: Final = frozenset({
+    "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.session.timeZone",
+    "spark.sql.streaming.stateStore.providerClass",
+})  # fmt: skip
 
 
-def session(cluster: str, slots: int, master: str = "local[2]") -> SparkSession:
-    """Return a session whose stateful operators have `slots` partitions."""
+class SettingRefused(ValueError):
+    """A Spark setting that Weir must choose itself."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Which Spark runs an application.
+
+    `driver_host`: the address at which executors reach the driver; empty: found by itself. `conf`:
+    further Spark settings, which go before Weir's own.
+    """
+
+    master: str = "local[2]"
+    driver_host: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether all nodes run in the driver's own JVM."""
+        return self.master.startswith("local")
+
+
+def session(cluster: str, slots: int, engine: Engine | None = None) -> SparkSession:
+    """Return a session whose stateful operators have `slots` partitions.
+
+    Raises `SettingRefused`.
+    """
+    engine = engine or Engine()
     # Workers must find the packages that this driver has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {
+    builder = SparkSession.builder.master(engine.master).appName(f"weir-{cluster}")
+    for name, value in settings(slots, engine).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    if not engine.is_local:
+        ship_code(spark)
+    return spark
+
+
+def settings(slots: int, engine: Engine) -> dict[str, str]:
+    """Return the Spark settings of an application. Raises `SettingRefused`."""
+    for name in engine.conf:
+        if name in _FIXED:
+            raise SettingRefused(f"{name} is Weir's to choose: the checkpoint depends on it")
+    place = _loopback() if engine.is_local else {**_spread(slots), **_reachable(engine)}
+    return {**_common(slots), **place, **engine.conf}
+
+
+def _common(slots: int) -> dict[str, str]:
+    return {
         "spark.sql.shuffle.partitions": str(slots),
         "spark.default.parallelism": str(slots),
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
         # Shuffle files of tiny batches are not worth compressing.
@@ -38,7 +99,52 @@ def session(cluster: str, slots: int, master: str = "local[2]") -> SparkSession:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.log.level": "WARN",
     }
-    builder = SparkSession.builder.master(master).appName(f"weir-{cluster}")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+
+
+def _loopback() -> dict[str, str]:
+    return {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+
+
+def _spread(slots: int) -> dict[str, str]:
+    """Return what gives every node an executor of its own, where there is room."""
+    # Users' functions and aggregates are looked up on the executors, too.
+    functions = os.environ.get(_FUNCTIONS, "")
+    return {
+        **({f"spark.executorEnv.{_FUNCTIONS}": functions} if functions else {}),
+        "spark.executor.cores": "1",
+        # How many executors: of a standalone cluster, and of YARN and Kubernetes.
+        "spark.cores.max": str(slots),
+        "spark.executor.instances": str(slots),
+        # A node stays with the executor that has its state. So the first batch waits until the
+        # executors are there, else the first one would keep all nodes ...
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        # ... and a node that waits this long behind another goes to an executor that is idle.
+        "spark.locality.wait": "1s",
+        # One after another, each executor may be lost within one batch.
+        "spark.task.maxFailures": "8",
+    }
+
+
+def _reachable(engine: Engine) -> dict[str, str]:
+    """Return at which address executors reach the driver; nothing where Spark has to find it."""
+    if engine.driver_host:
+        # The name may be that of a gateway or a service, which is no address of this machine.
+        return {"spark.driver.host": engine.driver_host, "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
+    found = _address_towards(engine.master)
+    return {"spark.driver.host": found, "spark.driver.bindAddress": found} if found else {}
+
+
+def _address_towards(master: str) -> str:
+    """Return this machine's address on the way to the master, "" where that is unknown."""
+    parts = urlsplit(master.removeprefix("k8s://") if "://" in master else "")
+    # Of several masters any will do.
+    host, _, port = parts.netloc.partition(",")[0].rpartition(":")
+    if not host:
+        return ""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the kernel only chooses the way.
+            probe.connect((host, int(port)))
+        except (OSError, ValueError):
+            return ""
+        return str(probe.getsockname()[0])

@@ -61,9 +61,10 @@ def _split_row(source: dict[str, Any]) -> dict[str, int]:
     return {"split": source["split"], "records": records, "bytes": source["bytes"]}
 
 
-def _node_row(report: NodeReport) -> dict[str, float]:
+def _node_row(report: NodeReport) -> dict[str, Any]:
     return {
         "node": report.node,
+        "executor": report.executor,
         "records": report.records,
         "bytes": report.bytes,
         "busy_ms": report.busy_ms,

@@ -1,0 +1,31 @@
+"""Which of Spark's executors a Python worker belongs to."""
+
+import os
+import socket
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+# In a `local[n]` master the driver's own JVM runs the nodes.
+_DRIVER: Final = "driver"
+
+
+@cache
+def executor() -> str:
+    """Return host and executor of this process, as `host/3` or `host/driver`."""
+    return f"{socket.gethostname()}/{executor_id(os.environ)}"
+
+
+def executor_id(environment: Mapping[str, str]) -> str:
+    """Return what a Python worker's environment says of its executor.
+
+    Kubernetes names it outright, YARN its container, a standalone cluster where its log is read.
+    """
+    logs = parse_qs(urlsplit(environment.get("SPARK_LOG_URL_STDERR", "")).query)
+    found = (
+        environment.get("SPARK_EXECUTOR_ID", ""),
+        environment.get("CONTAINER_ID", ""),
+        *logs.get("executorId", ()),
+    )
+    return next((one for one in found if one), _DRIVER)
