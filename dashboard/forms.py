@@ -21,7 +21,7 @@ def query_spec(values: Mapping[str, str]) -> QuerySpec:
     """Return the query that a form describes; raises `Invalid` for text that is no value."""
     faults: Fields = {}
     window = _number(values.get("window_s", ""), int, "window_s", faults)
-    ends_at = _moment(values.get("ends_at", ""), faults)
+    ends_at = moment(values.get("ends_at", ""), faults)
     if faults:
         raise Invalid(faults)
     return QuerySpec(
@@ -108,12 +108,13 @@ def _number(text: str, kind: type[int] | type[float], name: str, faults: Fields)
         return 0
 
 
-def _moment(text: str, faults: Fields) -> datetime | None:
+def moment(text: str, faults: Fields) -> datetime | None:
+    """Return the time in a text, UTC where it names no zone; what is none is put into `faults`."""
     if not text.strip():
         return None
     try:
-        moment = datetime.fromisoformat(text.strip())
+        found = datetime.fromisoformat(text.strip())
     except ValueError:
         faults["ends_at"] = ["Must be a date and a time"]
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -52,6 +52,34 @@ def kmh(value: float | None) -> str:
     return MISSING if value is None else f"{value * KMH_PER_CMS:.1f}"
 
 
+def result(value: object) -> str:
+    """Return a value of a query's results: exact if whole, else to four digits; moments in UTC."""
+    match value:
+        case None | []:
+            told = MISSING
+        case bool():
+            told = "true" if value else "false"
+        case float() if abs(value) < 1000:  # noqa: PLR2004 - four digits before the point
+            told = f"{value:.4g}"
+        case int() | float():
+            told = f"{value:,.0f}"
+        case datetime():
+            told = f"{value:%Y-%m-%d %H:%M:%S}"
+        case list():
+            told = ", ".join(_counted(one) for one in value)
+        case _:
+            told = str(value)
+    return told
+
+
+def _counted(one: object) -> str:
+    """Return a value with its count, as the most frequent values come."""
+    match one:
+        case [value, int(count)]:
+            return f"{value} ({count:,})"
+    return str(one)
+
+
 def age(moment: datetime | None, now: datetime) -> str:
     """Return how long ago (or ahead) a moment is, in its largest fitting unit."""
     if moment is None:

@@ -12,6 +12,7 @@ from dashboard.views import (
     lab_tables,
     proposals,
     queries,
+    query_new,
     streams,
 )
 
@@ -33,8 +34,8 @@ _streams: list[URLPattern] = [
 ]
 _queries: list[URLPattern] = [
     path(f"{CLUSTER}queries/", queries.index, name="queries"),
-    path(f"{CLUSTER}queries/new/", queries.new, name="query-new"),
-    path(f"{CLUSTER}queries/check/", queries.post_check, name="query-check"),
+    path(f"{CLUSTER}queries/new/", query_new.new, name="query-new"),
+    path(f"{CLUSTER}queries/check/", query_new.post_check, name="query-check"),
     path(f"{CLUSTER}queries/end/", queries.post_end, name="query-end"),
     path(f"{CLUSTER}queries/<int:pk>/", queries.detail, name="query"),
     path(f"{CLUSTER}queries/<int:pk>/results/", queries.results, name="query-results"),

@@ -1,5 +1,6 @@
-"""Queries: the list, submitting, one of them with its results, ending."""
+"""Queries: the list, one of them with its results, ending; views.query_new submits."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
@@ -8,29 +9,39 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from redis import RedisError
 
-from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.errors import Conflict, Forbidden, WeirError
 from controlplane.models import Cluster, Query
+from controlplane.selectors.computations import text_of
 from controlplane.selectors.queries import (
     QueryFilters,
+    QueryRow,
+    computed_by,
     queries_page,
     query_by_id,
     query_results,
     state_counts,
 )
+from controlplane.selectors.windows import keyed_windows
 from controlplane.services import queries
-from controlplane.services.access import require_operator
-from controlplane.wire.blocks import VALUE_COLUMNS
+from controlplane.services.texts import OutputColumn, output_columns
 from controlplane.wire.results import WindowResult
+from dashboard.figures.keyed import keyed_figure
+from dashboard.figures.parts import Figure
 from dashboard.figures.results import tile_figure, unit_of
-from dashboard.forms import query_spec
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.keyed import drawn_values, keyed_rows, lines_of
+from dashboard.query_sql import pseudo_sql, window_words
 from dashboard.results import busiest_tiles, result_rows, stream_names
 from dashboard.shown import show, show_list, tell, tell_refusal
 
 PER_PAGE = 100
-DEFAULTS = {"window_s": "60", "value": "speed"}
+# The table of windows: of a mice query, and of one with text.
+RESULTS = {False: "_results.html", True: "_keyed_results.html"}
 SHOWN_WINDOWS = 60
 READ_WINDOWS = 1000
+SHOWN_KEYED = 100
+# Enough for some hundred windows of a few keys.
+DRAWN_KEYED = 20_000
 
 
 @cluster_page
@@ -49,32 +60,11 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 
 @cluster_page
-def new(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
-    """Show the form, or submit what it holds."""
-    require_operator(request.actor)
-    if request.method != "POST":
-        return _form(request, cluster, DEFAULTS | request.GET.dict(), {})
-    try:
-        query = queries.submit(request.actor, cluster, query_spec(request.POST.dict()))
-    except Invalid as invalid:
-        return _form(request, cluster, request.POST.dict(), invalid.fields, status=422)
-    tell(request, f"{query.name} is submitted and waits for a node.")
-    return redirect("query", cluster.slug, query.pk)
-
-
-@cluster_page
-def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what is wrong with one field of the form while it is filled in."""
-    field = request.POST.get("field", "")
-    faults = _faults(cluster, request.POST.dict()).get(field, [])
-    return show(request, "_field_errors.html", {"field": field, "faults": faults, "checked": True})
-
-
-@cluster_page
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
     row = query_by_id(cluster, pk)
-    context = {"cluster": cluster, "row": row, "query": row.query}
+    context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
+    context["results_template"] = f"dashboard/{RESULTS[bool(row.query.text)]}"
     whole = context | {"tile": request.GET.get("tile", "")} | _results(request, cluster, row.query)
     return show_list(request, "query.html", "_query_facts.html", whole)
 
@@ -84,13 +74,15 @@ def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
     query = query_by_id(cluster, pk).query
     context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
-    return show(request, "_results.html", context)
+    return show(request, RESULTS[bool(query.text)], context)
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return one figure per shown stream, as JSON."""
+    """Return one figure per shown stream, or one of the chosen value, as JSON."""
     row = query_by_id(cluster, pk)
+    if row.query.text:
+        return JsonResponse({"figures": _keyed_figures(request, cluster, row.query)})
     names = stream_names(row.query)
     tiles = busiest_tiles(_windows(cluster, row.query), names, request.GET.get("tile", ""))
     figures = {
@@ -113,27 +105,53 @@ def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     return redirect(reverse("queries", args=[cluster.slug]))
 
 
-def _form(
-    request: PageRequest,
-    cluster: Cluster,
-    values: dict[str, Any],
-    errors: Fields,
-    status: int = 200,
-) -> HttpResponse:
-    context = {"cluster": cluster, "values": values, "errors": errors, "columns": VALUE_COLUMNS}
-    return show(request, "query_new.html", context, status)
-
-
-def _faults(cluster: Cluster, values: dict[str, str]) -> Fields:
-    try:
-        queries.check(cluster, [query_spec(values)])
-    except Invalid as invalid:
-        return invalid.rows.get(0) or invalid.fields
-    return {}
+def _text(row: QueryRow) -> dict[str, Any]:
+    """Return a query with text as one reads it."""
+    text = text_of(row.query)
+    if text is None:
+        return {}
+    sql = pseudo_sql(text, row.streams, row.query.task_count)
+    nodes = [(node, past - first) for node, first, past in row.spans]
+    return {"sql": sql, "window": window_words(text), "task_nodes": nodes}
 
 
 def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return the rows of the results table; redis_away where they cannot be read now."""
+    return (_keyed_results if query.text else _mice_results)(request, cluster, query)
+
+
+def _keyed_results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
+    try:
+        columns = output_columns(computed_by(query))
+        windows = keyed_windows(cluster, query, SHOWN_KEYED)
+    except RedisError:
+        return {"keyed": [], "redis_away": True}
+    except Conflict as gone:
+        return {"keyed": [], "unreadable": str(gone)}
+    return {
+        "keyed": keyed_rows(windows, columns),
+        "columns": columns,
+        "drawn": drawn_values(columns),
+        "chosen": _chosen(request, columns),
+    }
+
+
+def _keyed_figures(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Figure]:
+    try:
+        value = _chosen(request, output_columns(computed_by(query)))
+        windows = keyed_windows(cluster, query, DRAWN_KEYED) if value else []
+    except (RedisError, Conflict):
+        return {}
+    return {value: keyed_figure(lines_of(windows, value))} if windows else {}
+
+
+def _chosen(request: PageRequest, columns: Sequence[OutputColumn]) -> str:
+    """Return the aggregate to draw: the one that is named, or else the first."""
+    drawn, named = drawn_values(columns), request.GET.get("value", "")
+    return named if named in drawn else next(iter(drawn), "")
+
+
+def _mice_results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
     names, tile = stream_names(query), request.GET.get("tile", "")
     try:
         windows = query_results(cluster, query, READ_WINDOWS)
@@ -155,4 +173,3 @@ def _windows(cluster: Cluster, query: Query) -> list[WindowResult]:
 
 
 post_end: Any = require_POST(end)
-post_check: Any = require_POST(check)

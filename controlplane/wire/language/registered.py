@@ -118,6 +118,12 @@ def names() -> list[str]:
     return sorted(_FOUND)
 
 
+def aggregate_names() -> list[str]:
+    """Return the names of all registered aggregates."""
+    load()
+    return sorted(_AGGREGATES)
+
+
 @cache
 def load() -> None:
     """Import the modules that `WEIR_FUNCTIONS` names, once."""

@@ -35,7 +35,8 @@ TEXT = QueryText(
 
 
 def spec(**changed: Any) -> QuerySpec:
-    return QuerySpec(**({"name": "q", "streams": ["s0", "s1"], "text": TEXT} | changed))
+    values: dict[str, Any] = {"name": "q", "streams": ["s0", "s1"], "text": TEXT}
+    return QuerySpec(**(values | changed))
 
 
 def text(**changed: Any) -> QueryText:

@@ -1,0 +1,39 @@
+"""What a query with text has found: one aggregate by the begin of its windows, a line per key."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.figures.parts import Figure, Trace, figure, value_axis
+
+COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
+# So that lines are told apart without their colours as well.
+DASHES = ("solid", "dash", "dot")
+
+
+def keyed_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
+    """Draw (start in ms, value) by key."""
+    traces = [_line(at, name, points) for at, (name, points) in enumerate(lines.items())]
+    return figure(
+        traces,
+        yaxis=value_axis("", rangemode="normal", tickformat="~s", automargin=True),
+        margin={"l": 52, "r": 12, "t": 26, "b": 28},
+        showlegend=True,
+    )
+
+
+def _line(at: int, name: str, points: Sequence[tuple[int, Any]]) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": [start for start, _ in points],
+        "y": [value for _, value in points],
+        "line": {
+            "color": COLORS[at % len(COLORS)],
+            "width": 1.8,
+            "dash": DASHES[at % len(DASHES)],
+        },
+        "marker": {"size": 4},
+        "connectgaps": False,
+        "hovertemplate": "%{y:,.4~g}",
+    }

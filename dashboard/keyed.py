@@ -1,0 +1,73 @@
+"""Windows of a query with text as the page shows them: rows of cells, lines of a few keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.selectors.windows import KeyedWindow
+from controlplane.services.texts import OutputColumn
+from dashboard.numbers import MISSING, result
+
+# More lines than these are not told apart.
+SHOWN_KEYS = 6
+_DRAWN = ("int", "float")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value written out; numbers stand under each other's ends."""
+
+    text: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True)
+class KeyedRow:
+    """One window of one key, written out: the key, then the aggregates."""
+
+    start: datetime
+    cells: list[Cell]
+
+
+def keyed_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn]) -> list[KeyedRow]:
+    """Return the windows written out, in their order."""
+    numbers = set(drawn_values(columns))
+    return [
+        KeyedRow(
+            one.start,
+            [
+                *(Cell(key_text(value)) for value in one.key.values()),
+                *(Cell(result(value), name in numbers) for name, value in one.values.items()),
+            ],
+        )
+        for one in windows
+    ]
+
+
+def key_text(value: Any) -> str:
+    """Return a value of a key: what names something has no separators of thousands."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else result(value)
+
+
+def drawn_values(columns: Sequence[OutputColumn]) -> list[str]:
+    """Return the aggregates that can be drawn as a line."""
+    return [one.name for one in columns if one.role == "aggregate" and one.kind in _DRAWN]
+
+
+def lines_of(windows: Sequence[KeyedWindow], value: str) -> dict[str, list[tuple[int, Any]]]:
+    """Return (start in ms, value) by key, oldest first, of the keys that have most windows."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for one in windows:
+        point = (round(one.start.timestamp() * 1000), one.values[value])
+        found.setdefault(_name(one.key), []).append(point)
+    order = sorted(found, key=lambda name: (-len(found[name]), name))
+    return {name: sorted(found[name], key=_start) for name in order[:SHOWN_KEYS]}
+
+
+def _start(point: tuple[int, Any]) -> int:
+    return point[0]
+
+
+def _name(key: Mapping[str, Any]) -> str:
+    return " · ".join(key_text(value) for value in key.values()) or MISSING

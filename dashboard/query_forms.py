@@ -1,0 +1,161 @@
+"""The form of a custom query: its text into a checked value, its faults back to their fields."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Cluster
+from controlplane.services import queries
+from controlplane.services.queries import Checked, QuerySpec
+from controlplane.services.texts import PREFIX, pointed
+from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
+from dashboard.forms import moment, query_spec, stream_names
+
+CUSTOM: Final = "custom"
+# The fields of the form by what the services call them, in the order of the form.
+FIELDS: Final = {
+    "text.where": "where",
+    "text.columns": "columns",
+    "text.key": "key",
+    "text.aggregates": "aggregates",
+    "text.window_s": "window",
+    "text.slide_s": "slide",
+    "text.lateness_s": "lateness",
+    "tasks": "tasks",
+}
+DEFAULTS: Final = {
+    "mode": "simple",
+    "window_s": "60",
+    "value": "speed",
+    "key": "stream",
+    "aggregates": "records = count(*)\nmean_speed = mean(speed)",
+    "window": "60",
+    "lateness": f"{DEFAULT_LATENESS_S:g}",
+    "tasks": "1",
+}
+# A name, then the first = that is no part of another sign.
+_NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ShownFault:
+    """A fault as the form shows it: of which name in the field, why, and the line it points at."""
+
+    of: str
+    why: str
+    line: str = ""
+    marks: str = ""
+
+
+def spec_of(cluster: Cluster, values: Mapping[str, str]) -> QuerySpec:
+    """Return the query that a form of either mode describes.
+
+    Raises `Invalid` where some of it is no value, then with all other faults as well.
+    """
+    if values.get("mode") != CUSTOM:
+        return query_spec(values)
+    spec, faults = custom_spec(values)
+    if faults:
+        raise Invalid(_all_faults(cluster, spec) | faults)
+    return spec
+
+
+def _all_faults(cluster: Cluster, spec: QuerySpec) -> Fields:
+    try:
+        queries.check(cluster, [spec])
+    except Invalid as invalid:
+        return invalid.rows[0]
+    return {}
+
+
+def checked(cluster: Cluster, values: Mapping[str, str]) -> Checked:
+    """Check a custom query as far as it is written: every fault, or what it computes."""
+    spec, faults = custom_spec(values)
+    found = queries.checked(cluster, spec)
+    return Checked(found.fields | faults, None if faults else found.computation)
+
+
+def custom_spec(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
+    """Return the query that the form describes, and what of it is no value and left out."""
+    faults: Fields = {}
+    text = QueryText(
+        where=values.get("where", "").strip(),
+        columns=_named(values, "columns", faults),
+        key=stream_names(values.get("key", "")),
+        aggregates=_named(values, "aggregates", faults),
+        window_s=_seconds(values, "window", faults, 60.0),
+        slide_s=_seconds(values, "slide", faults, 60.0)
+        if values.get("slide", "").strip()
+        else None,
+        lateness_s=_seconds(values, "lateness", faults, DEFAULT_LATENESS_S),
+    )
+    spec = QuerySpec(
+        name=values.get("name", "").strip(),
+        streams=stream_names(values.get("streams", "")),
+        ends_at=moment(values.get("ends_at", ""), faults),
+        text=text,
+        tasks=_whole(values.get("tasks", ""), faults),
+    )
+    return spec, faults
+
+
+def shown_faults(fields: Fields) -> dict[str, list[ShownFault]]:
+    """Return the faults by field of the form; those of all its other fields are left out."""
+    found: dict[str, list[ShownFault]] = {field: [] for field in FIELDS.values()}
+    for name, told in fields.items():
+        field, of = _field(name)
+        if field in found:
+            found[field] += [_shown(of, fault) for fault in told]
+    return found
+
+
+def _field(name: str) -> tuple[str, str]:
+    if name in FIELDS:
+        return FIELDS[name], ""
+    # text.columns.kmh is the column kmh of the field columns.
+    field, _, of = name.removeprefix(PREFIX).partition(".")
+    return (field, of) if name.startswith(PREFIX) else ("", "")
+
+
+def _shown(of: str, fault: str) -> ShownFault:
+    found = pointed(fault)
+    return ShownFault(of, found.why, found.line, found.marks)
+
+
+def _named(values: Mapping[str, str], field: str, faults: Fields) -> dict[str, str]:
+    """Return the expressions by name; a line that begins with a blank belongs to the one before."""
+    entries: list[tuple[int, str]] = []
+    for number, line in enumerate(values.get(field, "").splitlines(), start=1):
+        if entries and line[:1].isspace() and line.strip():
+            entries[-1] = entries[-1][0], f"{entries[-1][1]}\n{line}"
+        elif line.strip():
+            entries.append((number, line))
+    found: dict[str, str] = {}
+    for number, line in entries:
+        match = _NAMED.fullmatch(line)
+        if match is None:
+            told = f"Line {number}: write name = expression"
+        elif match[1] in found:
+            told = f"Line {number}: {match[1]} is named twice"
+        else:
+            found[match[1]] = match[2].strip()
+            continue
+        faults.setdefault(PREFIX + field, []).append(told)
+    return found
+
+
+def _seconds(values: Mapping[str, str], field: str, faults: Fields, instead: float) -> float:
+    try:
+        return float(values.get(field, "").strip())
+    except ValueError:
+        faults[f"{PREFIX}{field}_s"] = ["Must be a number of seconds"]
+        return instead
+
+
+def _whole(text: str, faults: Fields) -> int:
+    if text.strip().isdecimal() and len(text.strip()) <= 9:  # noqa: PLR2004 - digits of an int
+        return int(text)
+    faults["tasks"] = ["Must be a whole number"]
+    return 1

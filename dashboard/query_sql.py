@@ -1,0 +1,55 @@
+"""A query with text as one reads it: like SQL, laid out in lines."""
+
+from collections.abc import Sequence
+
+from controlplane.wire.query import QueryText
+
+# More names than these make the line unreadable; the page lists all of them elsewhere.
+SHOWN_STREAMS = 4
+
+
+def pseudo_sql(text: QueryText, streams: Sequence[str], tasks: int = 1) -> str:
+    """Return the query in words of SQL. It is to be read; what runs are its parts."""
+    lines = [
+        *_list("WITH", [f"{name} = {_flat(one)}" for name, one in text.columns.items()]),
+        *_list("SELECT", [*text.key, *(f"{_flat(one)} AS {n}" for n, one in _aggregates(text))]),
+        _line("FROM", _streams(streams)),
+        *([_line("WHERE", _flat(text.where))] if text.where else []),
+        _line("GROUP BY", ", ".join([*text.key, _window(text)])),
+        _line("LATENESS", f"{text.lateness_s:g} s"),
+        *([_line("SPLIT", f"over {tasks:,} tasks by {', '.join(text.key)}")] if tasks > 1 else []),
+    ]
+    return "\n".join(lines)
+
+
+def window_words(text: QueryText) -> str:
+    """Return length and distance of the windows: 300 s every 60 s."""
+    slides = text.slide_s is not None and text.slide_s != text.window_s
+    return f"{text.window_s:g} s" + (f" every {text.slide_s:g} s" if slides else "")
+
+
+def _aggregates(text: QueryText) -> Sequence[tuple[str, str]]:
+    return list(text.aggregates.items())
+
+
+def _window(text: QueryText) -> str:
+    return f"window of {window_words(text)}"
+
+
+def _streams(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN_STREAMS
+    shown = ", ".join(names[:SHOWN_STREAMS])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _list(word: str, items: Sequence[str]) -> list[str]:
+    rows = [f"{item}," for item in items[:-1]] + list(items[-1:])
+    return [_line(word if not at else "", row) for at, row in enumerate(rows)]
+
+
+def _line(word: str, rest: str) -> str:
+    return f"{word:<8} {rest}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

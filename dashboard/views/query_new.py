@@ -1,0 +1,88 @@
+"""Submitting a query: the form in its two modes, and its checks while it is filled in."""
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Cluster
+from controlplane.selectors import language
+from controlplane.services import queries
+from controlplane.services.access import require_operator
+from controlplane.services.queries import Checked
+from controlplane.services.texts import output_columns
+from controlplane.wire.blocks import KINDS, VALUE_COLUMNS
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.query_forms import CUSTOM, DEFAULTS, checked, shown_faults, spec_of
+from dashboard.shown import show, tell
+
+
+@cluster_page
+def new(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
+    """Show the form, or submit what it holds."""
+    require_operator(request.actor)
+    if request.method != "POST":
+        return _form(request, cluster, DEFAULTS | request.GET.dict(), {})
+    values = request.POST.dict()
+    try:
+        query = queries.submit(request.actor, cluster, spec_of(cluster, values))
+    except Invalid as invalid:
+        return _form(request, cluster, values, invalid.fields, status=422)
+    tell(request, f"{query.name} is submitted and waits for a node.")
+    return redirect("query", cluster.slug, query.pk)
+
+
+@cluster_page
+def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return what is wrong with one field of the form, or with all that a custom query computes."""
+    values, field = request.POST.dict(), request.POST.get("field", "")
+    if field == "text":
+        context = _outcome(checked(cluster, values)) | {"live": True}
+        return show(request, "_query_outcome.html", context)
+    faults = _faults(cluster, values).get(field, [])
+    return show(request, "_field_errors.html", {"field": field, "faults": faults, "checked": True})
+
+
+def _form(
+    request: PageRequest,
+    cluster: Cluster,
+    values: dict[str, Any],
+    errors: Fields,
+    status: int = 200,
+) -> HttpResponse:
+    custom = values.get("mode") == CUSTOM
+    filled = DEFAULTS | values
+    found = Checked(errors, None) if errors and custom else checked(cluster, filled)
+    context = {
+        "cluster": cluster,
+        "values": filled,
+        "errors": errors,
+        "columns": VALUE_COLUMNS,
+        "custom": custom,
+        "kinds": KINDS,
+        "operators": language.operators(),
+        "functions": language.functions(),
+        "aggregates": language.aggregates(),
+    }
+    return show(request, "query_new.html", context | _outcome(found), status)
+
+
+def _outcome(found: Checked) -> dict[str, Any]:
+    """Return the faults by field, or the columns that the results will have."""
+    faults = shown_faults(found.fields)
+    columns = [] if found.computation is None else output_columns(found.computation)
+    wrong = [field for field, told in faults.items() if told]
+    return {"faults_of": faults, "wrong": wrong, "output": columns}
+
+
+def _faults(cluster: Cluster, values: dict[str, str]) -> Fields:
+    try:
+        queries.check(cluster, [spec_of(cluster, values)])
+    except Invalid as invalid:
+        return invalid.rows.get(0) or invalid.fields
+    return {}
+
+
+post_check: Any = require_POST(check)

@@ -1,0 +1,49 @@
+"""The listing of the language says what its checker does."""
+
+import pytest
+
+from controlplane.selectors.language import Entry, aggregates, functions, operators
+from controlplane.wire.language import BadExpression, Call, Kind, parsed
+from controlplane.wire.language.aggregates import AGGREGATES
+from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
+from controlplane.wire.language.registered import aggregate_names, names
+
+KINDS = (Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.TEXT, Kind.TIME)
+
+
+@pytest.mark.parametrize(("name", "entry"), list(zip(OPERATORS, operators(), strict=True)))
+def test_an_operator_is_written_as_it_says(name: str, entry: Entry) -> None:
+    """Over columns x, y, z of some kind it is that operator, and gives what it says."""
+    found = set()
+    for kind in KINDS:
+        for first in KINDS:
+            try:
+                one = parsed(entry.written, {"x": first, "y": kind, "z": kind})
+            except BadExpression:
+                continue  # most kinds do not fit
+            assert isinstance(one, Call)
+            assert one.function == name
+            found.add(one.kind)
+    assert found
+    if entry.gives in KINDS:
+        assert entry.gives in found
+
+
+def test_nothing_of_the_language_is_left_out() -> None:
+    listed = [entry.written.partition("(")[0] for entry in functions()]
+    assert listed == [*FUNCTIONS, *names()]
+    listed = [entry.written.partition("(")[0] for entry in aggregates()]
+    assert listed == [*AGGREGATES, *aggregate_names()]
+
+
+@pytest.mark.parametrize(
+    ("written", "gives"),
+    [
+        ("round(number[, int])", "float"),
+        ("coalesce(any, …)", "as its arguments"),
+        ("abs(number)", "number"),
+        ("substr(text, int[, int])", "text"),
+    ],
+)
+def test_signatures_are_read_from_the_tables(written: str, gives: str) -> None:
+    assert {entry.written: entry.gives for entry in functions()}[written] == gives
