@@ -62,4 +62,7 @@ STATES = {
     "moved": GOOD,
     "restarted": WARN,
     "kept": UNKNOWN,
+    "idle": GOOD,
+    "terminated": UNKNOWN,
+    "lost": BAD,
 }

@@ -4,6 +4,7 @@ from django.urls import URLPattern, path
 
 from dashboard.views import (
     account,
+    attached,
     audit,
     clusters,
     fleet,
@@ -67,6 +68,13 @@ _lab: list[URLPattern] = [
     path("lab/<slug:planner>/<slug:name>/", lab.experiment, name="lab-experiment"),
 ]
 
+_attached: list[URLPattern] = [
+    path("attached/", attached.index, name="attached"),
+    path("attached/<int:pk>/remove/", attached.post_remove, name="attached-remove"),
+    path("attached/queries/<int:pk>/", attached.detail, name="attached-query"),
+    path("attached/queries/<int:pk>/charts.json", attached.charts, name="attached-charts"),
+]
+
 urlpatterns: list[URLPattern] = [
     path("", fleet.overview, name="fleet"),
     *_cluster,
@@ -74,6 +82,7 @@ urlpatterns: list[URLPattern] = [
     *_queries,
     *_proposals,
     *_lab,
+    *_attached,
     path("audit/", audit.index, name="audit"),
     path("help/", help.index, name="help"),
     path("login/", account.Login.as_view(), name="login"),

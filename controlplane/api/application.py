@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from controlplane.api import clusters, lab, proposals, queries, streams
+from controlplane.api import attached, clusters, lab, proposals, queries, streams
 from controlplane.api.security import AUTHENTICATION
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, NotFound
 
@@ -29,6 +29,7 @@ api.add_router("/clusters", streams.router)
 api.add_router("/clusters", queries.router)
 api.add_router("/clusters", proposals.router)
 api.add_router("/lab", lab.router)
+api.add_router("/attached", attached.router)
 
 
 def problem(

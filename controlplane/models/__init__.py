@@ -1,6 +1,7 @@
 """The rows of Weir; the words are those of the glossary (docs/glossary.md)."""
 
 from controlplane.models.access import ApiToken
+from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditEntry
 from controlplane.models.cluster import Cluster, Node
 from controlplane.models.lab import LabRun
@@ -12,6 +13,9 @@ from controlplane.models.stream import Stream
 
 __all__ = [
     "ApiToken",
+    "AttachedJob",
+    "AttachedProgress",
+    "AttachedQuery",
     "AuditEntry",
     "Cluster",
     "LabRun",

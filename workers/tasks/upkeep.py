@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from controlplane.services import metrics, proposals, retention
+from controlplane.services import attached_upkeep, metrics, proposals, retention
 from controlplane.task_names import PRUNE, ROLL_UP
 
 
@@ -21,4 +21,5 @@ def prune() -> None:
     retention.prune_queries(now)
     retention.prune_routing()
     retention.prune_sessions(now)
+    attached_upkeep.prune(now)
     proposals.fail_lost(now)

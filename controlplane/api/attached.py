@@ -1,0 +1,95 @@
+"""Attached jobs: what they report, and reading it; bodies of 1 MiB at most."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.utils import timezone
+from ninja import Router, Status
+from ninja.decorators import decorate_view
+
+from controlplane.api.attached_schemas import JobPage, ProgressOut, ReportIn, RunOut, TakenOut
+from controlplane.api.security import caller
+from controlplane.selectors.attached import (
+    JobFilters,
+    job_by_id,
+    jobs_page,
+    progress_of,
+    run_by_id,
+)
+from controlplane.services import attached
+
+router = Router(tags=["attached jobs"])
+# The client sends at most a quarter of it.
+MAX_BODY_BYTES = 1024 * 1024
+DEFAULT_SPAN = timedelta(minutes=15)
+
+View = Callable[..., HttpResponseBase]
+
+
+def limited(run: View) -> View:
+    """Refuse a larger body with 413 before it is read as JSON."""
+
+    @wraps(run)
+    def guarded(request: HttpRequest, **parts: Any) -> HttpResponseBase:
+        if _size(request) <= MAX_BODY_BYTES:
+            return run(request, **parts)
+        detail = f"A report has at most {MAX_BODY_BYTES} bytes: send fewer events at a time"
+        told = {"title": "Too large", "detail": detail, "code": "too_large"}
+        return JsonResponse(told | {"fields": {}, "rows": {}, "data": {}}, status=413)
+
+    return guarded
+
+
+@router.post("/events", response={202: TakenOut})
+@decorate_view(limited)
+def report_events(request: HttpRequest, body: ReportIn) -> Any:
+    """Take in what a job tells of its streaming queries; the same report again changes nothing.
+
+    Each (run, batch) is stored once. A token of the role viewer is enough: it writes jobs of its
+    own user only. A report without events is a sign of life.
+    """
+    job = attached.report(caller(request), body.report())
+    return Status(202, {"job": job.pk, "taken": len(body.events)})
+
+
+@router.get("/jobs", response=JobPage)
+def list_jobs(request: HttpRequest) -> Any:
+    """Return one page with the newest runs of each; query parameters q, page, per_page."""
+    caller(request)
+    return JobPage.of(jobs_page(JobFilters.of(request.GET)))
+
+
+@router.delete("/jobs/{int:pk}", response={204: None})
+def remove_job(request: HttpRequest, pk: int) -> Any:
+    """Delete a job with all it told; one that still reports comes back."""
+    attached.remove(caller(request), job_by_id(pk))
+    return Status(204, None)
+
+
+@router.get("/queries/{int:pk}", response=RunOut)
+def get_query(request: HttpRequest, pk: int) -> Any:
+    """Return one run of a query, with its newest progress."""
+    caller(request)
+    return RunOut.of(run_by_id(pk))
+
+
+@router.get("/queries/{int:pk}/progress", response=list[ProgressOut])
+def list_progress(
+    request: HttpRequest, pk: int, start: datetime | None = None, end: datetime | None = None
+) -> Any:
+    """Return the progress of a run, oldest first; by default of the last fifteen minutes.
+
+    Every batch is kept for 15 minutes, one row a minute for 24 hours.
+    """
+    caller(request)
+    until = end or timezone.now()
+    return progress_of(run_by_id(pk).query, start or until - DEFAULT_SPAN, until)
+
+
+def _size(request: HttpRequest) -> int:
+    declared = str(request.META.get("CONTENT_LENGTH") or "")
+    # A body sent in chunks declares nothing: it is at hand by now and measured.
+    return int(declared) if declared.isdecimal() else len(request.body)

@@ -1,0 +1,116 @@
+"""Jobs that are not Weir's own and report their streaming queries: attached jobs, read only."""
+
+from typing import Any
+
+from django.db import models
+
+
+class AttachedJob(models.Model):
+    """A Spark application that reports with a token of the user `owner` (a user name, as text).
+
+    application is Spark's application id. last_seen is when its last message came, by Weir's
+    clock; ended_at when it said that it is over. dropped counts the events it gave up. Whether it
+    is lost is derived (controlplane.selectors.attached), not kept.
+    """
+
+    owner = models.CharField(max_length=150)
+    application = models.CharField(max_length=200)
+    name = models.CharField(max_length=200)
+    spark_version = models.CharField(max_length=40, blank=True)
+    first_seen = models.DateTimeField()
+    last_seen = models.DateTimeField(db_index=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    dropped = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-last_seen", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "application"], name="attached_application_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.application})"
+
+
+class AttachedQuery(models.Model):
+    """One run of a streaming query of an attached job, as it last told.
+
+    query_id is Spark's id, the same over restarts from one checkpoint; run_id is new with each.
+    sources is a list of {description, rows, input_rate, processed_rate, metrics}, sink is
+    {description, rows}, both of the last batch. last is the newest progress in the shape of
+    `AttachedProgress.values`. detail is the reason of a failure.
+    """
+
+    class State(models.TextChoices):
+        """What the run last told; that nothing is heard of it any more is derived."""
+
+        RUNNING = "running"
+        IDLE = "idle"
+        TERMINATED = "terminated"
+        FAILED = "failed"
+
+    job = models.ForeignKey(AttachedJob, on_delete=models.CASCADE, related_name="queries")
+    query_id = models.UUIDField()
+    run_id = models.UUIDField()
+    name = models.CharField(max_length=200, blank=True)
+    state = models.CharField(max_length=12, choices=State, default=State.RUNNING)
+    state_at = models.DateTimeField()
+    detail = models.TextField(blank=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    last_batch = models.BigIntegerField(null=True, blank=True)
+    last_progress_at = models.DateTimeField(null=True, blank=True)
+    sources = models.JSONField(default=list, blank=True)
+    sink = models.JSONField(default=dict, blank=True)
+    last = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["-started_at", "-id"]
+        verbose_name_plural = "attached queries"
+        constraints = [
+            models.UniqueConstraint(fields=["job", "run_id"], name="attached_run_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def title(self) -> str:
+        """Return its name, or the begin of its id where the job gave it none."""
+        return self.name or f"query {str(self.query_id)[:8]}"
+
+    @property
+    def over(self) -> bool:
+        """Tell whether the run has ended."""
+        return self.state in (self.State.TERMINATED, self.State.FAILED)
+
+
+class AttachedProgress(models.Model):
+    """One micro-batch of a run, or after a quarter of an hour what stands for those of a minute.
+
+    t is the begin of the batch. values: t (ms since the epoch), batch, rows, input and processed
+    (rows/s), duration_ms, phases (ms by Spark's names), state_rows, state_bytes, state_dropped
+    (null without state), watermark_ms (null before the first event), lags (by source, null where
+    the source reports none).
+    """
+
+    query = models.ForeignKey(AttachedQuery, on_delete=models.CASCADE, related_name="progress")
+    batch = models.BigIntegerField()
+    t = models.DateTimeField()
+    values: Any = models.JSONField()
+
+    class Meta:
+        ordering = ["query", "t"]
+        verbose_name_plural = "attached progress"
+        constraints = [
+            models.UniqueConstraint(fields=["query", "batch"], name="attached_batch_once"),
+        ]
+        indexes = [
+            models.Index(fields=["query", "t"], name="attached_progress_span"),
+            models.Index(fields=["t"], name="attached_progress_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}"

@@ -1,0 +1,84 @@
+"""What one event of an attached job changes in its run, and the row that a progress becomes."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from controlplane.models import AttachedQuery
+
+STARTED, PROGRESS, IDLE, TERMINATED = "started", "progress", "idle", "terminated"
+# How far a source is behind, by the names that Spark's sources use; the first one known counts.
+LAG_METRICS = {
+    "maxOffsetsBehindLatest": "records",
+    "numFilesOutstanding": "files",
+    "numBytesOutstanding": "bytes",
+}
+_STATE_OF = {
+    STARTED: AttachedQuery.State.RUNNING,
+    PROGRESS: AttachedQuery.State.RUNNING,
+    IDLE: AttachedQuery.State.IDLE,
+}
+
+
+def fold(
+    run: AttachedQuery,
+    kind: str,
+    at: datetime,
+    name: str,
+    progress: Mapping[str, Any] | None,
+    error: str,
+) -> None:
+    """Change the run as the event says; older or repeated events change nothing."""
+    run.name = name or run.name
+    run.started_at = min(run.started_at, at)
+    if progress is not None:
+        _take_progress(run, progress, at)
+    if run.over:
+        return
+    if kind == TERMINATED:
+        run.state = AttachedQuery.State.FAILED if error else AttachedQuery.State.TERMINATED
+        run.state_at, run.ended_at, run.detail = at, at, error
+    elif at >= run.state_at:
+        run.state, run.state_at = _STATE_OF[kind], at
+
+
+def progress_values(progress: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+    """Return the values of `AttachedProgress` for a progress of the API."""
+    state, watermark = progress.get("state"), progress.get("watermark")
+    return {
+        "t": round(at.timestamp() * 1000),
+        "batch": progress["batch"],
+        "rows": progress["rows"],
+        "input": progress["input_rate"],
+        "processed": progress["processed_rate"],
+        "duration_ms": progress["duration_ms"],
+        "phases": dict(progress["phases"]),
+        "state_rows": state["rows"] if state else None,
+        "state_bytes": state["bytes"] if state else None,
+        "state_dropped": state["dropped"] if state else None,
+        "watermark_ms": round(watermark.timestamp() * 1000) if watermark else None,
+        "lags": [lag_of(source)[0] for source in progress["sources"]],
+    }
+
+
+def lag_of(source: Mapping[str, Any]) -> tuple[float | None, str]:
+    """Return how far a source is behind, with the unit; None where it does not say."""
+    metrics = source.get("metrics") or {}
+    for name, unit in LAG_METRICS.items():
+        if name in metrics:
+            return metrics[name], unit
+    return None, ""
+
+
+def measured(values: Mapping[str, Any]) -> datetime:
+    """Return the moment of a row."""
+    return datetime.fromtimestamp(values["t"] / 1000, UTC)
+
+
+def _take_progress(run: AttachedQuery, progress: Mapping[str, Any], at: datetime) -> None:
+    if run.last_batch is not None and progress["batch"] < run.last_batch:
+        return
+    run.last_batch, run.last_progress_at = progress["batch"], at
+    run.last = progress_values(progress, at)
+    run.sources = [dict(source) for source in progress["sources"]]
+    run.sink = dict(progress["sink"])

@@ -1,0 +1,146 @@
+"""The charts of an attached query: rates, batch duration by phase, state, lag."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from dashboard.figures.parts import Figure, Trace, figure, line, time_axis, value_axis
+from dashboard.thinning import Sample, thinned
+
+# The whole of a batch; the other phases are its parts.
+WHOLE = "triggerExecution"
+# More colours cannot be told apart; the rest is summed.
+NAMED_PHASES = 4
+PHASE_COLORS = ("--chart-1", "--chart-4", "--chart-5", "--chart-7")
+OTHER = "other"
+LAG_COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
+# From so many ms on a duration is drawn in seconds.
+IN_SECONDS = 10_000
+# Older progress is one row a minute: up to here nothing is missing.
+LEAST_GAP_MS = 150_000
+GAP_STEPS = 6
+EMPTY = {
+    "text": "No batch in this time range",
+    "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False,
+}  # fmt: skip
+
+
+def attached_figures(
+    progress: Sequence[Mapping[str, Any]], sources: Sequence[str], start: int, end: int
+) -> dict[str, Figure]:
+    """Return every chart by its name; sources are named as `lags` has them, times are in ms.
+
+    The state's chart is left out for queries without state, that of the lag where no source
+    reports one.
+    """
+    phases = shown_phases(progress)
+    samples = _with_gaps(thinned([flat(one, phases, len(sources)) for one in progress]))
+    drawn = {"rates": rates(samples), "duration": durations(samples, phases)}
+    if any(one["state_rows"] is not None for one in progress):
+        drawn["state"] = state(samples)
+    if any(lag is not None for one in progress for lag in one["lags"]):
+        drawn["lag"] = lags(samples, sources)
+    for one in drawn.values():
+        one["layout"]["xaxis"] = time_axis() | {"range": [start, end]}
+    return drawn
+
+
+def shown_phases(progress: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the phases that took longest, in the order in which Spark names them."""
+    took: dict[str, int] = {}
+    for one in progress:
+        for name, milliseconds in one["phases"].items():
+            took[name] = took.get(name, 0) + milliseconds
+    took.pop(WHOLE, None)
+    most = sorted(took, key=lambda name: -took[name])[:NAMED_PHASES]
+    return [name for name in took if name in most]
+
+
+def flat(one: Mapping[str, Any], phases: Sequence[str], sources: int) -> Sample:
+    """Return a progress as a sample with a measure per shown phase and per source."""
+    parts = {f"phase:{name}": one["phases"].get(name, 0) for name in phases}
+    whole = sum(took for name, took in one["phases"].items() if name != WHOLE)
+    given = list(one["lags"])
+    return {
+        "t": one["t"],
+        "input": one["input"],
+        "processed": one["processed"],
+        "duration_ms": one["duration_ms"],
+        "state_rows": one["state_rows"],
+        "state_mb": None if one["state_bytes"] is None else one["state_bytes"] / 1e6,
+        **parts,
+        f"phase:{OTHER}": whole - sum(parts.values()),
+        **{f"lag:{i}": given[i] if i < len(given) else None for i in range(sources)},
+    }
+
+
+def rates(samples: Sequence[Sample]) -> Figure:
+    """Draw the rows/s that came in and those that were processed while a batch ran."""
+    drawn = [
+        line("input", "input", samples, "--chart-1", "/s", line={"width": 2}),
+        line("processed", "processed", samples, "--chart-2", "/s", line={"dash": "dash"}),
+    ]
+    return _over_time(drawn, value_axis("rows/s"))
+
+
+def durations(samples: Sequence[Sample], phases: Sequence[str]) -> Figure:
+    """Draw how long each batch took, by phase, with the whole as a line."""
+    longest = max((one.get("duration_ms") or 0 for one in samples), default=0)
+    unit, scale = ("s", 1000.0) if longest >= IN_SECONDS else ("ms", 1.0)
+    scaled = [_scaled(one, scale) for one in samples]
+    stacked: list[Trace] = [
+        line(name, f"phase:{name}", scaled, color, unit, stackgroup="phases", line={"width": 0})
+        for name, color in [*zip(phases, PHASE_COLORS, strict=False), (OTHER, "--chart-3")]
+    ]
+    whole = line("batch", "duration_ms", scaled, "--ink", unit, line={"width": 1.2})
+    return _over_time([*stacked, whole], value_axis(unit))
+
+
+def state(samples: Sequence[Sample]) -> Figure:
+    """Draw the rows in state and the memory they take."""
+    drawn = [
+        line("rows", "state_rows", samples, "--chart-1", "rows", line={"width": 2}),
+        line("memory", "state_mb", samples, "--chart-2", "MB", line={"dash": "dash"}, yaxis="y2"),
+    ]
+    return _over_time(
+        drawn,
+        value_axis("rows"),
+        yaxis2=value_axis("MB", overlaying="y", side="right", showgrid=False, tickmode="auto"),
+        margin={"l": 52, "r": 52, "t": 26, "b": 28},
+    )
+
+
+def lags(samples: Sequence[Sample], sources: Sequence[str]) -> Figure:
+    """Draw how far each source is behind, as far as it says."""
+    drawn = [
+        line(name, f"lag:{i}", samples, LAG_COLORS[i % len(LAG_COLORS)], "")
+        for i, name in enumerate(sources)
+        if any(one.get(f"lag:{i}") is not None for one in samples)
+    ]
+    return _over_time(drawn, value_axis("behind"))
+
+
+def _scaled(sample: Sample, scale: float) -> Sample:
+    return {
+        name: value / scale if value is not None and name.startswith(("phase:", "dur")) else value
+        for name, value in sample.items()
+    }
+
+
+def _over_time(drawn: Sequence[Trace], axis: dict[str, Any], **layout: Any) -> Figure:
+    shared = {"yaxis": axis, "margin": {"l": 52, "r": 12, "t": 26, "b": 28}, "showlegend": True}
+    if not any(trace["x"] for trace in drawn):
+        shared |= {"annotations": [EMPTY], "showlegend": False}
+    return figure(drawn, **(shared | layout))
+
+
+def _with_gaps(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples with an empty one in every gap, so that lines break there."""
+    steps = sorted(after["t"] - before["t"] for before, after in pairwise(samples))
+    limit = max(LEAST_GAP_MS, GAP_STEPS * steps[len(steps) // 2]) if steps else LEAST_GAP_MS
+    shown: list[Sample] = []
+    for sample in samples:
+        if shown and sample["t"] - shown[-1]["t"] > limit:
+            shown.append({"t": shown[-1]["t"] + 1})
+        shown.append(sample)
+    return shown

@@ -1,0 +1,80 @@
+"""Somebody's PySpark job: a stateful query over made-up rows, and two lines that attach it.
+
+`python job.py <url> <token>` prints one JSON line when its own work is done.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
+
+from workers.attach import attach
+
+BATCHES = 3
+PATIENCE_SECONDS = 45.0
+
+
+def session() -> SparkSession:
+    builder = SparkSession.builder.master("local[1]").appName("somebody's job")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.log.level": "ERROR",
+    }.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def counts(spark: SparkSession) -> Any:
+    """Start the job's query: rows per key, kept in state."""
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+    grouped = rows.groupBy((F.col("value") % 5).alias("key")).count()
+    writer = grouped.writeStream.queryName("rows per key").format("noop").outputMode("update")
+    return writer.trigger(processingTime="300 milliseconds").start()
+
+
+def broken(spark: SparkSession) -> str:
+    """Run a query that fails and return what its job is told."""
+
+    def fail(_: DataFrame, batch: int) -> None:
+        raise ValueError(f"batch {batch} is not to my taste")
+
+    rows = spark.readStream.format("rate").load()
+    query = rows.writeStream.queryName("broken").foreachBatch(fail).start()
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as failure:
+        return str(failure)
+    return ""
+
+
+def main(url: str, token: str) -> None:
+    spark = session()
+    attach(spark, url, token)
+    query = counts(spark)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not query.lastProgress or query.lastProgress["batchId"] < BATCHES:
+        assert query.isActive, query.exception()
+        assert time.monotonic() < deadline, "no batch"
+        query.awaitTermination(1)
+    done = {
+        "application": spark.sparkContext.applicationId,
+        "run": str(query.runId),
+        "batches": query.lastProgress["batchId"],
+        "state_rows": query.lastProgress["stateOperators"][0]["numRowsTotal"],
+    }
+    query.stop()
+    failure = broken(spark)
+    spark.stop()
+    done |= {"failure": "not to my taste" in failure, "done_at": time.time()}
+    print(json.dumps(done), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,136 @@
+"""The door: `attach` registers a listener and starts the thread that reports."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from .listener import WeirListener
+from .post import Poster
+from .reporter import Reporter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("weir.attach")
+# At exit: the end of a query that has just stopped is still on its way through Spark's bus.
+SETTLE_SECONDS: Final = 1.0
+# At exit: what waits is sent within this, or is lost.
+FLUSH_SECONDS: Final = 5.0
+
+_lock = threading.Lock()
+_attached: dict[tuple[str, str], Attachment] = {}
+
+
+class Attachment:
+    """A job's line to Weir. Nothing here raises; after `detach` nothing is sent any more."""
+
+    def __init__(self, spark: SparkSession, listener: WeirListener, reporter: Reporter) -> None:
+        self._spark = spark
+        self._listener = listener
+        self._reporter = reporter
+
+    @property
+    def reporting(self) -> bool:
+        """Tell whether events are still sent: False once detached or refused."""
+        return self._reporter.alive
+
+    @property
+    def dropped(self) -> int:
+        """Return how many events were given up: the queue was full or Weir refused them."""
+        return self._reporter.dropped
+
+    def detach(self, seconds: float = FLUSH_SECONDS) -> None:
+        """Stop listening and send what waits, within `seconds`; the queries go on."""
+        try:
+            self._spark.streams.removeListener(self._listener)
+        except Exception as failure:  # noqa: BLE001 - the job is worth more than its report
+            _log.debug("the listener could not be removed: %s", failure)
+        self._reporter.close(seconds, ended=False)
+        _forget(self)
+
+    def leave(self) -> None:
+        """Say from the background that the job is over: its application is no more."""
+        self._reporter.wind_up(ended=True)
+        _forget(self)
+
+    def end(self, seconds: float = FLUSH_SECONDS) -> None:
+        """Say that the job is over and send what waits, within about `seconds`."""
+        if self.reporting:
+            self._listener.settled.wait(SETTLE_SECONDS)
+        self._reporter.close(seconds, ended=True)
+        _forget(self)
+
+
+def attach(
+    spark: SparkSession,
+    url: str,
+    token: str,
+    name: str | None = None,
+    *,
+    error_text: bool = True,
+) -> Attachment | None:
+    """Report the streaming queries of a session to Weir, from a background thread.
+
+    url is where Weir's pages are; token a bearer token of a Weir user with the role viewer; name
+    is what the job is called there, by default its application's name. With error_text=False the
+    reason of a failed query is its error class alone. Never raises: what stands in the way is
+    logged as a warning of the logger `weir.attach`, and None is returned. A second call for the
+    same application and url returns the first one's attachment.
+    """
+    try:
+        return _attach(spark, url, token, name, error_text)
+    except Exception as failure:  # noqa: BLE001 - the job is worth more than its report
+        _log.warning("not attached to Weir: %s: %s", type(failure).__name__, failure)
+        return None
+
+
+def _attach(
+    spark: SparkSession, url: str, token: str, name: str | None, error_text: bool
+) -> Attachment:
+    job = job_of(spark, name)
+    poster = Poster(url, token)
+    key = (poster.address, job["application"])
+    with _lock:
+        known = _attached.get(key)
+        if known is not None and known.reporting:
+            return known
+    _end_others(key)
+    reporter = Reporter(poster, job)
+    listener = WeirListener(reporter.put, error_text=error_text)
+    spark.streams.addListener(listener)
+    attachment = Attachment(spark, listener, reporter)
+    with _lock:
+        _attached[key] = attachment
+    reporter.start()
+    atexit.register(attachment.end)
+    return attachment
+
+
+def job_of(spark: SparkSession, name: str | None) -> dict[str, str]:
+    """Return what identifies the job: application id, its name, Spark's version."""
+    try:
+        context: Any = spark.sparkContext
+        application, known_as = str(context.applicationId), str(context.appName)
+    except Exception:  # noqa: BLE001 - Spark Connect has no context and says so in its own way
+        application, known_as = f"session-{uuid.uuid4()}", "Spark Connect session"
+    return {"application": application, "name": name or known_as, "spark_version": spark.version}
+
+
+def _end_others(key: tuple[str, str]) -> None:
+    """A process has one Spark application: a new one means that those before are over."""
+    address, _ = key
+    with _lock:
+        old = [one for (place, _), one in _attached.items() if place == address]
+    for one in old:
+        one.leave()
+
+
+def _forget(attachment: Attachment) -> None:
+    atexit.unregister(attachment.end)
+    with _lock:
+        for key in [key for key, one in _attached.items() if one is attachment]:
+            del _attached[key]

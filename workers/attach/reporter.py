@@ -1,0 +1,177 @@
+"""The background thread that sends what waits, tries again, and gives up quietly.
+
+One message at a time and in order: a message whose answer was lost is sent again as it was, and
+Weir stores each (run, batch) once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from .events import IDLE, PROGRESS, Event
+from .post import Answer, Poster, Unreachable
+from .waiting import WaitingEvents
+
+_log = logging.getLogger("weir.attach")
+
+EVERY_SECONDS: Final = 2.0
+# Without events: Weir calls a job lost that it has not heard of for three minutes.
+BEAT_SECONDS: Final = 30.0
+FIRST_RETRY_SECONDS: Final = 1.0
+LONGEST_RETRY_SECONDS: Final = 60.0
+MOST_SENT: Final = 200
+MOST_SENT_CHARS: Final = 256 * 1024
+# An event with twenty long source descriptions stays below this.
+MOST_EVENT_CHARS: Final = 64 * 1024
+
+_REFUSED: Final = (401, 403)
+# The message is at fault and would be refused again.
+_SPOILED: Final = (400, 413, 422)
+
+
+def delay_before(failures: int, draw: Callable[[], float] = random.random) -> float:
+    """Return the seconds before the next try: doubling, with jitter over the upper half.
+
+    Many jobs lose Weir at one moment; they must not all come back at one.
+    """
+    most = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 16))
+    return most / 2 + most / 2 * draw()
+
+
+class Reporter:
+    """Sends the events of one job; `put` costs its caller some microseconds."""
+
+    def __init__(
+        self,
+        post: Poster | Callable[[bytes], Answer],
+        job: dict[str, str],
+        waiting: WaitingEvents | None = None,
+        every: float = EVERY_SECONDS,
+        beat: float = BEAT_SECONDS,
+        delay: Callable[[int], float] = delay_before,
+    ) -> None:
+        self._post = post
+        self._job = json.dumps(job)
+        self._waiting = WaitingEvents() if waiting is None else waiting
+        self._every, self._beat, self._delay = every, beat, delay
+        self._closing = threading.Event()
+        self._over = threading.Event()
+        self._ended = False
+        self._told: set[str] = set()
+        self._thread = threading.Thread(target=self._run, name="weir-attach", daemon=True)
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether events are still taken."""
+        return not self._over.is_set()
+
+    @property
+    def dropped(self) -> int:
+        """Return how many events were lost so far."""
+        return self._waiting.dropped
+
+    def start(self) -> None:
+        """Start the thread; its first message, at once, tells Weir of the job."""
+        if getattr(self._post, "plain", False):
+            _log.warning("the url of Weir is http: the token travels unencrypted")
+        self._thread.start()
+
+    def put(self, event: Event) -> None:
+        """Let an event wait to be sent; nothing happens once it is over."""
+        if self._over.is_set():
+            return
+        text = json.dumps(event, separators=(",", ":"))
+        if len(text) > MOST_EVENT_CHARS:
+            self._waiting.give_up(1)
+        else:
+            self._waiting.put(text, passing=event["kind"] in (PROGRESS, IDLE))
+
+    def wind_up(self, *, ended: bool) -> None:
+        """Let the thread send what waits and end; `ended` tells that the job is over."""
+        self._ended = ended
+        self._closing.set()
+
+    def close(self, seconds: float, *, ended: bool) -> None:
+        """Wind up and wait for it, at most `seconds`; nothing more is sent after them."""
+        self.wind_up(ended=ended)
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        self._over.set()
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+        except Exception as failure:  # noqa: BLE001 - a thread's traceback would frighten for nothing
+            _log.warning("the reports to Weir have ended: %s", failure)
+        finally:
+            self._over.set()
+            self._waiting.clear()
+
+    def _loop(self) -> None:
+        sent_at = float("-inf")
+        while not self._over.is_set():
+            closing = self._closing.is_set()
+            due = time.monotonic() - sent_at >= self._beat
+            events = self._waiting.take(MOST_SENT, MOST_SENT_CHARS)
+            if events or due or closing:
+                if not self._deliver(events):
+                    return
+                sent_at = time.monotonic()
+            if closing and not len(self._waiting):
+                return
+            if not len(self._waiting):
+                self._closing.wait(self._every)
+
+    def _deliver(self, events: list[str]) -> bool:
+        """Send one message until it is taken or spoiled; False once there is no sense in more."""
+        failures = 0
+        while True:
+            # Read first: a try that began before the end was asked for is not the last one.
+            last = self._closing.is_set()
+            answer = self._try(self._message(events))
+            if answer is not None and answer.status in _REFUSED:
+                self._warn("refused", "Weir refuses the token (%s); nothing is sent", answer.status)
+                return False
+            if answer is not None and (answer.status < 300 or answer.status in _SPOILED):  # noqa: PLR2004
+                self._settle(answer, len(events))
+                return True
+            if last or self._over.is_set():
+                self._waiting.give_up(len(events))
+                return False
+            failures += 1
+            self._closing.wait(self._delay(failures))
+
+    def _message(self, events: list[str]) -> bytes:
+        ended = self._closing.is_set() and self._ended and not len(self._waiting)
+        head = f'{{"job":{self._job},"dropped":{self._waiting.dropped}'
+        return f'{head},"ended":{json.dumps(ended)},"events":[{",".join(events)}]}}'.encode()
+
+    def _try(self, body: bytes) -> Answer | None:
+        """Return the answer; None, told once, where there is none that counts."""
+        try:
+            answer = self._post(body)
+        except Unreachable as failure:
+            self._warn("away", "Weir cannot be reached (%s); trying again quietly", failure)
+            return None
+        if answer.status >= 300 and answer.status not in (*_REFUSED, *_SPOILED):  # noqa: PLR2004
+            self._warn("away", "Weir answers %s; trying again quietly", answer.status)
+            return None
+        return answer
+
+    def _settle(self, answer: Answer, count: int) -> None:
+        if answer.status in _SPOILED:
+            self._waiting.give_up(count)
+            told = f"{answer.status} {answer.told}"
+            self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, told)
+
+    def _warn(self, kind: str, text: str, *values: object) -> None:
+        """Warn once per kind of trouble: a job's log is its owner's."""
+        if kind not in self._told:
+            self._told.add(kind)
+            _log.warning(text, *values)
