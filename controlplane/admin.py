@@ -144,3 +144,29 @@ class LabRunAdmin(ReadOnly):
 
     list_display = ("id", "planner", "experiment", "state", "requested_by", "requested_at")
     list_filter = ("planner", "experiment", "state")
+
+
+@admin.register(models.AttachedJob)
+class AttachedJobAdmin(ReadOnly):
+    """Attached jobs."""
+
+    list_display = ("name", "application", "owner", "spark_version", "last_seen", "ended_at")
+    list_filter = ("owner",)
+    search_fields = ("name", "application")
+
+
+@admin.register(models.AttachedQuery)
+class AttachedQueryAdmin(ReadOnly):
+    """Runs of attached queries."""
+
+    list_display = ("title", "job", "state", "started_at", "last_progress_at")
+    list_filter = ("state",)
+    list_select_related = ("job",)
+
+
+@admin.register(models.AttachedProgress)
+class AttachedProgressAdmin(ReadOnly):
+    """Progress of attached queries."""
+
+    list_display = ("query", "batch", "t")
+    list_select_related = ("query",)

@@ -14,15 +14,17 @@ from controlplane.services.attached import Event, JobSpec, Report
 # What a column of the database holds.
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Rate = Annotated[FiniteFloat, Field(ge=0)]
-Key = Annotated[str, Field(max_length=100)]
+# PostgreSQL stores no NUL character, neither as text nor in JSON.
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Key = Annotated[Text, Field(max_length=100)]
 
 
 class JobIn(Schema):
     """Who reports: Spark's application id and name."""
 
-    application: str = Field(min_length=1, max_length=200)
-    name: str = Field(min_length=1, max_length=200)
-    spark_version: str = Field("", max_length=40)
+    application: Text = Field(min_length=1, max_length=200)
+    name: Text = Field(min_length=1, max_length=200)
+    spark_version: Text = Field("", max_length=40)
 
 
 class StateIn(Schema):
@@ -37,7 +39,7 @@ class StateIn(Schema):
 class SourceIn(Schema):
     """A source in a batch; metrics are the source's own, such as Kafka's lag."""
 
-    description: str = Field("", max_length=500)
+    description: Text = Field("", max_length=500)
     rows: Count = 0
     input_rate: Rate | None = None
     processed_rate: Rate | None = None
@@ -47,7 +49,7 @@ class SourceIn(Schema):
 class SinkIn(Schema):
     """The sink in a batch; rows is null where it does not count."""
 
-    description: str = Field("", max_length=500)
+    description: Text = Field("", max_length=500)
     rows: Count | None = None
 
 
@@ -72,11 +74,11 @@ class EventIn(Schema):
     kind: Literal["started", "progress", "idle", "terminated"]
     id: UUID
     run: UUID
-    name: str = Field("", max_length=200)
+    name: Text = Field("", max_length=200)
     at: AwareDatetime
     progress: ProgressIn | None = None
-    error: str = Field("", max_length=2000)
-    error_class: str = Field("", max_length=200)
+    error: Text = Field("", max_length=2000)
+    error_class: Text = Field("", max_length=200)
 
     @model_validator(mode="after")
     def check_progress(self) -> "EventIn":

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Count
 
 from controlplane.models import AttachedJob, AttachedProgress
 from controlplane.services.attached import KEPT
@@ -73,10 +74,11 @@ def _crowded(keys: Iterator[tuple[int, datetime, int]]) -> list[list[int]]:
 
 
 def _cap() -> None:
-    crowded = AttachedProgress.objects.order_by().values_list("query_id", flat=True).distinct()
-    for query in list(crowded):
-        rows = AttachedProgress.objects.filter(query_id=query).order_by("-t")
-        _delete(rows.values_list("pk", flat=True)[MAX_ROWS:])
+    rows = AttachedProgress.objects.order_by()
+    crowded = rows.values("query_id").annotate(count=Count("pk")).filter(count__gt=MAX_ROWS)
+    for query in list(crowded.values_list("query_id", flat=True)):
+        newest = rows.filter(query_id=query).order_by("-t")
+        _delete(newest.values_list("pk", flat=True)[MAX_ROWS:])
 
 
 def _delete(pks: Any) -> None:

@@ -8,6 +8,7 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from .events import NAME_CHARS, storable
 from .listener import WeirListener
 from .post import Poster
 from .reporter import Reporter
@@ -117,7 +118,8 @@ def job_of(spark: SparkSession, name: str | None) -> dict[str, str]:
         application, known_as = str(context.applicationId), str(context.appName)
     except Exception:  # noqa: BLE001 - Spark Connect has no context and says so in its own way
         application, known_as = f"session-{uuid.uuid4()}", "Spark Connect session"
-    return {"application": application, "name": name or known_as, "spark_version": spark.version}
+    label = storable(name or known_as or application)[:NAME_CHARS]
+    return {"application": application, "name": label, "spark_version": spark.version}
 
 
 def _end_others(key: tuple[str, str]) -> None:

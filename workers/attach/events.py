@@ -94,7 +94,7 @@ def _event(kind: str, query: object, run: object, at: str, name: str | None = No
         "kind": kind,
         "id": str(query),
         "run": str(run),
-        "name": (name or "")[:NAME_CHARS],
+        "name": storable(name or "")[:NAME_CHARS],
         "at": at,
     }
 
@@ -115,7 +115,9 @@ def _state(operators: list[dict[str, Any]]) -> dict[str, int] | None:
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:
     found = {name: _number(value) for name, value in (source.get("metrics") or {}).items()}
-    metrics = {str(name)[:60]: value for name, value in found.items() if value is not None}
+    metrics = {
+        storable(str(name))[:60]: value for name, value in found.items() if value is not None
+    }
     return {
         "description": _public(str(source.get("description", "")))[:TEXT_CHARS],
         "rows": source.get("numInputRows") or 0,
@@ -148,7 +150,12 @@ def _number(value: object) -> float | None:
 
 def _public(text: str) -> str:
     """Return a text without the user and password of an address in it."""
-    return _PASSWORD.sub("://***@", text)
+    return _PASSWORD.sub("://***@", storable(text))
+
+
+def storable(text: str) -> str:
+    """Return a text that every database keeps: no NUL, no half of a character."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _now() -> str:

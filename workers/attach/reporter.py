@@ -30,9 +30,15 @@ MOST_SENT_CHARS: Final = 256 * 1024
 # An event with twenty long source descriptions stays below this.
 MOST_EVENT_CHARS: Final = 64 * 1024
 
+# No answer came.
+NOBODY: Final = Answer(0)
 _REFUSED: Final = (401, 403)
 # The message is at fault and would be refused again.
 _SPOILED: Final = (400, 413, 422)
+# Weir stumbles over the message itself: after so many tries (some minutes) it must not hold up
+# those that wait behind it.
+_STUMBLED: Final = 500
+_MOST_STUMBLES: Final = 8
 
 
 def delay_before(failures: int, draw: Callable[[], float] = random.random) -> float:
@@ -42,6 +48,10 @@ def delay_before(failures: int, draw: Callable[[], float] = random.random) -> fl
     """
     most = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 16))
     return most / 2 + most / 2 * draw()
+
+
+def _is_taken(answer: Answer) -> bool:
+    return 200 <= answer.status < 300  # noqa: PLR2004 - what HTTP calls success
 
 
 class Reporter:
@@ -130,15 +140,16 @@ class Reporter:
 
     def _deliver(self, events: list[str]) -> bool:
         """Send one message until it is taken or spoiled; False once there is no sense in more."""
-        failures = 0
+        failures = stumbles = 0
         while True:
             # Read first: a try that began before the end was asked for is not the last one.
             last = self._closing.is_set()
             answer = self._try(self._message(events))
-            if answer is not None and answer.status in _REFUSED:
+            stumbles += answer.status == _STUMBLED
+            if answer.status in _REFUSED:
                 self._warn("refused", "Weir refuses the token (%s); nothing is sent", answer.status)
                 return False
-            if answer is not None and (answer.status < 300 or answer.status in _SPOILED):  # noqa: PLR2004
+            if _is_taken(answer) or answer.status in _SPOILED or stumbles == _MOST_STUMBLES:
                 self._settle(answer, len(events))
                 return True
             if last or self._over.is_set():
@@ -152,20 +163,19 @@ class Reporter:
         head = f'{{"job":{self._job},"dropped":{self._waiting.dropped}'
         return f'{head},"ended":{json.dumps(ended)},"events":[{",".join(events)}]}}'.encode()
 
-    def _try(self, body: bytes) -> Answer | None:
-        """Return the answer; None, told once, where there is none that counts."""
+    def _try(self, body: bytes) -> Answer:
+        """Return the answer, `NOBODY` for none; what calls for another try is told once."""
         try:
             answer = self._post(body)
         except Unreachable as failure:
             self._warn("away", "Weir cannot be reached (%s); trying again quietly", failure)
-            return None
-        if answer.status >= 300 and answer.status not in (*_REFUSED, *_SPOILED):  # noqa: PLR2004
+            return NOBODY
+        if not _is_taken(answer) and answer.status not in (*_REFUSED, *_SPOILED):
             self._warn("away", "Weir answers %s; trying again quietly", answer.status)
-            return None
         return answer
 
     def _settle(self, answer: Answer, count: int) -> None:
-        if answer.status in _SPOILED:
+        if not _is_taken(answer):
             self._waiting.give_up(count)
             told = f"{answer.status} {answer.told}"
             self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, told)

@@ -85,6 +85,10 @@ def spoiled(**changed: Any) -> dict[str, Any]:
         (spoiled(watermark="never"), "events.0.progress.watermark"),
         (message(*[event("idle", NOW)] * 501), "events"),
         (message(dropped=-1), "dropped"),
+        (message({**event("started", NOW), "name": "a\0b"}), "events.0.name"),
+        (message({**event("started", NOW), "name": "half \ud800"}), "events.0.name"),
+        (message({**event("terminated", NOW), "error": "\0"}), "events.0.error"),
+        (spoiled(phases={"a\0b": 1}), "events.0.progress.phases.a\0b.[key]"),
     ],
 )
 def test_a_faulty_report_is_told_by_field_and_leaves_nothing(

@@ -56,7 +56,9 @@ def broken(spark: SparkSession) -> str:
 
 def main(url: str, token: str) -> None:
     spark = session()
-    attach(spark, url, token)
+    attachment = attach(spark, url, token)
+    # As in a notebook, whose cell is run twice.
+    assert attach(spark, url, token) is attachment
     query = counts(spark)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not query.lastProgress or query.lastProgress["batchId"] < BATCHES:

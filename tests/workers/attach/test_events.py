@@ -72,6 +72,12 @@ def test_an_event_is_bounded() -> None:
     assert len(told["sources"]) == events.MOST_SOURCES
 
 
+def test_names_are_what_every_database_keeps() -> None:
+    """A NUL or half a character would make a message that is refused for ever."""
+    odd = json.dumps(spark_progress(7, AT, name="a\0b\ud800"))
+    assert events.progress(odd)["name"] == "ab?"
+
+
 def ended(exception: str | None, error_class: str | None = None) -> Any:
     return SimpleNamespace(
         id=UUID(QUERY), runId=UUID(RUN), exception=exception, errorClassOnException=error_class

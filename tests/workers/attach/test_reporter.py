@@ -112,6 +112,20 @@ def test_a_spoiled_message_is_dropped_and_counted(caplog: pytest.LogCaptureFixtu
     assert len(caplog.records) == 1
 
 
+def test_a_message_that_weir_stumbles_over_does_not_hold_up_the_rest() -> None:
+    """A fault of Weir's own must not end in nothing being told any more."""
+    with receiving(202, *[500] * 8, 202) as weir:
+        one = reporter(weir.url)
+        one.start()
+        weir.wait_for(1)
+        one.put(progress_event(1, AT))
+        weir.wait_for_events(8)
+        one.put(progress_event(2, AT))
+        assert batches(weir.wait_for_events(9)) == [1] * 8 + [2]
+        assert one.dropped == 1
+        one.close(5, ended=False)
+
+
 def test_the_end_is_told_with_the_last_events() -> None:
     with receiving() as weir:
         one = reporter(weir.url, every=30.0)
