@@ -6,15 +6,117 @@ class WireError(Exception):
 
 
 class LogFull(WireError):
-    """The log holds more records than the pipeline has read; the producer must slow down."""
+    """The log holds more than the pipeline should be behind; the producer must slow down.
 
-    def __init__(self, waiting: int, limit: int) -> None:
+    `waiting` and `limit` are counted in `unit`: "records" or "bytes".
+    """
+
+    def __init__(self, waiting: int, limit: int, unit: str = "records") -> None:
         super().__init__(
-            f"the log holds {waiting:,} records that the pipeline has not read "
+            f"the log holds {waiting:,} {unit} that the pipeline has not read "
             f"(limit {limit:,}): retry later, or start the cluster"
         )
         self.waiting = waiting
         self.limit = limit
+        self.unit = unit
+
+
+class NoMemory(LogFull):
+    """Redis has reached its `maxmemory`; nothing was appended."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(waiting, 0, "bytes")
+        self.args = (
+            f"Redis is out of memory (maxmemory), {waiting:,} bytes of it are log that the "
+            "pipeline has not read: retry later, start the cluster, or give Redis more",
+        )
+
+
+class AppendTooLarge(WireError):
+    """One append is larger than the log can ever take: append less at once.
+
+    `limit`: in bytes, None where the log did not say.
+    """
+
+    def __init__(self, size: int, limit: int | None) -> None:
+        most = "" if limit is None else f" of at most {limit:,}"
+        super().__init__(
+            f"an append of {size:,} bytes is too large for the log{most}: append less at once"
+        )
+        self.size = size
+        self.limit = limit
+
+
+class LogAway(WireError):
+    """The log cannot be reached, or its answer was lost: append again, under the same stamp.
+
+    `stamp`: the `controlplane.wire.log.Stamp` that it was tried under, if there was one.
+    """
+
+    stamp: object = None
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the log cannot be reached: {why}")
+
+
+class LogGap(WireError):
+    """What should be read is not in the log any more."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"{why}. To go on with what is there, give the log's URL the option lost=skip; "
+            "for a topic that was made anew, another name"
+        )
+
+
+class BadLogUrl(WireError):
+    """A URL is no address of a log."""
+
+
+class BadMessage(WireError):
+    """A message of a Kafka topic was not written by Weir."""
+
+    def __init__(self, offset: int, why: str) -> None:
+        super().__init__(f"message {offset}: {why}")
+        self.offset = offset
+
+
+class BadStamp(WireError):
+    """A producer's id or a sequence cannot be one; `part` says which of the two."""
+
+    def __init__(self, part: str, why: str) -> None:
+        super().__init__(why)
+        self.part = part
+
+
+class StaleStamp(WireError):
+    """A sequence is so old that it is not known whether it was appended; nothing was."""
+
+    def __init__(self, producer: str, sequence: int, high: int) -> None:
+        super().__init__(
+            f"sequence {sequence} of producer {producer!r} is too far behind {high}, its highest: "
+            "whether it was appended is not known any more"
+        )
+        self.producer = producer
+        self.sequence = sequence
+        self.high = high
+
+
+class BufferFull(WireError):
+    """A batching producer holds as much as it may: the log does not take it fast enough."""
+
+    def __init__(self, size: int, held: int, limit: int) -> None:
+        super().__init__(
+            f"no room for {size:,} bytes: {held:,} wait to be appended (limit {limit:,}): "
+            "send slower, or look why the log takes nothing"
+        )
+        self.size = size
+        self.held = held
+        self.limit = limit
+
+
+class Undelivered(WireError):
+    """A batching producer was closed, or gave up, before the log had acknowledged something."""
 
 
 class BadBlock(WireError):

@@ -12,7 +12,7 @@ def cluster_prefix(cluster: str) -> str:
 
 def log_key(cluster: str, stream: int) -> str:
     """Return the key of one stream's durable log (a Redis Stream of Arrow blocks)."""
-    return f"{cluster_prefix(cluster)}log:{stream}"
+    return f"{log_prefix(cluster)}{stream}"
 
 
 def index_key(cluster: str) -> str:
@@ -28,6 +28,26 @@ def newest_key(cluster: str) -> str:
 def committed_key(cluster: str) -> str:
     """Return the key of what the pipeline has committed: hash of position and total."""
     return f"{cluster_prefix(cluster)}committed"
+
+
+def log_prefix(cluster: str) -> str:
+    """Return what the keys of the streams' logs begin with; the stream's id follows."""
+    return f"{cluster_prefix(cluster)}log:"
+
+
+def producer_key(cluster: str, producer: str) -> str:
+    """Return the key of a producer's last appends: hash of position by sequence, and `high`."""
+    return f"{cluster_prefix(cluster)}producer:{producer}"
+
+
+def kafka_prefixes_key(cluster: str, topic: str) -> str:
+    """Return the key of what follows from a topic up to each cut: hash of JSON by position."""
+    return f"{cluster_prefix(cluster)}kafka:{topic}:prefixes"
+
+
+def kafka_committed_key(cluster: str, topic: str) -> str:
+    """Return the key of what the pipeline has committed of a topic: hash of position and total."""
+    return f"{cluster_prefix(cluster)}kafka:{topic}:committed"
 
 
 def route_latest_key(cluster: str) -> str:
@@ -63,6 +83,11 @@ def part_key(cluster: str, query: int, node: int) -> str:
 def parts_key(cluster: str, query: int) -> str:
     """Return the key of the set of nodes that wrote rows of a query that is split."""
     return f"{cluster_prefix(cluster)}result:{query}:parts"
+
+
+def measures_key(cluster: str, node: int) -> str:
+    """Return the key of what one node measured of its tasks and operators, by batch."""
+    return f"{cluster_prefix(cluster)}measures:{node}"
 
 
 def telemetry_key(cluster: str) -> str:

@@ -70,6 +70,24 @@ class Application(ABC):
                 raise AssertionError(f"no {what}:\n{self.log.read_text()[-4000:]}")
             time.sleep(0.1)
 
+    def keep(self, done: Callable[[Telemetry], bool]) -> None:
+        """Wait until the telemetry satisfies `done`; start the process again where it has ended.
+
+        Until there is a first row, and while Redis is away, nothing is done.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            assert self.process is not None
+            if self.process.poll() is not None:
+                self.start()
+            with suppress(redis.ConnectionError):
+                rows = self.telemetry()
+                if rows and done(rows):
+                    return
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not done in time:\n{self.log.read_text()[-4000:]}")
+            time.sleep(0.1)
+
 
 class Driver(Application):
     """`python -m workers.pipeline`, started by hand."""
@@ -82,12 +100,14 @@ class Driver(Application):
         environment: Mapping[str, str] | None = None,
         slots: int = 3,
         splits: int = 2,
+        log_url: str = "",
     ) -> None:
         super().__init__(redis_url, cluster, directory / "driver.log")
         self._command = [
             sys.executable, "-m", "workers.pipeline", "--cluster", cluster, "--redis-url",
             redis_url, "--checkpoint", str(directory / "checkpoint"), "--slots", str(slots),
             "--splits", str(splits), "--trigger-ms", "200",
+            "--log-url", log_url,
         ]  # fmt: skip
         self._environment = environment or {}
 

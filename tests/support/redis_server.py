@@ -31,23 +31,83 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class RedisServer:
+    """A server that keeps an append-only file; after `kill` and `start` it is there again."""
+
+    def __init__(self, directory: Path, binary: str | None = None) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._log = directory / "redis.log"
+        self._command = [
+            binary or redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
+            str(directory), "--appendonly", "yes", "--save", "",
+        ]  # fmt: skip
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        _wait_for(self.url, self._process)
+
+    def kill(self) -> None:
+        """End it with -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(timeout=10)
+
+    def end(self) -> None:
+        """End it in good order."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(timeout=10)
+
+
+class StoppableRedis:
+    """A server that can be killed with -9 and started again on its port, with its data.
+
+    It syncs each write before it answers, so a kill loses nothing that was acknowledged.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"redis://127.0.0.1:{self._port}/0"
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        command = [
+            redis_binary(), "--port", str(self._port), "--bind", "127.0.0.1", "--dir",
+            str(self._directory), "--appendonly", "yes", "--appendfsync", "always", "--save", "",
+        ]  # fmt: skip
+        with (self._directory / "redis.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        _wait_for(self.url, self._process)
+
+    def kill(self) -> None:
+        """End it with -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(timeout=10)
+
+    def __enter__(self) -> "StoppableRedis":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
 @contextmanager
 def running_redis(directory: Path, binary: str | None = None) -> Iterator[str]:
     """Yield the URL of a server that keeps an append-only file in `directory`."""
-    port = free_port()
-    command = [
-        binary or redis_binary(), "--port", str(port), "--bind", "127.0.0.1", "--dir",
-        str(directory), "--appendonly", "yes", "--save", "",
-    ]  # fmt: skip
-    with (directory / "redis.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    url = f"redis://127.0.0.1:{port}/0"
+    server = RedisServer(directory, binary)
+    server.start()
     try:
-        _wait_for(url, process)
-        yield url
+        yield server.url
     finally:
-        process.terminate()
-        process.wait(timeout=10)
+        server.end()
 
 
 def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
@@ -57,7 +117,8 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
             raise RuntimeError(f"redis-server ended with {process.returncode}")
         try:
             client.ping()
-        except redis.ConnectionError:
+        # A server that reads its file back answers, and says that it is not ready.
+        except (redis.ConnectionError, redis.exceptions.BusyLoadingError):
             time.sleep(0.05)
         else:
             client.close()

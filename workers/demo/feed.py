@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import redis
 
-from controlplane.wire.errors import LogFull
+from controlplane.wire.errors import LogAway, LogFull
 from controlplane.wire.producer import Producer
 from workers.demo.place import StoredMoment
 from workers.demo.recording import Recording
@@ -54,7 +54,8 @@ class Feed:
     def advance(self, elapsed_s: float) -> None:
         """Append what was reported in the meantime.
 
-        Raises `LogFull` or `redis.RedisError` and stands still where the log does not take it.
+        Raises `LogFull`, `LogAway` or `redis.RedisError` and stands still where the log does not
+        take it.
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
         self._producer.append(self._blocks(until))
@@ -68,7 +69,7 @@ class Feed:
             now = clock()
             try:
                 self.advance(now - last)
-            except (LogFull, redis.RedisError) as error:
+            except (LogFull, LogAway, redis.RedisError) as error:
                 logger.warning("the log takes nothing now: %s", error)
                 stop.wait(_RETRY_S)
             last = now

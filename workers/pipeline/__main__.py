@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     application = Application(
         options.cluster, options.redis_url, options.checkpoint, options.slots, options.splits,
-        options.trigger_ms, options.max_records,
+        options.trigger_ms, options.max_records, options.log_url,
     )  # fmt: skip
     try:
         with sole_owner(Path(options.checkpoint)):
@@ -77,6 +77,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers.pipeline", description=__doc__)
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--redis-url", required=True)
+    parser.add_argument("--log-url", default="", help="redis://… or kafka://…; default: that Redis")
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--splits", type=int, required=True)

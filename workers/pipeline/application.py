@@ -12,7 +12,7 @@ from workers.pipeline.source import WeirLog
 
 @dataclass(frozen=True)
 class Application:
-    """What one cluster's application is started with."""
+    """What one cluster's application is started with; `log_url` is empty for a log in Redis."""
 
     cluster: str
     redis_url: str
@@ -21,6 +21,7 @@ class Application:
     splits: int
     trigger_ms: int = 1000
     max_records: int = 200_000
+    log_url: str = ""
 
 
 def start(spark: SparkSession, application: Application) -> StreamingQuery:
@@ -34,6 +35,7 @@ def start(spark: SparkSession, application: Application) -> StreamingQuery:
         .option("slots", application.slots)
         .option("splits", application.splits)
         .option("max_records", application.max_records)
+        .option("log_url", application.log_url)
         .load()
     )
     processor = NodeProcessor(application.cluster, application.redis_url, application.slots)

@@ -1,9 +1,10 @@
-"""One Redis connection and one table cache per process and cluster."""
+"""One connection to Redis, one to the log and one table cache per process and cluster."""
 
 from functools import cache
 
 import redis
 
+from controlplane.wire.log import Log, open_log
 from workers.pipeline.tables import TableCache
 
 
@@ -11,6 +12,15 @@ from workers.pipeline.tables import TableCache
 def client_of(redis_url: str) -> "redis.Redis":
     """Return this process's connection; commands wait at most 20 s before the batch fails."""
     return redis.Redis.from_url(redis_url, socket_timeout=20, socket_connect_timeout=5)
+
+
+@cache
+def log_of(log_url: str, redis_url: str, cluster: str) -> Log:
+    """Return this process's connection to the log of a cluster, in Redis where `log_url` is empty.
+
+    Its commands, too, wait at most 20 s.
+    """
+    return open_log(log_url, cluster, redis_url)
 
 
 @cache

@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from controlplane.wire import log
 from controlplane.wire.errors import RoutingMissing
+from controlplane.wire.log import Log
 from controlplane.wire.publish import latest_version, trim
 from workers.pipeline import transfer
-from workers.pipeline.connections import client_of, tables_of
+from workers.pipeline.connections import client_of, log_of, tables_of
 from workers.pipeline.high_water import first_batch
 from workers.pipeline.offset import Offset
 from workers.pipeline.route import route, source_report
@@ -39,7 +39,10 @@ ROW_DDL: Final = "nk int, batch long, version long, leaving long, arriving long,
 
 
 class WeirLog(DataSource):
-    """The data source `weir_log`; options: cluster, redis_url, slots, splits, max_records."""
+    """The data source `weir_log`.
+
+    Options: cluster, redis_url, slots, splits, max_records, and log_url where that is elsewhere.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -58,6 +61,7 @@ class WeirLog(DataSource):
             slots=int(self.options["slots"]),
             splits=int(self.options["splits"]),
             max_records=int(self.options["max_records"]),
+            log_url=self.options.get("log_url", ""),
         )
 
 
@@ -83,11 +87,12 @@ class LogReader(DataSourceStreamReader):
     slots: int
     splits: int
     max_records: int
+    log_url: str = ""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where a new checkpoint starts: behind what an earlier one committed."""
         client = client_of(self.redis_url)
-        cut = log.committed_cut(client, self.cluster)
+        cut = self._log().committed_cut()
         version = latest_version(client, self.cluster) or 0
         batch = first_batch(client, self.cluster)
         return Offset(batch, cut.position, cut.total, version).to_json()
@@ -97,11 +102,14 @@ class LogReader(DataSourceStreamReader):
         client = client_of(self.redis_url)
         offset = Offset.from_json(start)
         version = max(latest_version(client, self.cluster) or 0, offset.version)
-        cut = log.cut_after(client, self.cluster, offset.cut, self.max_records)
+        cut = self._log().cut_after(offset.cut, self.max_records)
         before = None
         if version > offset.version and offset.before is None:
             before = self._left(offset.version, version)
         return offset.next(cut, version, before).to_json()
+
+    def _log(self) -> Log:
+        return log_of(self.log_url, self.redis_url, self.cluster)
 
     def _left(self, before: int, version: int) -> int | None:
         """Return the version before where tasks hand their state on from it, else None."""
@@ -134,11 +142,10 @@ class LogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
-        client = client_of(self.redis_url)
         tables = tables_of(self.redis_url, self.cluster)
         table = tables.of_batch(partition.leaving, partition.version)
         streams = table.streams_of_split(partition.split)
-        entries = log.read_streams(client, self.cluster, streams, partition.start, partition.end)
+        entries = self._log().read_streams(streams, partition.start, partition.end)
         source = {
             "start": partition.start,
             "end": partition.end,
@@ -160,8 +167,7 @@ class LogReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """Give back the log that no replay can ask for any more."""
         offset = Offset.from_json(end)
-        table = tables_of(self.redis_url, self.cluster).at(offset.version)
+        self._log().mark_committed(offset.cut)
         client = client_of(self.redis_url)
-        log.mark_committed(client, self.cluster, offset.cut, list(table.table.splits))
         trim(client, self.cluster, offset.version)
         transfer.forget(client, self.cluster, offset.batch)

@@ -1,13 +1,16 @@
 """The producers' door refuses what the pipeline could not read."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 import redis
 
 from controlplane.wire import log
 from controlplane.wire.blocks import SCHEMA, decode_block
-from controlplane.wire.errors import BadBlock
+from controlplane.wire.errors import BadBlock, BadLogUrl, BadStamp, LogAway, LogFull
 from controlplane.wire.producer import Producer
+from tests.support.redis_server import StoppableRedis
 
 
 def reports(*cars: int) -> pa.RecordBatch:
@@ -19,7 +22,7 @@ def test_appended_records_are_read_back(redis_client: "redis.Redis", redis_serve
     """One block per stream, at the returned position."""
     with Producer(redis_server, "c") as producer:
         position = producer.append({1: reports(7, 8), 2: reports(9)})
-    read = log.read_streams(redis_client, "c", [1, 2, 3], log.START, "+")
+    read = log.RedisLog(redis_client, "c").read_streams([1, 2, 3], log.START, "+")
     assert [(s, e.position, e.records) for s in read for e in read[s]] == [
         (1, position, 2),
         (2, position, 1),
@@ -37,7 +40,7 @@ def test_wrong_schema_stores_nothing_of_the_whole_append(
         pytest.raises(BadBlock, match="stream 2: "),
     ):
         producer.append({1: reports(7), 2: wrong})
-    assert log.last_cut(redis_client, "c") is None
+    assert redis_client.dbsize() == 0
 
 
 def test_empty_block_and_null_key_are_refused(redis_server: str) -> None:
@@ -51,3 +54,80 @@ def test_empty_block_and_null_key_are_refused(redis_server: str) -> None:
         with pytest.raises(BadBlock, match="'ts' must not hold nulls"):
             producer.append({1: nulls})
         assert producer.append({}) is None
+
+
+def test_each_append_counts_and_a_repetition_does_not(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """Two equal appends are two; the same stamp twice is one."""
+    with Producer(redis_server, "c") as producer:
+        positions = {producer.append({1: reports(7)}) for _ in range(3)}
+        stamp = log.Stamp("loader", 17)
+        stamped = {producer.append({1: reports(7)}, stamp) for _ in range(3)}
+    read = log.RedisLog(redis_client, "c").read_streams([1], log.START, "+")
+    assert {entry.position for entry in read[1]} == positions | stamped
+    assert (len(positions), len(stamped)) == (3, 1)
+
+
+def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: Path) -> None:
+    """The error has the stamp; whether the first try came through does not matter."""
+    with StoppableRedis(tmp_path) as server, Producer(server.url, "c") as producer:
+        producer.append({1: reports(6)})
+        server.kill()
+        with pytest.raises(LogAway) as lost:
+            producer.append({1: reports(7)})
+        server.start()
+        stamp = lost.value.stamp
+        assert isinstance(stamp, log.Stamp)
+        first = producer.append({1: reports(7)}, stamp)
+        assert producer.append({1: reports(7)}, stamp) == first
+        assert producer.waiting().records == 2
+
+
+def test_a_producer_is_told_to_slow_down(redis_client: "redis.Redis", redis_server: str) -> None:
+    """Its own limits count, of records and of bytes."""
+    with Producer(redis_server, "c", limit=2) as producer:
+        producer.append({1: reports(7, 8)})
+        with pytest.raises(LogFull, match=r"2 records.*limit 2"):
+            producer.append({1: reports(9)})
+    size = log.RedisLog(redis_client, "c").waiting().bytes
+    with (
+        Producer(redis_server, "c", max_bytes=size + 1) as producer,
+        pytest.raises(LogFull, match=f"{size:,} bytes"),
+    ):
+        producer.append({1: reports(9)})
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://x", "begins with redis://"),
+        ("", "begins with redis://"),
+        ("kafka://broker/topic", "'broker' is not host:port"),
+        ("kafka://a:1,b:70000/topic", "'b:70000' is not host:port"),
+        ("kafka://a:1/to/pic", "no name of a Kafka topic"),
+        ("kafka://a:1/t?plugin.library.paths=/tmp/x.so", "unknown option 'plugin.library.paths'"),
+        ("kafka://a:1/t?lost=maybe", "lost=maybe must be"),
+        ("kafka://a:1/t?security.protocol=none", "security.protocol"),
+    ],
+)
+def test_a_wrong_url_is_refused_with_what_is_wrong(url: str, told: str) -> None:
+    """Before anything is sent anywhere."""
+    with pytest.raises(BadLogUrl, match=told):
+        Producer(url, "c")
+
+
+def test_a_password_is_not_shown() -> None:
+    """Pages and logs show a log's URL without it."""
+    assert log.shown("kafka://me:se%2Fcret@a:1,b:2/t") == "kafka://me:***@a:1,b:2/t"
+    assert log.shown("redis://:secret@a:1/0") == "redis://:***@a:1/0"
+    assert log.shown("redis://a:1/0") == "redis://a:1/0"
+
+
+@pytest.mark.parametrize(
+    ("producer", "sequence"), [("", 1), ("p" * 101, 1), ("p", -1), ("p", 2**53)]
+)
+def test_a_stamp_that_cannot_be_told_apart_is_refused(producer: str, sequence: int) -> None:
+    """Numbers above 2**53 would be taken for their neighbours."""
+    with pytest.raises(BadStamp):
+        log.Stamp(producer, sequence)

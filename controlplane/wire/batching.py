@@ -1,0 +1,221 @@
+"""A producer that gathers records into larger appends, in the background.
+
+    from controlplane.wire.batching import BatchingProducer
+
+    with BatchingProducer("redis://localhost:6379/0", "sf") as producer:
+        acknowledged = producer.send(stream_id, record_batch)
+        acknowledged.add_done_callback(...)
+
+One append at a time is under way, each under a stamp of its own, and it is repeated under the same
+stamp until the log has it. So what is acknowledged is in the log exactly once, and in the order in
+which it was sent, whatever connections and servers do meanwhile.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Condition, Event, Thread
+from types import TracebackType
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from controlplane.wire import blocks, log
+from controlplane.wire.errors import BufferFull, LogAway, LogFull, Undelivered, WireError
+from controlplane.wire.producer import encoded_block
+
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 2.0
+_FAREWELL_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What one call has sent; the future gets the position."""
+
+    stream: int
+    batch: pa.RecordBatch
+    at: float
+    future: "Future[str]" = field(default_factory=Future)
+
+
+class BatchingProducer:
+    """Gathers what is sent for `linger_ms`, or until `max_records` or `max_bytes` are together.
+
+    Threads may share it. `buffer_bytes` bounds what is sent and not acknowledged: `send` then
+    waits up to `max_block_s` seconds and raises `BufferFull`. What the log has not taken after
+    `delivery_s` seconds fails with the log's last error.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        cluster: str,
+        *,
+        linger_ms: float = 20.0,
+        max_records: int = 10_000,
+        max_bytes: int = 900_000,
+        buffer_bytes: int = 64 * 1024 * 1024,
+        max_block_s: float = 60.0,
+        delivery_s: float = 120.0,
+        limits: log.Limits = log.DEFAULT_LIMITS,
+    ) -> None:
+        """Open the log at `url` (redis://… or kafka://…). Raises `BadLogUrl`."""
+        self.cluster = cluster
+        self.limits = limits
+        self._log = log.open_log(url, cluster)
+        self._linger_s = linger_ms / 1000
+        self._max_records = min(max_records, blocks.MAX_RECORDS)
+        self._max_bytes = max_bytes
+        self._buffer_bytes = buffer_bytes
+        self._max_block_s = max_block_s
+        self._delivery_s = delivery_s
+        self._id, self._sequence = uuid4().hex, 0
+        self._changed = Condition()
+        self._waiting: deque[_Sent] = deque()
+        self._waiting_records = self._waiting_bytes = 0
+        # Bytes that are sent and neither acknowledged nor failed; how often something was sent,
+        # was done with, and up to which of them nothing lingers.
+        self._held = self._sent = self._done = self._hurry = 0
+        self._closing = False
+        self._given_up = Event()
+        self._thread = Thread(target=self._run, name=f"weir-producer-{cluster}", daemon=True)
+        self._thread.start()
+
+    def send(self, stream: int, batch: pa.RecordBatch) -> "Future[str]":
+        """Send records to a stream; the future gets their position, or what went wrong.
+
+        Raises `BadBlock` on a record batch of another schema, `BufferFull` when there is no room
+        within `max_block_s`, and `Undelivered` when the producer is closed.
+        """
+        blocks.check_block(stream, batch)
+        sent = _Sent(stream, batch, time.monotonic())
+        # The log may take it any moment: it cannot be taken back.
+        sent.future.set_running_or_notify_cancel()
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or self._fits(sent), self._max_block_s)
+            if self._closing:
+                raise Undelivered("the producer is closed")
+            if not self._fits(sent):
+                raise BufferFull(batch.nbytes, self._held, self._buffer_bytes)
+            self._waiting.append(sent)
+            self._waiting_records += batch.num_rows
+            self._waiting_bytes += batch.nbytes
+            self._held += batch.nbytes
+            self._sent += 1
+            self._changed.notify_all()
+        return sent.future
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until all that was sent is acknowledged or failed; tell whether it is in time."""
+        with self._changed:
+            until = self._hurry = self._sent
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._done >= until, timeout_s)
+
+    def close(self, timeout_s: float | None = 30.0) -> None:
+        """Flush, then end; what is not acknowledged in time fails with `Undelivered`."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self.flush(timeout_s)
+        self._given_up.set()
+        self._thread.join(_FAREWELL_S)
+        self._log.close()
+
+    def __enter__(self) -> "BatchingProducer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _fits(self, sent: _Sent) -> bool:
+        return self._held + sent.batch.nbytes <= self._buffer_bytes
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            outcome = self._delivered(group)
+            for sent in group:
+                if isinstance(outcome, str):
+                    sent.future.set_result(outcome)
+                else:
+                    sent.future.set_exception(outcome)
+            with self._changed:
+                self._held -= sum(sent.batch.nbytes for sent in group)
+                self._done += len(group)
+                self._changed.notify_all()
+
+    def _next_group(self) -> list[_Sent]:
+        """Return what goes into the next append; nothing once closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            if not self._waiting:
+                return []
+            due = self._waiting[0].at + self._linger_s
+            while (left := due - time.monotonic()) > 0 and not self._is_enough():
+                self._changed.wait(left)
+            return self._taken()
+
+    def _is_enough(self) -> bool:
+        if self._closing or self._hurry > self._done:
+            return True
+        return self._waiting_records >= self._max_records or self._waiting_bytes >= self._max_bytes
+
+    def _taken(self) -> list[_Sent]:
+        group = [self._waiting.popleft()]
+        records, size = group[0].batch.num_rows, group[0].batch.nbytes
+        while self._waiting:
+            records += self._waiting[0].batch.num_rows
+            size += self._waiting[0].batch.nbytes
+            if records > self._max_records or size > self._max_bytes:
+                break
+            group.append(self._waiting.popleft())
+        self._waiting_records -= sum(sent.batch.num_rows for sent in group)
+        self._waiting_bytes -= sum(sent.batch.nbytes for sent in group)
+        return group
+
+    def _delivered(self, group: Sequence[_Sent]) -> "str | Exception":
+        """Return the position of the group in the log, or why it is not there."""
+        try:
+            encoded = _encoded(group)
+            stamp = log.Stamp(self._id, self._sequence)
+            self._sequence += 1
+            return self._append(encoded, stamp)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the sender must know
+            return error
+
+    def _append(self, encoded: dict[int, log.Block], stamp: log.Stamp) -> str:
+        deadline = time.monotonic() + self._delivery_s
+        pause, last = _FIRST_PAUSE_S, WireError("its turn had not come")
+        while not self._given_up.is_set():
+            try:
+                return self._log.append(encoded, stamp, self.limits)
+            except (LogFull, LogAway) as error:
+                last = error
+            if time.monotonic() + pause > deadline:
+                raise last
+            self._given_up.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        raise Undelivered(f"the producer was closed before: {last}")
+
+
+def _encoded(group: Sequence[_Sent]) -> dict[int, log.Block]:
+    by_stream: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    for sent in group:
+        by_stream[sent.stream].append(sent.batch)
+    return {
+        stream: encoded_block(stream, _joined(batches)) for stream, batches in by_stream.items()
+    }
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    # The stubs are older than the function.
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)  # type: ignore[attr-defined]

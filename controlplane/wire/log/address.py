@@ -1,0 +1,80 @@
+"""Where a log is: a URL, taken apart and checked."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from controlplane.wire.errors import BadLogUrl
+
+REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
+KAFKA_SCHEME: Final = "kafka"
+# What a URL may say to the Kafka client. Others could make it load code or read files.
+KAFKA_OPTIONS: Final = frozenset(
+    {
+        "compression.type", "delivery.timeout.ms", "message.max.bytes", "sasl.mechanisms",
+        "security.protocol", "socket.timeout.ms", "ssl.ca.location",
+    }
+)  # fmt: skip
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
+_SECRET: Final = re.compile(r"(?<=://)([^/@]*):[^/@]*(?=@)")
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAddress:
+    """A topic of a Kafka cluster.
+
+    `servers`: "host:port,…"; `options`: settings of the client. `skip_lost`: whether to go on
+    behind what Kafka deleted before it was read.
+    """
+
+    servers: str
+    topic: str
+    options: dict[str, str] = field(default_factory=dict)
+    skip_lost: bool = False
+
+
+def check_url(url: str) -> None:
+    """Raise `BadLogUrl` unless `url` can be the address of a log."""
+    scheme = url.partition("://")[0]
+    if scheme == KAFKA_SCHEME:
+        kafka_address(url, "cluster")
+    elif scheme not in REDIS_SCHEMES or "://" not in url:
+        raise BadLogUrl("begins with redis://, rediss://, unix:// or kafka://")
+
+
+def shown(url: str) -> str:
+    """Return a URL without its password."""
+    return _SECRET.sub(r"\1:***", url)
+
+
+def kafka_address(url: str, cluster: str) -> KafkaAddress:
+    """Return what `kafka://[user:password@]host:9092[,…][/topic][?options]` says.
+
+    Without a topic it is `weir-<cluster>`. Raises `BadLogUrl`.
+    """
+    parts = urlsplit(url)
+    login, _, servers = parts.netloc.rpartition("@")
+    for server in servers.split(","):
+        found = _SERVER.fullmatch(server)
+        if found is None or not 0 < int(found[2]) < 2**16:
+            raise BadLogUrl(f"{server!r} is not host:port, as in kafka://broker:9092/topic")
+    topic = unquote(parts.path.strip("/")) or f"weir-{cluster}"
+    if not _TOPIC.fullmatch(topic):
+        raise BadLogUrl(f"{topic!r} is no name of a Kafka topic")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    skip = options.pop("lost", "refuse")
+    if skip not in {"refuse", "skip"}:
+        raise BadLogUrl(f"lost={skip} must be refuse or skip")
+    if unknown := sorted(options.keys() - KAFKA_OPTIONS):
+        allowed = ", ".join(sorted(KAFKA_OPTIONS))
+        raise BadLogUrl(f"unknown option {unknown[0]!r}; known are lost, {allowed}")
+    return KafkaAddress(servers, topic, options | _login(login), skip == "skip")
+
+
+def _login(login: str) -> dict[str, str]:
+    if not login:
+        return {}
+    user, _, password = login.partition(":")
+    return {"sasl.username": unquote(user), "sasl.password": unquote(password)}

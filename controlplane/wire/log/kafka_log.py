@@ -1,0 +1,245 @@
+"""The log in Kafka: one topic of one partition per cluster, one message per append.
+
+One message has the blocks of all its streams, so one offset cuts the whole log. What the reader
+must know of everything before a cut is kept in the site's Redis (`kafka_prefix`).
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Event, Lock
+from time import monotonic
+from typing import Any, Final
+
+import redis
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from controlplane.wire.errors import AppendTooLarge, BadLogUrl, LogAway, LogGap
+from controlplane.wire.log.address import KafkaAddress
+from controlplane.wire.log.kafka_backlog import Backlog, note_of, total_of
+from controlplane.wire.log.kafka_message import (
+    HEADER,
+    Append,
+    encode,
+    offset_at,
+    position_behind,
+)
+from controlplane.wire.log.kafka_prefix import KeptPrefixes
+from controlplane.wire.log.kafka_reader import PARTITION, PATIENCE_S, KafkaReader
+from controlplane.wire.log.values import (
+    DEFAULT_LIMITS,
+    START,
+    Block,
+    Cut,
+    Entry,
+    Limits,
+    Stamp,
+    Waiting,
+    bytes_of,
+)
+
+# Stamps of this process whose positions are remembered.
+_REMEMBERED: Final = 1000
+_TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
+
+
+class KafkaLog:
+    """The log of a cluster in Kafka.
+
+    Threads may share it to append; one thread reads. Reading needs the site's Redis.
+    """
+
+    def __init__(
+        self, address: KafkaAddress, cluster: str, site: "redis.Redis | None" = None
+    ) -> None:
+        """Open it; nothing is asked of Kafka yet. Raises `BadLogUrl` on a wrong option."""
+        self.cluster = cluster
+        self._address = address
+        self._site = site
+        self._appended: OrderedDict[Stamp, str] = OrderedDict()
+        self._lock = Lock()
+        try:
+            self._producer = self._new_producer()
+            self._reader = KafkaReader(address, f"weir-{cluster}")
+            # A reader of its own: it looks at the end, where the pipeline does not read.
+            self._backlog = Backlog(KafkaReader(address, f"weir-{cluster}"))
+        except KafkaException as error:
+            raise BadLogUrl(str(error.args[0])) from error
+
+    def append(
+        self,
+        blocks: Mapping[int, Block],
+        stamp: Stamp | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> str:
+        """Append one message with all blocks and return its position; see `Log.append`.
+
+        A stamp that another process has used is found by the reader, which passes it over.
+        """
+        if stamp is not None and (known := self._appended.get(stamp)):
+            return known
+        size = bytes_of(blocks)
+        if size > limits.bytes:
+            raise AppendTooLarge(size, limits.bytes)
+        self._backlog.check(size, limits)
+        offset = self._produced(*encode(blocks, stamp))
+        self._backlog.add(offset, sum(block.records for block in blocks.values()), size)
+        position = position_behind(offset)
+        if stamp is not None:
+            self._remember(stamp, position)
+        return position
+
+    def waiting(self) -> Waiting:
+        """Return what is not read yet; an estimate where other processes append, too."""
+        return self._backlog.waiting()
+
+    def committed_cut(self) -> Cut:
+        """Return the last committed cut, by the site's Redis, else by the consumer group."""
+        kept = self._kept().committed()
+        if kept is not None:
+            return Cut(*kept)
+        told = self._reader.committed()
+        return Cut(START, 0) if told is None else Cut(f"{told[0]}-0", total_of(told[1]))
+
+    def cut_after(self, start: Cut, max_records: int) -> Cut:
+        """Return the furthest cut within `max_records` of `start`, and keep what is before it.
+
+        Raises `LogGap` where Kafka has deleted what was to be read.
+        """
+        begin, end = self._span(start)
+        if begin >= end:
+            return start
+        kept = self._kept()
+        prefix = kept.at(start.position)
+        before, position = prefix.total, start.position
+        for append in self._reader.appends(begin, end):
+            if position != start.position and prefix.total + append.records > before + max_records:
+                self._reader.put_back()
+                break
+            prefix.take(append)
+            position = append.position
+        kept.keep(start.position, position, prefix)
+        return Cut(position, start.total + prefix.total - before)
+
+    def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
+        """Return the entries of each stream after `start` up to and including `end`."""
+        prefix = self._kept().at(start)
+        wanted = set(streams)
+        entries: dict[int, list[Entry]] = {}
+        first = offset_at(start) or self._reader.ends()[0]
+        for append in self._reader.appends(first, offset_at(end)):
+            marks = prefix.take(append)
+            if marks is not None:
+                _collect(entries, append, marks, wanted)
+        return entries
+
+    def mark_committed(self, cut: Cut) -> None:
+        """Record that everything up to `cut` is processed, here and for Kafka's own tools.
+
+        Kafka deletes by its own rule of retention, which must leave what is not yet read.
+        """
+        kept = self._kept()
+        size = kept.at(cut.position).size
+        if kept.commit(cut.position, cut.total):
+            self._reader.commit(offset_at(cut.position), note_of(cut.total, size))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._reader.close()
+        self._backlog.close()
+        self._producer.flush(0)
+        if self._site is not None:
+            self._site.close()
+
+    def _kept(self) -> KeptPrefixes:
+        if self._site is None:
+            raise LogAway("a log in Kafka is read with the site's Redis, which was not named")
+        return KeptPrefixes(self._site, self.cluster, self._address.topic)
+
+    def _span(self, start: Cut) -> tuple[int, int]:
+        """Return the offsets to read from and up to."""
+        first, end = self._reader.ends()
+        wanted = offset_at(start.position)
+        if end < wanted:
+            raise LogGap(
+                f"the topic {self._address.topic} ends at {end}, and was read up to {wanted}: "
+                "it is gone, or was made anew"
+            )
+        if wanted < first and start.position != START and not self._address.skip_lost:
+            raise LogGap(
+                f"Kafka has deleted {first - wanted} appends of the topic {self._address.topic} "
+                "that were not read"
+            )
+        return max(first, wanted), end
+
+    def _new_producer(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self._address.servers,
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "delivery.timeout.ms": int(PATIENCE_S * 1000),
+                **self._address.options,
+            }
+        )
+
+    def _produced(self, head: bytes, value: bytes) -> int:
+        """Return the offset of a new message, once all replicas that must have it do."""
+        done, told = Event(), list[Any]()
+
+        def delivered(error: KafkaError | None, message: "Message[Any, Any]") -> None:
+            told.append(error or message.offset())
+            done.set()
+
+        self._send(head, value, delivered)
+        deadline = monotonic() + 2 * PATIENCE_S
+        while not done.is_set() and monotonic() < deadline:
+            self._producer.poll(0.05)
+        if not told:
+            raise LogAway("Kafka does not answer")
+        if isinstance(told[0], KafkaError):
+            raise self._failure(told[0], len(value))
+        return int(told[0])
+
+    def _send(self, head: bytes, value: bytes, delivered: Any) -> None:
+        try:
+            self._producer.produce(
+                self._address.topic, value=value, headers=[(HEADER, head)],
+                partition=PARTITION, on_delivery=delivered,
+            )  # fmt: skip
+        except BufferError as error:
+            raise LogAway("Kafka does not take appends as fast as they come") from error
+        except KafkaException as error:
+            raise self._failure(error.args[0], len(value)) from error
+
+    def _failure(self, error: KafkaError, size: int) -> LogAway | AppendTooLarge:
+        if error.code() in _TOO_LARGE:
+            return AppendTooLarge(size, None)
+        if error.fatal():
+            # librdkafka cannot go on without a doubt; our stamps can.
+            self._producer = self._new_producer()
+        return LogAway(f"{error.str()} (topic {self._address.topic})")
+
+    def _remember(self, stamp: Stamp, position: str) -> None:
+        with self._lock:
+            self._appended[stamp] = position
+            if len(self._appended) > _REMEMBERED:
+                self._appended.popitem(last=False)
+
+
+def _collect(
+    entries: dict[int, list[Entry]],
+    append: Append,
+    marks: Mapping[int, int | None],
+    wanted: set[int],
+) -> None:
+    at = 0
+    for piece in append.pieces:
+        block = append.data[at : at + piece.length]
+        at += piece.length
+        if piece.stream in wanted:
+            entries.setdefault(piece.stream, []).append(
+                Entry(
+                    append.position, piece.records, block, piece.newest_ms,
+                    marks[piece.stream], append.appended_ms,
+                )
+            )  # fmt: skip

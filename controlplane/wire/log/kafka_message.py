@@ -1,0 +1,85 @@
+"""What one append is in Kafka: a message with its blocks, and a head that says what they are.
+
+The head is a header of the message, so that what follows from it is found without a look at the
+blocks.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Message
+
+from controlplane.wire.errors import BadMessage
+from controlplane.wire.log.values import Block, Stamp
+
+HEADER: Final = "weir"
+
+
+class Piece(NamedTuple):
+    """One block of an append: its stream, record count, newest event time (ms) and length."""
+
+    stream: int
+    records: int
+    newest_ms: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One message: its offset and time, what its blocks are, their bytes, its stamp."""
+
+    offset: int
+    appended_ms: int
+    pieces: tuple[Piece, ...]
+    data: bytes
+    stamp: Stamp | None
+
+    @property
+    def position(self) -> str:
+        """Where the log stands behind it."""
+        return position_behind(self.offset)
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return sum(piece.records for piece in self.pieces)
+
+
+def position_behind(offset: int) -> str:
+    """Return the position behind a message; the start of the log is `0-0`."""
+    return f"{offset + 1}-0"
+
+
+def offset_at(position: str) -> int:
+    """Return the offset of the first message behind a position."""
+    return int(position.partition("-")[0])
+
+
+def encode(blocks: Mapping[int, Block], stamp: Stamp | None) -> tuple[bytes, bytes]:
+    """Return the head and the value of the message of an append."""
+    pieces = [[stream, b.records, b.newest_ms, len(b.data)] for stream, b in blocks.items()]
+    head: dict[str, Any] = {"blocks": pieces}
+    if stamp is not None:
+        head |= {"producer": stamp.producer, "sequence": stamp.sequence}
+    told = json.dumps(head, separators=(",", ":"))
+    return told.encode(), b"".join(block.data for block in blocks.values())
+
+
+def decode(message: "Message[Any, Any]") -> Append:
+    """Return the append that a message is. Raises `BadMessage` for one that Weir did not write."""
+    offset = message.offset() or 0
+    head = dict(message.headers() or []).get(HEADER)
+    if not isinstance(head, bytes):
+        raise BadMessage(offset, f"it has no header {HEADER!r}")
+    try:
+        told = json.loads(head)
+        pieces = tuple(Piece(*map(int, row)) for row in told["blocks"])
+        stamp = Stamp(told["producer"], told["sequence"]) if "producer" in told else None
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error
+    data = message.value() or b""
+    if sum(piece.length for piece in pieces) != len(data):
+        raise BadMessage(offset, "its blocks are not as long as its header says")
+    return Append(offset, message.timestamp()[1], pieces, data, stamp)

@@ -1,0 +1,119 @@
+"""What follows from the appends before a position, kept for every cut that may be read again.
+
+A message in Kafka cannot say what was newest before it, or whether it repeats an earlier one: its
+producer does not know. The reader does, but only if it has read everything before. So the driver,
+which looks at every message to find the next cut, keeps what follows from all messages up to it,
+before anyone reads from there; and who reads from a cut begins with what was kept for it. That
+makes marks, and which messages are repetitions, a function of the log alone.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.log.kafka_message import Append
+from controlplane.wire.log.values import WINDOW, Stamp, order_of
+
+# Producers whose stamps are remembered: those that appended last.
+_PRODUCERS: Final = 1000
+_MASK: Final = 2**WINDOW - 1
+
+
+@dataclass
+class Prefix:
+    """Records, bytes, newest event time (ms) by stream, and what producers have appended.
+
+    `seen`: by producer its highest sequence, and a mask of the sequences from there downwards;
+    who appended last stands last.
+    """
+
+    total: int = 0
+    size: int = 0
+    newest: dict[int, int] = field(default_factory=dict)
+    seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, append: Append) -> Mapping[int, int | None] | None:
+        """Go on by one append; return the mark of each stream, None for a repetition."""
+        if append.stamp is not None and not self._is_new(append.stamp):
+            return None
+        marks: dict[int, int | None] = {}
+        for piece in append.pieces:
+            mark = marks[piece.stream] = self.newest.get(piece.stream)
+            if mark is None or piece.newest_ms > mark:
+                self.newest[piece.stream] = piece.newest_ms
+        self.total += append.records
+        self.size += len(append.data)
+        return marks
+
+    def _is_new(self, stamp: Stamp) -> bool:
+        high, mask = self.seen.pop(stamp.producer, (stamp.sequence - 1, 0))
+        behind = high - stamp.sequence
+        new = behind < 0 or (behind < WINDOW and not mask >> behind & 1)
+        if behind < 0:
+            high, mask = stamp.sequence, (mask << min(-behind, WINDOW) | 1) & _MASK
+        elif new:
+            mask |= 1 << behind
+        self.seen[stamp.producer] = high, mask
+        return new
+
+    def encode(self) -> str:
+        """Return it as text, of producers only those that appended last."""
+        seen = [[name, *known] for name, known in list(self.seen.items())[-_PRODUCERS:]]
+        row = [self.total, self.size, list(self.newest.items()), seen]
+        return json.dumps(row, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: bytes) -> "Prefix":
+        """Return what `encode` wrote."""
+        total, size, newest, seen = json.loads(text)
+        return cls(total, size, dict(newest), {name: (high, mask) for name, high, mask in seen})
+
+
+class KeptPrefixes:
+    """The prefixes of one topic in the site's Redis, by position, and the last committed cut."""
+
+    def __init__(self, client: "redis.Redis", cluster: str, topic: str) -> None:
+        self._client = client
+        self._prefixes = keys.kafka_prefixes_key(cluster, topic)
+        self._committed = keys.kafka_committed_key(cluster, topic)
+
+    def at(self, position: str) -> Prefix:
+        """Return what follows from everything before a cut; nothing at the start of the log.
+
+        Nothing, too, where Redis has lost it: marks then begin anew.
+        """
+        found: Any = self._client.hget(self._prefixes, position)
+        return Prefix() if found is None else Prefix.decode(found)
+
+    def keep(self, start: str, end: str, prefix: Prefix) -> None:
+        """Keep the prefix of a cut at `end` that was found by reading from `start`.
+
+        Whoever reads from `start` must find what was begun with there, even if Redis was emptied.
+        """
+        pipe = self._client.pipeline(transaction=True)
+        pipe.hsetnx(self._prefixes, start, Prefix().encode())
+        pipe.hset(self._prefixes, end, prefix.encode())
+        pipe.execute()
+
+    def committed(self) -> tuple[str, int] | None:
+        """Return the position and the total of the last committed cut."""
+        found: Any = self._client.hmget(self._committed, ["position", "total"])
+        return None if None in found else (found[0].decode(), int(found[1]))
+
+    def commit(self, position: str, total: int) -> bool:
+        """Remember a committed cut and forget the prefixes before it; tell whether it is new."""
+        before = self.committed()
+        if before is not None and order_of(position) <= order_of(before[0]):
+            return False
+        names: Any = self._client.hkeys(self._prefixes)
+        old = [name for name in names if order_of(name.decode()) < order_of(position)]
+        pipe = self._client.pipeline(transaction=True)
+        pipe.hset(self._committed, mapping={"position": position, "total": total})
+        if old:
+            pipe.hdel(self._prefixes, *old)
+        pipe.execute()
+        return True

@@ -1,0 +1,21 @@
+"""One door to both logs: what stands at a URL."""
+
+from controlplane.wire.log.address import KAFKA_SCHEME, check_url, kafka_address
+from controlplane.wire.log.protocol import Log
+from controlplane.wire.log.redis_log import RedisLog, connect
+
+
+def open_log(url: str, cluster: str, site: str = "") -> Log:
+    """Return the log of `cluster` at `url` (redis://… or kafka://…), at `site` where that is empty.
+
+    `site` is the URL of the site's Redis. The pipeline needs it to read a log in Kafka; who only
+    appends does not. Raises `BadLogUrl`.
+    """
+    place = url or site
+    check_url(place)
+    if not place.startswith(f"{KAFKA_SCHEME}://"):
+        return RedisLog(connect(place), cluster)
+    # The client is a library of its own, which a site without Kafka should not load.
+    from controlplane.wire.log.kafka_log import KafkaLog  # noqa: PLC0415
+
+    return KafkaLog(kafka_address(place, cluster), cluster, connect(site) if site else None)

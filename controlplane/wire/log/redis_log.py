@@ -1,0 +1,192 @@
+"""The log in Redis Streams, one per stream, with one position over all of them.
+
+Every append, whatever number of streams it touches, is one Lua call that gives all its blocks the
+same position, a Redis stream id `<ms>-<sequence>`. The index holds one entry per append with the
+running totals of records and bytes, which is how a micro-batch is bounded without looking at the
+streams, and how an append is refused before memory runs out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from controlplane.wire import keys
+from controlplane.wire.errors import AppendTooLarge, LogAway, LogFull, NoMemory, StaleStamp
+from controlplane.wire.log.scripts import APPEND, COMMIT
+from controlplane.wire.log.values import (
+    DEFAULT_LIMITS,
+    START,
+    Block,
+    Cut,
+    Entry,
+    Limits,
+    Stamp,
+    Waiting,
+    bytes_of,
+    order_of,
+)
+
+_NO_MEMORY = "command not allowed when used memory"
+
+
+def connect(url: str) -> "redis.Redis":
+    """Return a connection that waits at most 20 s, and tries a second time at once.
+
+    The second time serves a connection that the server closed while nobody used it.
+    """
+    return redis.Redis.from_url(
+        url, socket_timeout=20, socket_connect_timeout=5, retry=Retry(NoBackoff(), 1)
+    )
+
+
+class RedisLog:
+    """The log of a cluster in Redis; threads may share it."""
+
+    def __init__(self, client: "redis.Redis", cluster: str) -> None:
+        self.cluster = cluster
+        self._client = client
+        self._index = keys.index_key(cluster)
+        self._committed = keys.committed_key(cluster)
+        self._newest = keys.newest_key(cluster)
+        self._append = client.register_script(APPEND)
+        self._commit = client.register_script(COMMIT)
+
+    def append(
+        self,
+        blocks: Mapping[int, Block],
+        stamp: Stamp | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> str:
+        """Append one block per stream, all at one position, and return it; see `Log.append`."""
+        size = bytes_of(blocks)
+        if size > limits.bytes:
+            raise AppendTooLarge(size, limits.bytes)
+        producer = keys.producer_key(self.cluster, stamp.producer if stamp else "")
+        names = [self._index, self._committed, self._newest, producer]
+        arguments: list[Any] = [limits.records, limits.bytes, stamp.sequence if stamp else "", size]
+        for stream, block in blocks.items():
+            names.append(keys.log_key(self.cluster, stream))
+            arguments += [stream, *block]
+        with self._reached():
+            answer = cast("list[Any]", self._append(keys=names, args=arguments))
+        return _position(answer, stamp, limits)
+
+    def waiting(self) -> Waiting:
+        """Return what is not read yet. Raises `LogAway`."""
+        with self._reached():
+            return self._waiting()
+
+    def _waiting(self) -> Waiting:
+        # No transaction: Redis begins none when memory is short.
+        pipe = self._client.pipeline(transaction=False)
+        pipe.hmget(self._committed, ["total", "bytes"])
+        pipe.xrevrange(self._index, count=1)
+        done, found = pipe.execute()
+        if not found:
+            return Waiting(0, 0)
+        fields = found[0][1]
+        records = int(fields[b"total"]) - int(done[0] or 0)
+        return Waiting(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
+
+    def committed_cut(self) -> Cut:
+        """Return the last committed cut, the start of the log before the first."""
+        position, total = cast(
+            "list[bytes | None]", self._client.hmget(self._committed, ["position", "total"])
+        )
+        if position is None or total is None:
+            return Cut(START, 0)
+        return Cut(position.decode(), int(total))
+
+    def cut_after(self, start: Cut, max_records: int) -> Cut:
+        """Return the furthest cut within `max_records` of `start`; see `Log.cut_after`."""
+        found = cast("list[Any]", self._client.xrevrange(self._index, count=1))
+        if not found:
+            return start
+        end = _cut(found[0])
+        if order_of(end.position) <= order_of(start.position):
+            return start
+        # A total that fell behind means a log that was emptied and begun anew: take what is there.
+        if end.total - start.total <= max_records:
+            return end
+        return self._bounded_cut(start, max_records)
+
+    def _bounded_cut(self, start: Cut, max_records: int) -> Cut:
+        cut, position = start, start.position
+        while True:
+            page = cast("list[Any]", self._client.xrange(self._index, f"({position}", count=512))
+            for row in page:
+                step = _cut(row)
+                if step.total - start.total > max_records:
+                    return step if cut == start else cut
+                cut = step
+            if not page:
+                return cut
+            position = cut.position
+
+    def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
+        """Return the entries of each stream after `start` up to and including `end`."""
+        pipe = self._client.pipeline(transaction=False)
+        for stream in streams:
+            pipe.xrange(keys.log_key(self.cluster, stream), f"({start}", end)
+        pages = cast("list[list[Any]]", pipe.execute())
+        return {
+            stream: [_entry(row) for row in page]
+            for stream, page in zip(streams, pages, strict=True)
+            if page
+        }
+
+    def mark_committed(self, cut: Cut) -> None:
+        """Record that everything up to `cut` is processed, and give its memory back."""
+        prefix = keys.log_prefix(self.cluster)
+        self._commit(keys=[self._index, self._committed, self._newest], args=[cut.position, prefix])
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._client.close()
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Translate what Redis says into the words of the wire."""
+        try:
+            yield
+        except redis.RedisError as error:
+            # Where the first write of a script is refused for want of memory, all of it is: the
+            # script has then changed nothing.
+            if _NO_MEMORY in str(error):
+                raise NoMemory(self._waiting().bytes) from error
+            raise LogAway(str(error)) from error
+
+
+def _position(answer: "list[Any]", stamp: Stamp | None, limits: Limits) -> str:
+    outcome, value = answer
+    if outcome == b"records":
+        raise LogFull(int(value), limits.records, "records")
+    if outcome == b"bytes":
+        raise LogFull(int(value), limits.bytes, "bytes")
+    if outcome == b"stale":
+        assert stamp is not None
+        raise StaleStamp(stamp.producer, stamp.sequence, int(value))
+    return cast("bytes", value).decode()
+
+
+def _cut(row: Any) -> Cut:
+    position, fields = row
+    return Cut(position.decode(), int(fields[b"total"]))
+
+
+def _entry(row: Any) -> Entry:
+    position, fields = row
+    mark = fields[b"m"]
+    name = position.decode()
+    return Entry(
+        position=name,
+        records=int(fields[b"n"]),
+        block=fields[b"b"],
+        newest_ms=int(fields[b"x"]),
+        mark_ms=int(mark) if mark else None,
+        appended_ms=int(name.partition("-")[0]),
+    )

@@ -1,0 +1,92 @@
+"""What Redis does in one piece: an append over all its streams, and giving memory back."""
+
+from typing import Final
+
+from controlplane.wire.log.values import WINDOW
+
+# A producer that is silent for a day is forgotten.
+_REMEMBER_S: Final = 24 * 3600
+
+# KEYS: index, committed, newest, producer, streams...; ARGV: limit of records, limit of bytes,
+# sequence ('' for none), bytes; then (stream, records, block, newest event time) per stream.
+# Answers (ok, position), (records | bytes, how much waits) or (stale, the highest sequence).
+#
+# The last position's milliseconds are reused when the clock steps back: positions only grow.
+# A producer's hash has its last sequences with their positions, and the highest one. It is written
+# last: where memory is short the first write is refused, and that must be one Redis does refuse.
+APPEND: Final = f"""
+local window, sequence, high = {WINDOW}, tonumber(ARGV[3]), nil
+if sequence then
+  local seen = redis.call('HMGET', KEYS[4], ARGV[3], 'high')
+  if seen[1] then return {{'ok', seen[1]}} end
+  high = tonumber(seen[2] or nil)
+  if high and sequence <= high - window then return {{'stale', seen[2]}} end
+end
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
+local total, bytes, last_ms, last_seq = 0, 0, 0, 0
+if last[1] then
+  total, bytes = tonumber(last[1][2][4]), tonumber(last[1][2][6] or 0)
+  last_ms, last_seq = string.match(last[1][1], '^(%d+)-(%d+)$')
+end
+local done = redis.call('HMGET', KEYS[2], 'total', 'bytes')
+local waiting = total - tonumber(done[1] or 0)
+if waiting >= tonumber(ARGV[1]) then return {{'records', waiting}} end
+waiting = bytes - tonumber(done[2] or 0)
+if waiting + ARGV[4] > tonumber(ARGV[2]) then return {{'bytes', waiting}} end
+local now = redis.call('TIME')
+local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local seq = 0
+if ms <= tonumber(last_ms) then ms = tonumber(last_ms); seq = tonumber(last_seq) + 1 end
+local id = string.format('%.0f-%d', ms, seq)
+local records = 0
+for i = 5, #KEYS do
+  local at = 5 + (i - 5) * 4
+  local mark = redis.call('HGET', KEYS[3], ARGV[at])
+  redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', ARGV[at + 3],
+    'm', mark or '')
+  if not mark or tonumber(ARGV[at + 3]) > tonumber(mark) then
+    redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 3])
+  end
+  records = records + tonumber(ARGV[at + 1])
+end
+redis.call('XADD', KEYS[1], id, 'n', records, 'total', string.format('%.0f', total + records),
+  'bytes', string.format('%.0f', bytes + ARGV[4]))
+if sequence then
+  if high and sequence - high >= window then
+    redis.call('DEL', KEYS[4])
+  elseif high then
+    for old = high - window + 1, sequence - window do
+      redis.call('HDEL', KEYS[4], string.format('%.0f', old))
+    end
+  end
+  if not high or sequence > high then high = sequence end
+  redis.call('HSET', KEYS[4], ARGV[3], id, 'high', string.format('%.0f', high))
+  redis.call('EXPIRE', KEYS[4], {_REMEMBER_S})
+end
+return {{'ok', id}}
+"""
+
+# KEYS: index, committed, newest; ARGV: position, what the key of a stream begins with.
+# The last committed append stays in the index: its totals are where the next one counts on. All
+# streams that were ever appended to are trimmed, also those that nobody reads. Trimming comes
+# first: Redis takes it when memory is short, and takes the rest of a script that has written.
+COMMIT: Final = """
+local function parts(position)
+  local ms, seq = string.match(position, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
+local ms, seq = parts(ARGV[1])
+local before = redis.call('HGET', KEYS[2], 'position')
+if before then
+  local old_ms, old_seq = parts(before)
+  if ms < old_ms or (ms == old_ms and seq <= old_seq) then return end
+end
+local found = redis.call('XREVRANGE', KEYS[1], ARGV[1], '-', 'COUNT', 1)
+local total, bytes = '0', '0'
+if found[1] then total, bytes = found[1][2][4], found[1][2][6] or '0' end
+redis.call('XTRIM', KEYS[1], 'MINID', '=', ARGV[1])
+for _, stream in ipairs(redis.call('HKEYS', KEYS[3])) do
+  redis.call('XTRIM', ARGV[2] .. stream, 'MINID', '=', ARGV[1])
+end
+redis.call('HSET', KEYS[2], 'position', ARGV[1], 'total', total, 'bytes', bytes)
+"""

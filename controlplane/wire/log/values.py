@@ -1,0 +1,98 @@
+"""What both logs speak of: cuts, blocks, entries, stamps and limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from controlplane.wire.errors import BadStamp
+
+START: Final = "0-0"
+# About 64 bytes a record: half a gigabyte of log before producers are asked to wait.
+DEFAULT_LIMIT: Final = 8_000_000
+DEFAULT_BYTES: Final = 512 * 1024 * 1024
+# How many of a producer's last sequences are told apart. More requests than these are not under
+# way at once, and what is older is a repetition or a mistake.
+WINDOW: Final = 64
+MAX_PRODUCER: Final = 100
+# Numbers of Lua are doubles: whole up to here.
+MAX_SEQUENCE: Final = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place in the log: its position and the records appended up to it."""
+
+    position: str
+    total: int
+
+
+class Block(NamedTuple):
+    """What is appended to a stream: record count, bytes, and the newest event time (ms)."""
+
+    records: int
+    data: bytes
+    newest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One block of one stream: where it stands, its record count and its bytes.
+
+    `newest_ms`: the newest event time in it; `mark_ms`: in the stream before it, None for none;
+    `appended_ms`: when it was appended, by the clock of the log (milliseconds since the epoch).
+    """
+
+    position: str
+    records: int
+    block: bytes
+    newest_ms: int
+    mark_ms: int | None = None
+    appended_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What makes an append repeatable: who appends, and a number that is used once.
+
+    Appending again under the same stamp adds nothing. The log tells the last `WINDOW` sequences
+    of a producer apart, so they should grow. Raises `BadStamp`.
+    """
+
+    producer: str
+    sequence: int
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.producer) <= MAX_PRODUCER:
+            raise BadStamp("producer", f"a producer's id has 1 to {MAX_PRODUCER} characters")
+        if not 0 <= self.sequence <= MAX_SEQUENCE:
+            raise BadStamp("sequence", f"a sequence is 0 to {MAX_SEQUENCE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may wait in the log to be read before appends are refused."""
+
+    records: int = DEFAULT_LIMIT
+    bytes: int = DEFAULT_BYTES
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How much waits in the log to be read."""
+
+    records: int
+    bytes: int
+
+
+def order_of(position: str) -> tuple[int, int]:
+    """Return what positions are compared by."""
+    major, _, minor = position.partition("-")
+    return int(major), int(minor)
+
+
+def bytes_of(blocks: Mapping[int, Block]) -> int:
+    """Return the bytes of an append, as the limit counts them."""
+    return sum(len(block.data) for block in blocks.values())

@@ -1,0 +1,106 @@
+"""The log in Redis: its clock, its memory, and what it does when that runs out."""
+
+from typing import Any
+
+import pytest
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.errors import LogAway, LogFull, NoMemory, StaleStamp
+from controlplane.wire.log import START, WINDOW, Block, Cut, Limits, RedisLog, Stamp, open_log
+from tests.support.redis_server import free_port
+
+ONE = Block(1, b"a", 0)
+
+
+@pytest.fixture
+def log(redis_client: "redis.Redis") -> RedisLog:
+    return RedisLog(redis_client, "c")
+
+
+def positions(log: RedisLog, stream: int) -> list[str]:
+    read = log.read_streams([stream], START, "+")
+    return [entry.position for entry in read.get(stream, [])]
+
+
+def test_positions_grow_within_one_millisecond_and_when_the_clock_steps_back(
+    redis_client: "redis.Redis", log: RedisLog
+) -> None:
+    """A position in the future stands for a clock that was ahead."""
+    ahead = "9999999999999-3"
+    redis_client.xadd(keys.index_key("c"), {"n": 1, "total": 1}, id=ahead)
+    assert log.append({1: ONE}) == "9999999999999-4"
+    assert log.append({1: ONE}) == "9999999999999-5"
+    assert log.cut_after(Cut(START, 0), 100) == Cut("9999999999999-5", 3)
+
+
+def test_committed_records_give_their_memory_back(log: RedisLog) -> None:
+    """Only what a replay may still ask for stays, of every stream; the total goes on."""
+    ends = [log.append({1: ONE, 2: ONE}) for _ in range(5)]
+    log.mark_committed(Cut(ends[3], 8))
+    assert positions(log, 1) == positions(log, 2) == ends[3:]
+    assert log.committed_cut() == Cut(ends[3], 8)
+    end = log.append({1: ONE})
+    assert log.cut_after(Cut(ends[3], 8), 100) == Cut(end, 11)
+
+
+def test_a_log_from_before_bytes_were_counted_goes_on(
+    redis_client: "redis.Redis", log: RedisLog
+) -> None:
+    """Its entries have no total of bytes, and its last commit neither."""
+    redis_client.xadd(keys.index_key("c"), {"n": 4, "total": 9}, id="5-0")
+    redis_client.hset(keys.committed_key("c"), mapping={"position": "4-0", "total": 5})
+    assert log.waiting().records == 4
+    log.append({1: Block(1, b"abc", 0)}, limits=Limits(bytes=3))
+    assert (log.waiting().records, log.waiting().bytes) == (5, 3)
+
+
+def test_a_producer_is_remembered_within_bounds(redis_client: "redis.Redis", log: RedisLog) -> None:
+    """Its last sequences and no more, for a day; a leap forgets all before it."""
+    key = keys.producer_key("c", "p")
+    for sequence in range(3 * WINDOW):
+        log.append({1: ONE}, Stamp("p", sequence))
+    assert redis_client.hlen(key) == WINDOW + 1
+    ttl: Any = redis_client.ttl(key)
+    assert 0 < ttl <= 24 * 3600
+    log.append({1: ONE}, Stamp("p", 10**15))
+    kept: Any = redis_client.hgetall(key)
+    assert set(kept) == {b"high", b"1000000000000000"}
+
+
+def test_a_sequence_too_old_to_know_is_refused(log: RedisLog) -> None:
+    """To append it might double it, to acknowledge it might lose it."""
+    log.append({1: ONE}, Stamp("p", WINDOW + 5))
+    log.append({1: ONE}, Stamp("p", 6))
+    with pytest.raises(StaleStamp, match=f"sequence 5 .*behind {WINDOW + 5}"):
+        log.append({1: ONE}, Stamp("p", 5))
+    assert len(positions(log, 1)) == 2
+
+
+def test_out_of_memory_is_told_and_nothing_is_half_appended(
+    redis_client: "redis.Redis", log: RedisLog
+) -> None:
+    """Every part of the append is refused; what is committed is given back all the same."""
+    end = log.append({1: Block(3, b"x" * 100, 0)}, Stamp("p", 64))
+    before: Any = redis_client.dbsize()
+    redis_client.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(NoMemory, match=r"100 bytes.*give Redis more") as refusal:
+            log.append({1: ONE, 2: ONE}, Stamp("p", 1000))
+        assert isinstance(refusal.value, LogFull)
+        log.mark_committed(Cut(end, 3))
+    finally:
+        redis_client.config_set("maxmemory", "0")
+    assert redis_client.dbsize() == before + 1, "of new keys only that of the commit"
+    assert positions(log, 1) == [end]
+    assert log.committed_cut() == Cut(end, 3)
+    assert log.append({1: ONE}, Stamp("p", 64)) == end
+
+
+def test_a_log_that_does_not_answer_is_told() -> None:
+    """Whether it has taken the append, nobody knows: append again."""
+    log = open_log(f"redis://127.0.0.1:{free_port()}/0", "c")
+    with pytest.raises(LogAway, match="cannot be reached"):
+        log.append({1: ONE})
+    with pytest.raises(LogAway):
+        log.waiting()
