@@ -1,7 +1,8 @@
 """The Ninja application: routers, and one translation of every refusal into a 4xx body.
 
 Every error body is {"title", "detail", "fields", "code", "data", "rows"}, what does not apply is
-empty: fields are messages per field, rows are fields per row of a bulk request.
+empty: fields are messages per field, rows are fields per row of a bulk request. Where a query's
+text is at fault, data["places"] says where by field: the line, marks below it, the character.
 """
 
 from collections.abc import Mapping
@@ -13,8 +14,10 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from controlplane.api import attached, clusters, lab, proposals, queries, streams
+from controlplane.api.schemas import PlaceOut
 from controlplane.api.security import AUTHENTICATION
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, NotFound
+from controlplane.services.texts import places
 
 api = NinjaAPI(
     title="Weir",
@@ -58,9 +61,18 @@ def problem(
 @api.exception_handler(Invalid)
 def invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
     """422: some values are not valid."""
-    detail = "; ".join(told for messages in refused.fields.values() for told in messages)
+    # A fault in a text goes on with the line that it points at.
+    whys = [told.partition("\n")[0] for faults in refused.fields.values() for told in faults]
+    found = {name: PlaceOut.of(one).dict() for name, one in places(refused.fields).items()}
     return problem(
-        request, 422, str(refused), detail, code="invalid", fields=refused.fields, rows=refused.rows
+        request,
+        422,
+        str(refused),
+        "; ".join(whys),
+        code="invalid",
+        fields=refused.fields,
+        rows=refused.rows,
+        data={"places": found} if found else None,
     )
 
 

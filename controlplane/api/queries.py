@@ -22,7 +22,6 @@ from controlplane.api.schemas import (
     WindowOut,
 )
 from controlplane.api.security import caller
-from controlplane.errors import Fields
 from controlplane.models import Cluster, Query
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.queries import (
@@ -35,7 +34,7 @@ from controlplane.selectors.queries import (
 from controlplane.selectors.windows import keyed_windows
 from controlplane.services import queries
 from controlplane.services.queries import QuerySpec
-from controlplane.services.texts import output_columns, pointed
+from controlplane.services.texts import output_columns, places
 
 router = Router(tags=["queries"])
 MAX_WINDOWS = 1000
@@ -78,7 +77,7 @@ def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     return CheckOut(
         valid=not found.fields,
         fields=found.fields,
-        places=_places(found.fields),
+        places={name: PlaceOut.of(one) for name, one in places(found.fields).items()},
         columns=[]
         if found.computation is None
         else [
@@ -145,15 +144,6 @@ def _of_mice(cluster: Cluster, query: Query, limit: int) -> list[WindowOut]:
         )
         for window in query_results(cluster, query, limit)
     ]
-
-
-def _places(fields: Fields) -> dict[str, PlaceOut]:
-    found = {field: pointed(faults[0]) for field, faults in fields.items()}
-    return {
-        field: PlaceOut(line=one.line, marks=one.marks, character=one.character)
-        for field, one in found.items()
-        if one.marks
-    }
 
 
 def _spec(body: QueryIn) -> QuerySpec:

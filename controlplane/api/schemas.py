@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, StrictFloat, StrictInt, model_validator
 from controlplane.models import Cluster, Proposal
 from controlplane.selectors.queries import QueryRow
 from controlplane.selectors.streams import StreamRow
+from controlplane.services.texts import Pointed
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 
 
@@ -27,6 +28,7 @@ class ClusterOut(Schema):
     nu: float
     alpha: float
     trigger_ms: int
+    master: str
     routing_version: int
     applied_version: int
     last_batch: int | None
@@ -50,6 +52,12 @@ class NodeOut(Schema):
     streams: int
     load: float | None
     busy: float | None
+
+
+class MasterIn(ReasonIn):
+    """Where Spark runs the nodes: local[n], spark://host:port, yarn or k8s://https://host:port."""
+
+    master: str = Field(max_length=200)
 
 
 class CapacityIn(ReasonIn):
@@ -173,6 +181,11 @@ class PlaceOut(Schema):
     line: str
     marks: str
     character: int
+
+    @staticmethod
+    def of(place: Pointed) -> "PlaceOut":
+        """Return the body of a place."""
+        return PlaceOut(line=place.line, marks=place.marks, character=place.character)
 
 
 class ColumnOut(Schema):

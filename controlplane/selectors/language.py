@@ -51,22 +51,33 @@ def operators() -> list[Entry]:
 
 
 def functions() -> list[Entry]:
-    """Return the functions of the language, then the registered ones."""
-    known = dict(FUNCTIONS)
-    known |= {name: found.signature for name in names() if (found := registered(name))}
-    return [
-        Entry(f"{name}({_parameters(one)})", _gives(one), one.about) for name, one in known.items()
-    ]
+    """Return the functions of the language itself."""
+    return _entries(FUNCTIONS)
+
+
+def registered_functions() -> list[Entry]:
+    """Return the functions of the modules of `WEIR_FUNCTIONS`."""
+    return _entries({name: found.signature for name in names() if (found := registered(name))})
 
 
 def aggregates() -> list[Entry]:
-    """Return the aggregates of the language, then the registered ones."""
-    found = [
+    """Return the aggregates of the language itself."""
+    return [
         Entry(_aggregate(name, one), _aggregate_gives(name, one), one.about)
         for name, one in AGGREGATES.items()
     ]
-    own = ((name, registered_aggregate(name)) for name in aggregate_names())
-    return found + [Entry(f"{n}({one.takes})", str(one.gives), one.about) for n, one in own if one]
+
+
+def registered_aggregates() -> list[Entry]:
+    """Return the aggregates of the modules of `WEIR_FUNCTIONS`."""
+    found = ((name, registered_aggregate(name)) for name in aggregate_names())
+    return [Entry(f"{name}({one.takes})", str(one.gives), one.about) for name, one in found if one]
+
+
+def _entries(found: Mapping[str, Function]) -> list[Entry]:
+    return [
+        Entry(f"{name}({_parameters(one)})", _gives(one), one.about) for name, one in found.items()
+    ]
 
 
 def _aggregate(name: str, one: AggregateFunction) -> str:

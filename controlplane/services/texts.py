@@ -90,6 +90,12 @@ def pointed(fault: str) -> Pointed:
     return Pointed(_AT_CHARACTER.sub("", why), line, marks, int(found[1]) if found else 0)
 
 
+def places(fields: Fields) -> dict[str, Pointed]:
+    """Return where the faults stand, of those fields whose first fault has a place."""
+    found = {field: pointed(faults[0]) for field, faults in fields.items() if faults}
+    return {field: one for field, one in found.items() if one.marks}
+
+
 def _kind_of(function: str, kind: Kind) -> str:
     return "list of values with counts" if function == "top_k" else str(kind)
 

@@ -63,8 +63,8 @@ def _form(
         "custom": custom,
         "kinds": KINDS,
         "operators": language.operators(),
-        "functions": language.functions(),
-        "aggregates": language.aggregates(),
+        "functions": language.functions() + language.registered_functions(),
+        "aggregates": language.aggregates() + language.registered_aggregates(),
     }
     return show(request, "query_new.html", context | _outcome(found), status)
 

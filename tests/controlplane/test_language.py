@@ -2,11 +2,18 @@
 
 import pytest
 
-from controlplane.selectors.language import Entry, aggregates, functions, operators
+from controlplane.selectors.language import (
+    Entry,
+    aggregates,
+    functions,
+    operators,
+    registered_aggregates,
+    registered_functions,
+)
 from controlplane.wire.language import BadExpression, Call, Kind, parsed
 from controlplane.wire.language.aggregates import AGGREGATES
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
-from controlplane.wire.language.registered import aggregate_names, names
+from controlplane.wire.language.registered import aggregate, function
 
 KINDS = (Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.TEXT, Kind.TIME)
 
@@ -31,9 +38,29 @@ def test_an_operator_is_written_as_it_says(name: str, entry: Entry) -> None:
 
 def test_nothing_of_the_language_is_left_out() -> None:
     listed = [entry.written.partition("(")[0] for entry in functions()]
-    assert listed == [*FUNCTIONS, *names()]
+    assert listed == list(FUNCTIONS)
     listed = [entry.written.partition("(")[0] for entry in aggregates()]
-    assert listed == [*AGGREGATES, *aggregate_names()]
+    assert listed == list(AGGREGATES)
+
+
+@function(takes=("int", "float"), gives="float", name="listed_distance")
+def distance(x: object, y: object) -> object:
+    """Length of a vector.
+
+    In the unit of its parts.
+    """
+    return x, y
+
+
+@aggregate(takes="float", gives="float")
+class ListedMean:
+    """Mean of another kind."""
+
+
+def test_what_a_site_registers_is_listed_with_its_first_line() -> None:
+    entry = Entry("listed_distance(int, number)", "float", "Length of a vector.")
+    assert entry in registered_functions()
+    assert Entry("listed_mean(float)", "float", "Mean of another kind.") in registered_aggregates()
 
 
 @pytest.mark.parametrize(

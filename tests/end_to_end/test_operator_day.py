@@ -79,6 +79,28 @@ def test_submitted_query_is_placed_and_shows_results(page: Page) -> None:
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
 
 
+def test_custom_query_is_checked_submitted_and_computed(page: Page) -> None:
+    """Written as text, pointed at while wrong, split over nodes, its windows seen by key."""
+    page.goto("/clusters/sf/queries/new/?mode=custom")
+    page.fill("#name", "fast-cabs")
+    page.locator("#suggested button").first.click()
+    page.locator("#suggested button").nth(1).click()
+    page.fill("#columns", "kmh = speed * 0.036")
+    page.fill("#key", "car")
+    page.fill("#tasks", "8")
+    page.fill("#aggregates", "reports = count(*)\nfast = maximum(kmh)")
+    expect(page.locator("#faults-aggregates .marks")).to_have_text("^^^^^^^")
+    page.fill("#aggregates", "reports = count(*)\nfast = max(kmh)")
+    expect(page.locator("#outcome li")).to_have_text(["car int, key", "reports int", "fast float"])
+    page.click("button:has-text('Submit query')")
+    page.wait_for_url(re.compile(r"/queries/\d+/"))
+    expect(page.locator("#facts")).to_contain_text("since routing v", timeout=60_000)
+    expect(page.locator("pre.sql")).to_contain_text("max(kmh) AS fast")
+    expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
+    reports = page.locator("#results tbody tr td.number").first
+    assert int(reports.inner_text().replace(",", "")) > 0
+
+
 def test_wrong_query_is_told_while_one_types(page: Page) -> None:
     """An unknown stream is named beside its field, before anything is sent."""
     page.goto("/clusters/sf/queries/new/")

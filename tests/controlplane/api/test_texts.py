@@ -58,6 +58,9 @@ def test_faults_are_told_by_field_and_point_at_their_place(script: Client, sf: C
         "tasks", "text.aggregates.fast", "text.columns.kmh", "text.where",
     ]  # fmt: skip
     assert told["fields"]["text.where"][0].endswith("at character 1\nspede > 0\n^^^^^")
+    place = {"line": "spede > 0", "marks": "^^^^^", "character": 1}
+    assert told["data"]["places"]["text.where"] == place
+    assert "\n" not in told["detail"]
     assert not Query.objects.exists()
 
 

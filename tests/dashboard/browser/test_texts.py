@@ -1,0 +1,99 @@
+"""The form of a custom query in a real browser."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from controlplane.models import Cluster, Query
+from tests.dashboard.browser.conftest import apart
+from tests.support import cluster as made
+from tests.support.windows import write_windows
+
+pytestmark = pytest.mark.browser
+PHRASE = "a-long-pass-phrase"
+NEW = "/clusters/sf/queries/new/"
+
+
+@pytest.fixture
+def cluster(web: str) -> Cluster:
+    """Four nodes, six streams."""
+    return apart(_cluster)
+
+
+def _cluster() -> Cluster:
+    by = made.actor("operator")
+    assert isinstance(by.user, User)
+    by.user.set_password(PHRASE)
+    by.user.save()
+    return made.small_cluster(by)
+
+
+@pytest.fixture
+def operating(page: Page, cluster: Cluster) -> Page:
+    """An operator's browser, on the form."""
+    page.goto("/login/")
+    page.get_by_label("User name").fill("a-operator")
+    page.get_by_label("Password").fill(PHRASE)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    page.goto(NEW)
+    page.locator("body[data-ready]").wait_for(state="attached")
+    return page
+
+
+def test_the_form_points_at_the_place_while_one_types(operating: Page) -> None:
+    page = operating
+    expect(page.get_by_label("Where")).to_be_hidden()
+    page.get_by_label("Custom").check()
+    expect(page.get_by_label("Column", exact=True)).to_be_hidden()
+    page.get_by_label("Where").fill("spede > 3")
+    expect(page.locator("#faults-where .marks")).to_have_text("^^^^^")
+    expect(page.locator("#outcome")).to_contain_text("To be mended: where")
+    family = "getComputedStyle(document.querySelector('#faults-where pre')).fontFamily"
+    assert "monospace" in page.evaluate(family)
+    page.get_by_label("Where").fill("speed > 3")
+    expect(page.locator("#faults-where")).to_be_empty()
+    expect(page.locator("#outcome li")).to_have_text(
+        ["stream int, key", "records int", "mean_speed float"]
+    )
+
+
+def test_a_custom_query_is_submitted_and_shows_its_results(
+    operating: Page, cluster: Cluster
+) -> None:
+    page = operating
+    page.get_by_label("Name", exact=True).fill("fast")
+    page.get_by_label("Custom").check()
+    page.locator("#suggested button").first.click()
+    page.locator("#columns").fill("kmh = speed * 0.036")
+    page.locator("#key").fill("car")
+    page.locator("#aggregates").fill("n = count(*)\nfast = max(kmh)")
+    expect(page.locator("#outcome li")).to_have_text(["car int, key", "n int", "fast float"])
+    page.get_by_role("button", name="Submit query").click()
+    page.wait_for_url(re.compile(r"/queries/\d+/"))
+    expect(page.locator("pre.sql")).to_contain_text("max(kmh) AS fast")
+    apart(_write)
+    page.reload()
+    expect(page.locator("#results tbody tr").first).to_contain_text("1007")
+    page.get_by_label("Drawn").select_option("fast")
+    expect(page.locator("[data-figures] .main-svg").first).to_be_visible()
+    expect(page.locator("[data-figures] h2")).to_have_text("fast")
+
+
+def _write() -> None:
+    row = {"stream": 1, "k0": 1007, "s0": 12, "s1": 41.25}
+    write_windows(Query.objects.get(name="fast"), 3, [row, row | {"pane": 60_000}])
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_form_does_not_scroll_sideways(operating: Page, width: int) -> None:
+    """Also with a long line pointed at and the list of functions open."""
+    page = operating
+    page.set_viewport_size({"width": width, "height": 900})
+    page.get_by_label("Custom").check()
+    page.get_by_label("Where").fill(f"speed > {' + '.join(['x'] * 80)} and spede")
+    expect(page.locator("#faults-where .marks")).to_be_visible()
+    page.get_by_text("Functions and aggregates").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,66 @@
+"""Every example of docs/queries.md is checked as a submitted query is; its tables are generated."""
+
+import json
+import re
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from controlplane.errors import Invalid
+from controlplane.services.texts import checked
+from controlplane.wire.blocks import KINDS
+from controlplane.wire.language.registered import registered, registered_aggregate
+from controlplane.wire.query import QueryText
+from docs.query_tables import MARK, PAGE, tables
+
+TEXT = PAGE.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+QUERIES = [json.loads(body) for kind, body in BLOCKS if kind == "json"]
+WRONG = [query for query in QUERIES if "spede" in json.dumps(query)]
+PLAIN = [body for kind, body in BLOCKS if not kind]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_functions() -> None:
+    """What the page registers, registered."""
+    (code,) = (body for kind, body in BLOCKS if kind == "python")
+    exec(compile(code, str(PAGE), "exec"), {"__name__": "functions_of_the_page"})
+
+
+@pytest.mark.parametrize("query", [query for query in QUERIES if query not in WRONG])
+def test_an_example_is_a_query(query: dict[str, Any]) -> None:
+    assert checked(QueryText.from_json(query), 1, KINDS).aggregates
+
+
+def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
+    (call,) = (body for body in PLAIN if body.startswith("curl"))
+    found = re.search(r"-d '(.*)'", call, re.DOTALL)
+    assert found
+    body = json.loads(found[1])
+    assert checked(QueryText.from_json(body["text"]), body["tasks"], KINDS).key
+
+
+def test_faults_are_told_as_the_page_says() -> None:
+    (wrong,) = WRONG
+    with pytest.raises(Invalid) as refused:
+        checked(QueryText.from_json(wrong), 1, KINDS)
+    told = "\n".join(f"{field}\n{faults[0]}\n" for field, faults in refused.value.fields.items())
+    assert told.strip() in [body.strip() for body in PLAIN]
+
+
+def test_the_functions_of_the_page_compute() -> None:
+    distance, mean = registered("distance"), registered_aggregate("geometric_mean")
+    assert distance is not None
+    assert mean is not None
+    assert distance.call(np.array([3]), np.array([4])).tolist() == [5.0]
+    work = mean.work
+    state = work.merge(work.partial(np.array([1.0, 4.0])), work.partial(np.array([2.0, 0.0])))
+    assert work.result(state) == pytest.approx(2.0)
+    assert work.result(struct.pack("<dq", 0.0, 0)) is None
+
+
+def test_the_tables_are_those_of_the_language() -> None:
+    """`python -m docs.query_tables` writes them anew."""
+    assert TEXT[TEXT.index(MARK) + len(MARK) :] == tables()
