@@ -7,7 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.layout import Layout, Shape
+from controlplane.wire.layout import ARROW, Layout, Shape
+from controlplane.wire.query import Computation
 
 # `run`: which life of the query the row belongs to; a move without state begins the next.
 OWNER: Final = ("query", "run", "task")
@@ -52,6 +53,39 @@ def blobs_form(keys: tuple[Kind, ...]) -> Form:
     return Form(schema, (*PLACE, *bare.key_names, "a"), (("state", "list"),))
 
 
+@cache
+def pairs_form(keys: tuple[Kind, ...], left: tuple[Kind, ...], right: tuple[Kind, ...]) -> Form:
+    """Return the form of the records of a join that wait for their counterparts.
+
+    `side`: 0 for left, 1 for right; `k…` what must be equal, `a…` and `b…` the columns of each
+    side (null on the other); `s0` how many such records there are.
+    """
+    columns = [(f"k{at}", ARROW[kind]) for at, kind in enumerate(keys)]
+    columns += [(f"a{at}", ARROW[kind]) for at, kind in enumerate(left)]
+    columns += [(f"b{at}", ARROW[kind]) for at, kind in enumerate(right)]
+    place = [*((name, pa.int64()) for name in PLACE), ("side", pa.int64())]
+    schema = pa.schema([*place, *columns, ("s0", pa.int64())])
+    names = [name for name, _ in columns]
+    return Form(schema, (*PLACE, "side", *names), (("s0", "sum"),))
+
+
+def pairs_name(computation: Computation) -> str:
+    """Return the name of the form in which a join keeps its records."""
+    join = computation.join
+    assert join is not None
+    kinds = (
+        [left.kind for left, _ in join.on],
+        [column.kind for column in join.left],
+        [column.kind for column in join.right_columns],
+    )
+    return "j|" + "|".join(",".join(some) for some in kinds)
+
+
+def is_pairs(name: str) -> bool:
+    """Return whether a form of this name holds records of joins."""
+    return name.startswith("j|")
+
+
 def names_of(layout: Layout) -> tuple[str, str, str]:
     """Return the names of a computation's forms: of its slots, its cells and its users' states."""
     keys = Shape(layout.shape.keys, ()).name
@@ -62,6 +96,11 @@ def names_of(layout: Layout) -> tuple[str, str, str]:
 def named(name: str) -> Form:
     """Return the form of a name."""
     kind, _, rest = name.partition("|")
+    if kind == "j":
+        keys, left, right = (
+            tuple(Kind(one) for one in some.split(",") if one) for some in rest.split("|")
+        )
+        return pairs_form(keys, left, right)
     shape = Shape.named(rest)
     if kind == "s":
         return slots_form(shape)

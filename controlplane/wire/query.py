@@ -5,7 +5,7 @@ into windows and aggregates. A join pairs the records of two sides first.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ from controlplane.wire.language.tree import Call, Column, Expression, Kind
 STREAM: Final = "stream"
 EVENT_TIME: Final = "ts"
 DEFAULT_LATENESS_S: Final = 120.0
+# The sides of a join, as its columns name them.
+SIDES: Final = ("a", "b")
 # A record is in at most so many sliding windows.
 MOST_WINDOWS: Final = 1_000
 
@@ -39,6 +41,10 @@ class QueryText:
     others. `key`: columns to group by. `aggregates`: by the name of their result. Windows are as
     long as `window_s` and begin every `slide_s` (None: one behind the other). Records that are
     older than the newest before them by more than `lateness_s` are late.
+
+    A join pairs the records of the streams in `right` with those of the others, where both are in
+    the same window and each pair of expressions in `on` has the same value on the left and on the
+    right. Its columns are those of both sides: `a.speed` is of the left, `b.speed` of the right.
     """
 
     aggregates: Mapping[str, str]
@@ -48,6 +54,8 @@ class QueryText:
     where: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     key: Sequence[str] = ()
+    right: Sequence[int] = ()
+    on: Sequence[Sequence[str]] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the query as JSON values, defaults left out."""
@@ -59,6 +67,8 @@ class QueryText:
             "where": self.where,
             "columns": dict(self.columns),
             "key": list(self.key),
+            "right": list(self.right),
+            "on": [list(pair) for pair in self.on],
         }
         default = QueryText({})
         return {
@@ -108,6 +118,20 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """What a join pairs: the streams of its right side, and what must be equal.
+
+    `on`: expressions over the records of either side; `left`, `right_columns`: the columns of each
+    side that the query looks at.
+    """
+
+    right: frozenset[int]
+    on: tuple[tuple[Expression, Expression], ...]
+    left: tuple[Column, ...]
+    right_columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Computation:
     """What is computed of every record of a query; equal ones are computed once for all queries."""
 
@@ -116,20 +140,59 @@ class Computation:
     aggregates: tuple[tuple[str, Aggregate], ...]
     window: Window
     lateness_ms: int
+    join: Join | None = None
+
+    def task_key(self, stream: int) -> tuple[Expression, ...]:
+        """Return by which values a record of a stream finds its task."""
+        if self.join is None:
+            return tuple(one for _, one in self.key)
+        return tuple(pair[stream in self.join.right] for pair in self.join.on)
 
 
 def computation_of(query: QueryText, columns: Mapping[str, Kind]) -> Computation:
     """Check a query against the columns of its streams. Raises `BadQuery`, with every fault."""
-    reader = _Reader({**columns, STREAM: Kind.INT})
+    own = {**columns, STREAM: Kind.INT}
+    joins = bool(query.right or query.on)
+    reader = _Reader(of_both_sides(own) if joins else own)
     reader.take_columns(query.columns)
     where = reader.where(query.where) if query.where.strip() else None
     key = reader.key(query.key)
     aggregates = reader.aggregates(query.aggregates)
     window = reader.window(query.window_s, query.slide_s)
     lateness = reader.milliseconds("lateness_s", query.lateness_s, least=0)
+    on = reader.on(query, own) if joins else ()
     if reader.faults:
         raise BadQuery(reader.faults)
-    return Computation(where, key, aggregates, window, lateness)
+    found = Computation(where, key, aggregates, window, lateness)
+    return replace(found, join=_join(query, on, found)) if joins else found
+
+
+def of_both_sides(columns: Mapping[str, Kind]) -> dict[str, Kind]:
+    """Return the columns that a join has."""
+    return {f"{side}.{name}": kind for side in SIDES for name, kind in columns.items()}
+
+
+def _join(
+    query: QueryText, on: tuple[tuple[Expression, Expression], ...], found: Computation
+) -> Join:
+    every = [found.where, *(one for _, one in found.key),
+             *(aggregate.argument for _, aggregate in found.aggregates)]  # fmt: skip
+    used = sorted({column for one in every if one is not None for column in columns_in(one)},
+                  key=lambda column: column.name)  # fmt: skip
+    left, right = (
+        tuple(column for column in used if column.name.startswith(f"{side}.")) for side in SIDES
+    )
+    return Join(frozenset(query.right), on, left, right)
+
+
+def columns_in(expression: Expression) -> Iterator[Column]:
+    """Yield the columns that an expression looks at."""
+    match expression:
+        case Column():
+            yield expression
+        case Call():
+            for one in expression.arguments:
+                yield from columns_in(one)
 
 
 class _Reader:
@@ -152,9 +215,11 @@ class _Reader:
                     self.faults[where] = "is null always"
                 self.kinds[name], self.named[name] = expression.kind, expression
 
-    def expression(self, where: str, text: str) -> Expression | None:
+    def expression(
+        self, where: str, text: str, kinds: Mapping[str, Kind] | None = None
+    ) -> Expression | None:
         try:
-            return inlined(parsed(text, self.kinds), self.named)
+            return inlined(parsed(text, kinds or self.kinds), self.named)
         except BadExpression as error:
             self.faults[where] = _shown(error)
             return None
@@ -192,6 +257,33 @@ class _Reader:
             found.append((name, aggregate))
         if not texts:
             self.faults["aggregates"] = "names none; count(*) counts records"
+        return tuple(found)
+
+    def on(
+        self, query: QueryText, own: Mapping[str, Kind]
+    ) -> tuple[tuple[Expression, Expression], ...]:
+        """Return the pairs that must be equal, each over the columns of one side."""
+        if not query.right:
+            self.faults["right"] = "names no stream: a join has a right side"
+        if not query.on:
+            self.faults["on"] = "names no pair of columns that must be equal"
+        found = []
+        for at, pair in enumerate(query.on):
+            where = f"on.{at}"
+            if len(pair) != len(SIDES):
+                self.faults[where] = "must be two expressions: of the left and of the right side"
+                continue
+            sides = [self.expression(where, text, own) for text in pair]
+            left, right = sides
+            if left is None or right is None:
+                continue
+            if left.kind is not right.kind or left.kind in (Kind.FLOAT, Kind.NULL):
+                self.faults[where] = (
+                    f"compares {left.kind} with {right.kind}: both sides must be whole numbers, "
+                    "text, time or true/false"
+                )
+            else:
+                found.append((left, right))
         return tuple(found)
 
     def window(self, size_s: float, slide_s: float | None) -> Window:

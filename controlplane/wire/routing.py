@@ -6,16 +6,21 @@ a reader start anywhere.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from controlplane.wire.errors import InconsistentDelta, RoutingGap
+from controlplane.wire.shedding import INPUT, Arc, Shed
 
+K = TypeVar("K")
+V = TypeVar("V")
 # Consecutive tasks of one node: (node, first, past the last).
 Span = tuple[int, int, int]
+# The node that merges a query whose parts are merged by whoever reads them.
+NOBODY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Route:
     `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
     the query as JSON (`query.QueryText`); empty for a mice query, which `window_s` and `value`
     describe. `spans`: task intervals (node, first, past) in order; empty for one task on `node`.
+    `scheme`: how keys find their task, as JSON; empty for the hash of the key. `merge`: the node
+    that merges what the tasks have of a window.
     """
 
     run: int
@@ -34,6 +41,8 @@ class Route:
     value: str
     text: str = ""
     spans: tuple[Span, ...] = ()
+    scheme: str = ""
+    merge: int = NOBODY
 
     def owners(self) -> tuple[int, ...]:
         """Return the node of each task."""
@@ -54,13 +63,16 @@ class AddQuery:
     value: str
     text: str = ""
     spans: tuple[Span, ...] = ()
+    scheme: str = ""
+    merge: int = NOBODY
 
     def route(self) -> Route:
         """Return the table row this operation makes. Raises `InconsistentDelta`."""
         _check_spans(self.query, self.spans)
         return Route(
-            self.run, self.node, self.streams, self.window_s, self.value, self.text, self.spans
-        )
+            self.run, self.node, self.streams, self.window_s, self.value, self.text, self.spans,
+            self.scheme, self.merge,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,43 @@ class AssignStream:
     split: int
 
 
-Op = AddQuery | RemoveQuery | MoveQuery | MoveTasks | AssignStream
+@dataclass(frozen=True, slots=True)
+class SetScheme:
+    """Let keys of `query` find their task by another scheme; its parts merge as before."""
+
+    query: int
+    scheme: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveMerge:
+    """Let `node` merge the windows of `query`, which another node did."""
+
+    query: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetCapacity:
+    """Let `node` process at most so many records a second, None for as many as it can."""
+
+    node: int
+    per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetShed:
+    """Let an arc drop records: the input arc of `stream`, or its split arc to `query`."""
+
+    stream: int
+    query: int = INPUT
+    shed: Shed | None = None
+
+
+Op = (
+    AddQuery | RemoveQuery | MoveQuery | MoveTasks | AssignStream
+    | SetScheme | MoveMerge | SetCapacity | SetShed
+)  # fmt: skip
 
 _NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
     {
@@ -104,6 +152,10 @@ _NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
         "move": MoveQuery,
         "tasks": MoveTasks,
         "stream": AssignStream,
+        "scheme": SetScheme,
+        "merge": MoveMerge,
+        "capacity": SetCapacity,
+        "shed": SetShed,
     }
 )
 _TAGS: Final = {kind: name for name, kind in _NAMES.items()}
@@ -112,7 +164,11 @@ _TAGS: Final = {kind: name for name, kind in _NAMES.items()}
 def op_to_json(op: Op) -> dict[str, Any]:
     """Return `op` as JSON values; `op` names its kind."""
     # Most queries have neither text nor spans: the message that places one stays small.
-    values = {name: value for name, value in asdict(op).items() if value not in ("", ())}
+    values = {
+        one.name: value for one in fields(op) if (value := getattr(op, one.name)) != one.default
+    }
+    if values.get("shed") is not None:
+        values["shed"] = values["shed"].to_json()
     return {"op": _TAGS[type(op)], **values}
 
 
@@ -124,6 +180,8 @@ def op_from_json(row: Mapping[str, Any]) -> Op:
     for name in ("spans", "moves"):
         if name in values:
             values[name] = tuple(tuple(span) for span in values[name])
+    if "shed" in values:
+        values["shed"] = Shed.from_json(values["shed"])
     return _NAMES[row["op"]](**values)
 
 
@@ -150,25 +208,31 @@ class RoutingDelta:
 
 @dataclass(frozen=True, slots=True)
 class RoutingTable:
-    """The whole routing at one version; never changed, only followed by the next."""
+    """The whole routing at one version; never changed, only followed by the next.
+
+    `queries`: route by query; `splits`: split node by stream; `capacities`: records/s by node with
+    an emulated capacity; `sheds`: what arcs drop.
+    """
 
     version: int = 0
     queries: Mapping[int, Route] = field(default_factory=dict)
     splits: Mapping[int, int] = field(default_factory=dict)
+    capacities: Mapping[int, float] = field(default_factory=dict)
+    sheds: Mapping[Arc, Shed] = field(default_factory=dict)
 
     def apply(self, *deltas: RoutingDelta) -> "RoutingTable":
         """Return the table after `deltas`, which must follow each other without a gap.
 
         Raises `RoutingGap` on a missing version, `InconsistentDelta` on an unknown query.
         """
-        queries, splits, version = dict(self.queries), dict(self.splits), self.version
+        after, version = _Parts.of(self), self.version
         for delta in deltas:
             if delta.version != version + 1:
                 raise RoutingGap(version, delta.version)
             for op in delta.ops:
-                _apply_op(op, queries, splits)
+                after.take(op)
             version = delta.version
-        return RoutingTable(version, queries, splits)
+        return RoutingTable(version, after.queries, after.splits, after.capacities, after.sheds)
 
     def to_json(self) -> str:
         """Return the whole table as JSON."""
@@ -177,6 +241,8 @@ class RoutingTable:
                 "version": self.version,
                 "queries": [[query, *_route_row(route)] for query, route in self.queries.items()],
                 "splits": list(self.splits.items()),
+                "capacities": list(self.capacities.items()),
+                "sheds": [[*arc, shed.to_json()] for arc, shed in self.sheds.items()],
             },
             separators=(",", ":"),
         )
@@ -189,16 +255,20 @@ class RoutingTable:
             query: Route(run, node, tuple(streams), window_s, value, *_optional(*more))
             for query, run, node, streams, window_s, value, *more in row["queries"]
         }
-        return cls(row["version"], queries, dict(row["splits"]))
+        sheds = {(stream, query): Shed.from_json(one) for stream, query, one in row["sheds"]}
+        return cls(row["version"], queries, dict(row["splits"]), dict(row["capacities"]), sheds)
 
 
 def _route_row(route: Route) -> list[Any]:
     row = [route.run, route.node, list(route.streams), route.window_s, route.value]
-    return [*row, route.text, list(route.spans)] if route.text or route.spans else row
+    more = [route.text, list(route.spans), route.scheme, route.merge]
+    return [*row, *more] if more != ["", [], "", NOBODY] else row
 
 
-def _optional(text: str = "", spans: Sequence[Sequence[int]] = ()) -> tuple[str, tuple[Span, ...]]:
-    return text, tuple((node, first, past) for node, first, past in spans)
+def _optional(
+    text: str = "", spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
+) -> tuple[str, tuple[Span, ...], str, int]:
+    return text, tuple((node, first, past) for node, first, past in spans), scheme, merge
 
 
 def _check_spans(query: int, spans: Sequence[Span]) -> None:
@@ -216,7 +286,8 @@ def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
     return tuple((owners[first], first, past) for first, past in pairwise(edges))
 
 
-def _with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
+def with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
+    """Return the route with tasks on other nodes. Raises `InconsistentDelta`."""
     owners = list(route.owners())
     for node, first, past in moves:
         if not 0 <= first < past <= len(owners):
@@ -227,66 +298,74 @@ def _with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
     return replace(route, node=owners[0], spans=spans)
 
 
-def _apply_op(op: Op, queries: dict[int, Route], splits: dict[int, int]) -> None:
-    match op:
-        case AddQuery():
-            if op.query in queries:
-                raise InconsistentDelta(f"query {op.query} is in the table already")
-            queries[op.query] = op.route()
-        case MoveQuery():
-            route = _route_of(queries, op.query)
-            everything = len(route.owners())
-            moved = _with_moves(op.query, route, [(op.node, 0, everything)])
-            queries[op.query] = replace(moved, run=op.run)
-        case MoveTasks():
-            route = _route_of(queries, op.query)
-            queries[op.query] = _with_moves(op.query, route, op.moves)
-        case RemoveQuery():
-            _route_of(queries, op.query)
-            del queries[op.query]
-        case AssignStream():
-            splits[op.stream] = op.split
+@dataclass
+class _Parts:
+    """The parts of a table while operations change them."""
+
+    queries: dict[int, Route]
+    splits: dict[int, int]
+    capacities: dict[int, float]
+    sheds: dict[Arc, Shed]
+
+    @classmethod
+    def of(cls, table: "RoutingTable") -> "_Parts":
+        return cls(
+            dict(table.queries), dict(table.splits), dict(table.capacities), dict(table.sheds)
+        )
+
+    def take(self, op: Op) -> None:
+        match op:
+            case AddQuery() | RemoveQuery():
+                self._come_or_go(op)
+            case MoveQuery():
+                route = self._route(op.query)
+                everything = (op.node, 0, len(route.owners()))
+                moved = with_moves(op.query, route, [everything])
+                self.queries[op.query] = replace(moved, run=op.run)
+            case MoveTasks():
+                self.queries[op.query] = with_moves(op.query, self._route(op.query), op.moves)
+            case SetScheme():
+                self.queries[op.query] = replace(self._route(op.query), scheme=op.scheme)
+            case MoveMerge():
+                self.queries[op.query] = _merged_by(op, self._route(op.query))
+            case AssignStream():
+                self.splits[op.stream] = op.split
+            case SetCapacity() | SetShed():
+                self._limit(op)
+
+    def _come_or_go(self, op: AddQuery | RemoveQuery) -> None:
+        if isinstance(op, RemoveQuery):
+            self._route(op.query)
+            del self.queries[op.query]
+            self.sheds = {arc: shed for arc, shed in self.sheds.items() if arc[1] != op.query}
+        elif op.query in self.queries:
+            raise InconsistentDelta(f"query {op.query} is in the table already")
+        else:
+            self.queries[op.query] = op.route()
+
+    def _limit(self, op: SetCapacity | SetShed) -> None:
+        if isinstance(op, SetCapacity):
+            _put(self.capacities, op.node, op.per_s)
+            return
+        if op.shed is not None:
+            op.shed.check()
+        _put(self.sheds, (op.stream, op.query), op.shed)
+
+    def _route(self, query: int) -> Route:
+        if query not in self.queries:
+            raise InconsistentDelta(f"query {query} is not in the table")
+        return self.queries[query]
 
 
-def _route_of(queries: Mapping[int, Route], query: int) -> Route:
-    if query not in queries:
-        raise InconsistentDelta(f"query {query} is not in the table")
-    return queries[query]
+def _merged_by(op: MoveMerge, route: Route) -> Route:
+    # What a reader has to look at must not change while a query lives.
+    if (route.merge == NOBODY) != (op.node == NOBODY):
+        raise InconsistentDelta(f"query {op.query} has a merge node all its life or never")
+    return replace(route, merge=op.node)
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """A task whose state goes from one node to another."""
-
-    query: int
-    task: int
-    source: int
-    target: int
-
-
-def transfers(before: RoutingTable, after: RoutingTable) -> Iterator[Transfer]:
-    """Yield the tasks that change their node between two tables and keep their state.
-
-    A query that ended, came, or began a new run in between hands nothing on.
-    """
-    for query, route in after.queries.items():
-        old = before.queries.get(query)
-        if old is None or old is route or old.run != route.run:
-            continue
-        pairs = zip(old.owners(), route.owners(), strict=True)
-        for task, (source, target) in enumerate(pairs):
-            if source != target:
-                yield Transfer(query, task, source, target)
-
-
-def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
-    """Return the table of the batch that leads from one to the other.
-
-    It is the later one, but tasks that hand their state on are still where they were: they take
-    this batch's records there, and their state, with all of them in it, goes to the next batch.
-    """
-    queries = dict(after.queries)
-    for one in transfers(before, after):
-        route = queries[one.query]
-        queries[one.query] = _with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
-    return RoutingTable(after.version, queries, after.splits)
+def _put(known: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        known.pop(key, None)
+    else:
+        known[key] = value

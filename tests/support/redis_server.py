@@ -32,15 +32,18 @@ def free_port() -> int:
 
 
 class RedisServer:
-    """A server that keeps an append-only file; after `kill` and `start` it is there again."""
+    """A server that keeps an append-only file; after `kill` and `start` it is there again.
 
-    def __init__(self, directory: Path, binary: str | None = None) -> None:
+    With `fsync` "always" even what it acknowledged right before a kill.
+    """
+
+    def __init__(self, directory: Path, binary: str | None = None, fsync: str = "everysec") -> None:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._log = directory / "redis.log"
         self._command = [
             binary or redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
-            str(directory), "--appendonly", "yes", "--save", "",
+            str(directory), "--appendonly", "yes", "--appendfsync", fsync, "--save", "",
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -56,47 +59,18 @@ class RedisServer:
         self._process.kill()
         self._process.wait(timeout=10)
 
+    def __enter__(self) -> "RedisServer":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def end(self) -> None:
         """End it in good order."""
         assert self._process is not None
         self._process.terminate()
         self._process.wait(timeout=10)
-
-
-class StoppableRedis:
-    """A server that can be killed with -9 and started again on its port, with its data.
-
-    It syncs each write before it answers, so a kill loses nothing that was acknowledged.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self.url = f"redis://127.0.0.1:{self._port}/0"
-
-    def start(self) -> None:
-        """Start it and wait until it answers."""
-        command = [
-            redis_binary(), "--port", str(self._port), "--bind", "127.0.0.1", "--dir",
-            str(self._directory), "--appendonly", "yes", "--appendfsync", "always", "--save", "",
-        ]  # fmt: skip
-        with (self._directory / "redis.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        _wait_for(self.url, self._process)
-
-    def kill(self) -> None:
-        """End it with -9."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(timeout=10)
-
-    def __enter__(self) -> "StoppableRedis":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
 
 
 @contextmanager

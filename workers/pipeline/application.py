@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from workers.pipeline.processor import OUTPUT_DDL, NodeProcessor
+from workers.pipeline.processor import NodeProcessor
+from workers.pipeline.row import OUTPUT_DDL
 from workers.pipeline.sink import WeirSink
 from workers.pipeline.source import WeirLog
 

@@ -12,11 +12,14 @@ from workers.pipeline.envelope import Envelope
 class NodeReport:
     """Measures of one node in one batch.
 
-    `arrivals` pairs the time a block was appended (ms) with its record count, for latencies;
-    `sources` is what the split nodes report (in one node's envelopes only); `ended` are queries
-    that left the table; `split` those of which other nodes may have tasks. `moves` are the tasks
-    that it handed on (query, task, bytes of state); `taken_in` is how many it got. `executor` is
-    where it ran.
+    `records` came, `taken` were worked on and `waiting` are left, in `busy_ms`, of which `cpu_ms`
+    were the processor's and `state_us` (µs) went into state. `capacity`: records/s where it is
+    emulated. `arrivals` pairs the time a block was appended (ms) with its record count, for
+    latencies; `sources` is what the split nodes report (in one node's envelopes only). `ended` are
+    queries that left the table; `split` those of which other nodes may have tasks, `merged` those
+    that a merge node puts together. `moves` are the tasks that it handed on (query, task, bytes of
+    state, records that waited); `taken_in` is how many it got. `dropped`: stream, query and records
+    of its split arcs. `executor` is where it ran; `elapsed_ms`: since the batch before.
     """
 
     node: int
@@ -33,9 +36,26 @@ class NodeReport:
     sources: list[dict[str, Any]] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     split: list[int] = field(default_factory=list)
+    merged: list[int] = field(default_factory=list)
     moves: list[list[int]] = field(default_factory=list)
     taken_in: int = 0
     executor: str = ""
+    taken: int = 0
+    waiting: int = 0
+    capacity: float | None = None
+    cpu_ms: float = 0.0
+    state_us: int = 0
+    elapsed_ms: int | None = None
+    dropped: list[list[int]] = field(default_factory=list)
+
+    @property
+    def utilisation(self) -> float | None:
+        """Return the share of its capacity, or of its time, that the node used."""
+        if not self.elapsed_ms:
+            return None
+        if self.capacity is None:
+            return self.busy_ms / self.elapsed_ms
+        return self.taken / (self.capacity * self.elapsed_ms / 1000) if self.capacity else 1.0
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""

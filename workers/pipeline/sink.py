@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from controlplane.wire import keys, results
+from controlplane.wire import keys, measures, results
 from workers.pipeline import transfer
 from workers.pipeline.changes import by_query
 from workers.pipeline.connections import client_of
@@ -71,6 +71,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
             for row in rows.to_pylist():
                 report = NodeReport.from_json(row["report"])
                 write_results(client, self.cluster, report, by_query(row["results"]))
+                write_merged(client, self.cluster, report, by_query(row["merged"]))
+                measures.write(client, self.cluster, report.node, report.batch, row["measures"])
                 transfer.write(client, self.cluster, row["batch"], transfer.unpacked(row["states"]))
                 expire_results(client, self.cluster, report.ended)
                 written.reports.append(row["report"])
@@ -92,24 +94,44 @@ def write_results(
     report: NodeReport,
     changed: Mapping[int, Mapping[str, Sequence[bytes]]],
 ) -> None:
-    """Append one entry per query to its result stream: its changed windows, by form of rows.
+    """Append one entry per query: its changed windows, by form of rows.
 
-    Nodes that share a query have a stream each: the ids of one stream only grow.
+    Nodes that share a query have a stream each: the ids of one stream only grow. Where a merge node
+    puts them together, a reader need not know of them.
     """
     pipe = client.pipeline(transaction=False)
-    split = set(report.split)
+    split, merged = set(report.split), set(report.merged)
     for query, tables in changed.items():
         key = keys.result_key(cluster, query)
-        if query in split:
-            key, nodes = keys.part_key(cluster, query, report.node), keys.parts_key(cluster, query)
+        if query in split or query in merged:
+            key = keys.part_key(cluster, query, report.node)
+        if query in split - merged:
+            nodes = keys.parts_key(cluster, query)
             pipe.sadd(nodes, report.node)
             pipe.expire(nodes, _UNTOUCHED_SECONDS)
-        fields: dict[Any, Any] = {
-            f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
-        }
-        pipe.xadd(key, fields, id=f"{report.batch}-0", maxlen=results.KEPT_ENTRIES)
-        pipe.expire(key, _UNTOUCHED_SECONDS)
+        _append(pipe, key, report.batch, tables)
     _execute_ignoring_duplicates(pipe)
+
+
+def write_merged(
+    client: "redis.Redis",
+    cluster: str,
+    report: NodeReport,
+    changed: Mapping[int, Mapping[str, Sequence[bytes]]],
+) -> None:
+    """Append what a merge node has put together of each of its queries."""
+    pipe = client.pipeline(transaction=False)
+    for query, tables in changed.items():
+        _append(pipe, keys.result_key(cluster, query), report.batch, tables)
+    _execute_ignoring_duplicates(pipe)
+
+
+def _append(pipe: Any, key: str, batch: int, tables: Mapping[str, Sequence[bytes]]) -> None:
+    fields: dict[Any, Any] = {
+        f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
+    }
+    pipe.xadd(key, fields, id=f"{batch}-0", maxlen=results.KEPT_ENTRIES)
+    pipe.expire(key, _UNTOUCHED_SECONDS)
 
 
 def expire_results(client: "redis.Redis", cluster: str, ended: Sequence[int]) -> None:

@@ -5,7 +5,8 @@ records a batch holds, and under which routing table, is in the offsets alone.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,23 +20,17 @@ from controlplane.wire.publish import latest_version, trim
 from workers.pipeline import transfer
 from workers.pipeline.connections import client_of, log_of, tables_of
 from workers.pipeline.high_water import first_batch
-from workers.pipeline.offset import Offset
+from workers.pipeline.last_heard import Heard, last_heard
+from workers.pipeline.offset import News, Offset
 from workers.pipeline.route import route, source_report
-from workers.pipeline.salt import node_keys
+from workers.pipeline.row import ROUTED_DDL, Head, routed
+from workers.pipeline.schemes import Signals
+from workers.pipeline.tables import CompiledTable
 
 logger = logging.getLogger("weir.pipeline")
 
-_ROW_FIELDS: Final[Mapping[str, pa.DataType]] = {
-    "nk": pa.int32(),
-    "batch": pa.int64(),
-    "version": pa.int64(),
-    # The version that tasks hand their state on from in this batch, and in the one before.
-    "leaving": pa.int64(),
-    "arriving": pa.int64(),
-    "payload": pa.binary(),
-}
-ROW_SCHEMA: Final = pa.schema(_ROW_FIELDS)
-ROW_DDL: Final = "nk int, batch long, version long, leaving long, arriving long, payload binary"
+# So many records may wait at nodes whose capacity is emulated; then the log has to wait.
+MOST_WAITING: Final = 1_000_000
 
 
 class WeirLog(DataSource):
@@ -51,7 +46,7 @@ class WeirLog(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a routed row."""
-        return ROW_DDL
+        return ROUTED_DDL
 
     def streamReader(self, schema: StructType) -> "LogReader":  # noqa: N802 - Spark's name
         """Return the reader of one streaming query."""
@@ -67,15 +62,12 @@ class WeirLog(DataSource):
 
 @dataclass
 class SplitPartition(InputPartition):
-    """What one split node reads in one batch."""
+    """What one split node reads in one batch, and what it tells the nodes."""
 
-    split: int
-    batch: int
-    version: int
-    leaving: int | None
-    arriving: int | None
+    head: Head
     start: str
     end: str
+    signals: Signals
 
 
 @dataclass
@@ -102,19 +94,42 @@ class LogReader(DataSourceStreamReader):
         client = client_of(self.redis_url)
         offset = Offset.from_json(start)
         version = max(latest_version(client, self.cluster) or 0, offset.version)
-        cut = self._log().cut_after(offset.cut, self.max_records)
         before = None
         if version > offset.version and offset.before is None:
             before = self._left(offset.version, version)
-        return offset.next(cut, version, before).to_json()
+        table = self._table(offset.version if offset.before is not None else version)
+        heard = Heard()
+        if table is not None and (table.reacts or table.table.capacities):
+            heard = last_heard(client, self.cluster)
+        cut = offset.cut
+        if heard.waiting < MOST_WAITING:
+            cut = self._log().cut_after(offset.cut, self.max_records)
+        news = News(
+            cut,
+            version,
+            now_ms=time.time_ns() // 1_000_000,
+            before=before,
+            waits=heard.waiting > 0,
+            merges=table is not None and table.merges,
+            signals=heard.signals if table is not None and table.reacts else {},
+        )
+        return offset.next(news).to_json()
 
     def _log(self) -> Log:
         return log_of(self.log_url, self.redis_url, self.cluster)
 
+    def _table(self, version: int) -> CompiledTable | None:
+        """Return the routing table, None where Redis has lost it."""
+        try:
+            return tables_of(self.redis_url, self.cluster).at(version)
+        except RoutingMissing:
+            return None
+
     def _left(self, before: int, version: int) -> int | None:
         """Return the version before where tasks hand their state on from it, else None."""
         try:
-            moved = tables_of(self.redis_url, self.cluster).transfers(before, version)
+            tables = tables_of(self.redis_url, self.cluster)
+            moved = tables.transfers(before, version) or tables.moved_merges(before, version)
         except RoutingMissing:
             # Redis was emptied and has only the present table: nobody knows who had what.
             logger.warning("routing %s is gone: tasks that moved since begin anew", before)
@@ -126,43 +141,28 @@ class LogReader(DataSourceStreamReader):
         begin, stop = Offset.from_json(start), Offset.from_json(end)
         if begin == stop:
             return []
+        elapsed = stop.clock_ms - begin.clock_ms if begin.clock_ms else None
+        clock = stop.clock_ms, elapsed
+        plan = stop.batch, stop.version, stop.before, begin.before
         return [
-            SplitPartition(
-                split,
-                stop.batch,
-                stop.version,
-                stop.before,
-                begin.before,
-                begin.position,
-                stop.position,
-            )
+            SplitPartition(Head(*plan, *clock, split), begin.position, stop.position, stop.heard())
             for split in range(self.splits)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
-        tables = tables_of(self.redis_url, self.cluster)
-        table = tables.of_batch(partition.leaving, partition.version)
-        streams = table.streams_of_split(partition.split)
+        head = partition.head
+        table = tables_of(self.redis_url, self.cluster).of_batch(head.leaving, head.version)
+        streams = table.streams_of_split(head.split)
         entries = self._log().read_streams(streams, partition.start, partition.end)
         source = {
             "start": partition.start,
             "end": partition.end,
-            **source_report(partition.split, entries, table),
+            **source_report(head.split, entries, table),
         }
-        envelopes = route(entries, table, self.slots, source)
-        yield pa.RecordBatch.from_pydict(
-            {
-                "nk": list(node_keys(self.slots)),
-                "batch": [partition.batch] * self.slots,
-                "version": [partition.version] * self.slots,
-                "leaving": [partition.leaving] * self.slots,
-                "arriving": [partition.arriving] * self.slots,
-                "payload": [envelope.encode() for envelope in envelopes],
-            },
-            schema=ROW_SCHEMA,
-        )
+        envelopes = route(entries, table, self.slots, source, partition.signals)
+        yield routed(head, self.slots, envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Give back the log that no replay can ask for any more."""

@@ -5,7 +5,7 @@ the next version costs only its delta.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from threading import Lock
@@ -15,12 +15,15 @@ import numpy as np
 import redis
 
 from controlplane.wire.blocks import KINDS
+from controlplane.wire.hand_over import Transfer, in_transition, moved_merges, transfers
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import Computation, QueryText, computation_of, mice
-from controlplane.wire.routing import Route, RoutingTable, Transfer, in_transition, transfers
-from workers.pipeline.engine.node import Tasks
-from workers.pipeline.engine.subscriptions import Group, Subscription
+from controlplane.wire.routing import NOBODY, Route, RoutingTable
+from controlplane.wire.shedding import INPUT, Arc, Shed
+from workers.pipeline.engine.subscriptions import DIRECT, Group, Intake, Subscription
+from workers.pipeline.engine.tasks import Member, Tasks
+from workers.pipeline.schemes import Scheme, scheme_of
 
 NO_TASKS: Final = Tasks((), {})
 # A mice query has one task, and its node has it.
@@ -30,17 +33,27 @@ _KEPT_TABLES: Final = 4
 
 
 class Keyed(NamedTuple):
-    """Readers of a part each: a record goes to the node of its key's task."""
+    """Readers of a part each: a record goes to the node of its key's task.
+
+    `column`: under which name the record carries the task, empty where the key alone says it.
+    """
 
     key: tuple[Expression, ...]
     owners: tuple[int, ...]
+    scheme: Scheme
+    column: str
 
 
 class Readers(NamedTuple):
-    """Who reads a stream: nodes that need every record, and those that need some."""
+    """Who reads a stream: nodes that need every record, and those that need some.
+
+    `marked`: nodes that need the event times of every block; `sheds`: whether a query's arc drops.
+    """
 
     whole: tuple[int, ...]
     keyed: tuple[Keyed, ...]
+    marked: tuple[int, ...]
+    sheds: bool
 
 
 @dataclass(frozen=True)
@@ -58,19 +71,52 @@ class CompiledTable:
     def readers_of_stream(self) -> dict[int, Readers]:
         """Return which nodes need which records of each stream (streams without are absent)."""
         whole: dict[int, set[int]] = {}
-        keyed: dict[int, set[Keyed]] = {}
-        for route in self.table.queries.values():
+        # Sets that keep their order: the same in every process.
+        keyed: dict[int, dict[Keyed, None]] = {}
+        marked: dict[int, set[int]] = {}
+        for query, route in self.table.queries.items():
             owners = route.owners()
             for stream in route.streams:
-                if len(set(owners)) == 1:
+                reader = _keyed(query, route, stream)
+                if reader is None:
                     whole.setdefault(stream, set()).add(owners[0])
-                else:
-                    key = tuple(one for _, one in computation_of_route(route).key)
-                    keyed.setdefault(stream, set()).add(Keyed(key, owners))
+                    continue
+                keyed.setdefault(stream, {})[reader] = None
+                marked.setdefault(stream, set()).update(owners)
+                if route.merge != NOBODY:
+                    marked[stream].add(route.merge)
+        arcs = {stream for stream, query in self.table.sheds if query != INPUT}
         return {
-            stream: Readers(tuple(sorted(whole.get(stream, ()))), tuple(keyed.get(stream, ())))
+            stream: Readers(
+                tuple(sorted(whole.get(stream, ()))),
+                tuple(keyed.get(stream, ())),
+                tuple(sorted(marked.get(stream, ()))),
+                stream in arcs,
+            )
             for stream in {*whole, *keyed}
         }
+
+    @cached_property
+    def _merges(self) -> dict[int, dict[int, Member]]:
+        found: dict[int, dict[int, Member]] = {}
+        for query, route in self.table.queries.items():
+            if route.merge != NOBODY:
+                found.setdefault(route.merge, {})[query] = merged_member(query, route)
+        return found
+
+    def merges_of_node(self, node: int) -> Mapping[int, Member]:
+        """Return the queries that a node merges."""
+        return self._merges.get(node, {})
+
+    @property
+    def merges(self) -> bool:
+        """Return whether there is a merge node."""
+        return bool(self._merges)
+
+    @cached_property
+    def reacts(self) -> bool:
+        """Return whether a scheme looks at what nodes say of their load."""
+        return any(route.scheme for route in self.table.queries.values())
 
     @cached_property
     def _routes_of_node(self) -> dict[int, list[tuple[int, Route]]]:
@@ -82,7 +128,10 @@ class CompiledTable:
 
     @cached_property
     def _tasks(self) -> dict[int, Tasks]:
-        return {node: _tasks(node, routes) for node, routes in self._routes_of_node.items()}
+        return {
+            node: _tasks(node, routes, self.table.sheds)
+            for node, routes in self._routes_of_node.items()
+        }
 
     def streams_of_split(self, split: int) -> list[int]:
         """Return the streams that a split node reads."""
@@ -104,14 +153,44 @@ def _computation(text: str, value: str, window_s: int) -> Computation:
     return computation_of(query, KINDS)
 
 
-def _tasks(node: int, routes: Iterable[tuple[int, Route]]) -> Tasks:
-    groups: dict[Computation, list[Subscription]] = {}
+def merged_member(query: int, route: Route) -> Member:
+    """Return a query as its merge node knows it."""
+    every = Subscription(query, route.run, route.streams, 1, _WHOLE)
+    return Tasks.of([Group.of(computation_of_route(route), [every])]).members[query]
+
+
+def _keyed(query: int, route: Route, stream: int) -> Keyed | None:
+    """Return how a query's records of a stream find their node; None: one node needs them all."""
+    owners, scheme = route.owners(), scheme_of(route.scheme)
+    if len(set(owners)) == 1 and scheme.by_key and route.merge == NOBODY:
+        return None
+    key = computation_of_route(route).task_key(stream)
+    return Keyed(key, owners, scheme, _column(query, route))
+
+
+def _column(query: int, route: Route) -> str:
+    """Return under which name records carry their task of a query; empty: their key says it."""
+    return "" if scheme_of(route.scheme).by_key else f"task of {query}"
+
+
+def _intake(query: int, route: Route, sheds: Mapping[Arc, Shed]) -> Intake:
+    """Return how records come to a query."""
+    drops = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
+    inputs = [(s, sheds[s, INPUT]) for s in route.streams if (s, INPUT) in sheds]
+    windows = tuple(one for one in (*drops, *inputs) if one[1].window_ms)
+    column = _column(query, route)
+    return Intake(column, drops, windows) if column or drops or windows else DIRECT
+
+
+def _tasks(node: int, routes: Iterable[tuple[int, Route]], sheds: Mapping[Arc, Shed]) -> Tasks:
+    groups: dict[tuple[Computation, Intake], list[Subscription]] = {}
     for query, route in sorted(routes, key=lambda pair: pair[0]):
         owners = route.owners()
         mine = _WHOLE if len(owners) == 1 else np.array(owners) == node
         subscription = Subscription(query, route.run, route.streams, len(owners), mine)
-        groups.setdefault(computation_of_route(route), []).append(subscription)
-    return Tasks.of(Group.of(computation, found) for computation, found in groups.items())
+        kind = computation_of_route(route), _intake(query, route, sheds)
+        groups.setdefault(kind, []).append(subscription)
+    return Tasks.of(Group.of(kind[0], found, kind[1]) for kind, found in groups.items())
 
 
 class TableCache:
@@ -145,6 +224,11 @@ class TableCache:
         """Return which tasks hand their state on between two versions."""
         with self._lock:
             return list(transfers(self._at(before).table, self._at(version).table))
+
+    def moved_merges(self, before: int, version: int) -> dict[int, int]:
+        """Return which queries are merged by another node from `version` on, with that node."""
+        with self._lock:
+            return moved_merges(self._at(before).table, self._at(version).table)
 
     def _at(self, version: int) -> CompiledTable:
         if (None, version) not in self._known:

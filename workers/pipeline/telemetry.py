@@ -32,11 +32,13 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "latency": latency(reports, emitted_ms),
         "streams": {stream: n for source in sources for stream, n in source["streams"].items()},
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
-        "nodes": [_node_row(report) for report in nodes],
+        "nodes": [_node_row(report, emitted_ms) for report in nodes],
+        "waiting": sum(report.waiting for report in nodes),
+        "dropped": _dropped(nodes, sources),
         "moves": [
-            {"query": query, "task": task, "from": report.node, "bytes": size}
+            {"query": query, "task": task, "from": report.node, "bytes": size, "waited": waited}
             for report in nodes
-            for query, task, size in report.moves
+            for query, task, size, waited in report.moves
         ],
         "taken_in": sum(report.taken_in for report in nodes),
     }
@@ -61,14 +63,31 @@ def _split_row(source: dict[str, Any]) -> dict[str, int]:
     return {"split": source["split"], "records": records, "bytes": source["bytes"]}
 
 
-def _node_row(report: NodeReport) -> dict[str, Any]:
+def _dropped(reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Return the records that each arc dropped, by `stream` or `stream>query`."""
+    found = {stream: n for source in sources for stream, n in source.get("dropped", {}).items()}
+    for report in reports:
+        for stream, query, lost in report.dropped:
+            found[f"{stream}>{query}"] = found.get(f"{stream}>{query}", 0) + lost
+    return found
+
+
+def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
+    used = report.utilisation
     return {
         "node": report.node,
-        "executor": report.executor,
         "records": report.records,
         "bytes": report.bytes,
         "busy_ms": report.busy_ms,
+        "cpu_ms": report.cpu_ms,
+        "state_ms": round(report.state_us / 1000, 2),
         "tasks": report.tasks,
         "state_bytes": report.state_bytes,
         "late": report.late,
+        "taken": report.taken,
+        "waiting": report.waiting,
+        "capacity": report.capacity,
+        "utilisation": None if used is None else round(used, 4),
+        "latency": latency([report], emitted_ms),
+        "executor": report.executor,
     }

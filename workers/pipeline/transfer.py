@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.routing import Transfer
-from workers.pipeline.engine.node import Task
+from controlplane.wire.hand_over import Transfer
+from workers.pipeline.engine.tasks import Task
 
 _HEAD: Final = struct.Struct("<I")
 # Tasks without state are handed on too, so that missing state is told from no state.

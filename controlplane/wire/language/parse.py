@@ -169,8 +169,10 @@ class Checker:
 
 
 def _column(checker: Checker, node: exp.Expr) -> Expression:
-    name = node.name
-    if node.args.get("table") is not None:
+    table = node.args.get("table")
+    # The columns of a join say their side: a.speed, b.speed.
+    name = node.name if table is None else f"{table.name}.{node.name}"
+    if table is not None and not any("." in known for known in checker.columns):
         raise checker.bad(node, "columns have no table before them")
     if name not in checker.columns:
         known = ", ".join(checker.columns)

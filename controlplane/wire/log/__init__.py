@@ -8,7 +8,7 @@ Each entry also says the newest event time of its stream before it, its *mark*. 
 follows from the mark, so it is part of the log and does not depend on who reads it when.
 """
 
-from controlplane.wire.log.address import check_url, shown
+from controlplane.wire.log.address import check_url, identity, shown
 from controlplane.wire.log.opening import open_log
 from controlplane.wire.log.protocol import Log
 from controlplane.wire.log.redis_log import RedisLog
@@ -41,6 +41,7 @@ __all__ = [
     "Stamp",
     "Waiting",
     "check_url",
+    "identity",
     "open_log",
     "shown",
 ]

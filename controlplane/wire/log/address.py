@@ -49,6 +49,12 @@ def shown(url: str) -> str:
     return _SECRET.sub(r"\1:***", url)
 
 
+def identity(url: str) -> str:
+    """Return what names a log: its URL without login and options."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def kafka_address(url: str, cluster: str) -> KafkaAddress:
     """Return what `kafka://[user:password@]host:9092[,…][/topic][?options]` says.
 

@@ -24,7 +24,7 @@ from controlplane.wire.log.kafka_message import (
     position_behind,
 )
 from controlplane.wire.log.kafka_prefix import KeptPrefixes
-from controlplane.wire.log.kafka_reader import PARTITION, PATIENCE_S, KafkaReader
+from controlplane.wire.log.kafka_reader import PARTITION, PATIENCE_S, QUIET, KafkaReader
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
@@ -57,6 +57,7 @@ class KafkaLog:
         self._site = site
         self._appended: OrderedDict[Stamp, str] = OrderedDict()
         self._lock = Lock()
+        self._last_error = ""
         try:
             self._producer = self._new_producer()
             self._reader = KafkaReader(address, f"weir-{cluster}")
@@ -178,9 +179,15 @@ class KafkaLog:
                 "enable.idempotence": True,
                 "linger.ms": 0,
                 "delivery.timeout.ms": int(PATIENCE_S * 1000),
+                "error_cb": self._note,
+                **QUIET,
                 **self._address.options,
             }
         )
+
+    def _note(self, error: KafkaError) -> None:
+        """Remember what librdkafka says of connections: a timeout alone tells nothing."""
+        self._last_error = error.str()
 
     def _produced(self, head: bytes, value: bytes) -> int:
         """Return the offset of a new message, once all replicas that must have it do."""
@@ -217,7 +224,8 @@ class KafkaLog:
         if error.fatal():
             # librdkafka cannot go on without a doubt; our stamps can.
             self._producer = self._new_producer()
-        return LogAway(f"{error.str()} (topic {self._address.topic})")
+        told = f"; {self._last_error}" if self._last_error else ""
+        return LogAway(f"{error.str()} (topic {self._address.topic}){told}")
 
     def _remember(self, stamp: Stamp, position: str) -> None:
         with self._lock:

@@ -21,6 +21,8 @@ from controlplane.wire.log.kafka_message import Append, decode
 PARTITION: Final = 0
 PATIENCE_S: Final = 20.0
 _AT_ONCE: Final = 500
+# What goes wrong is told by exceptions; librdkafka would write a line at every try to connect.
+QUIET: Final = {"log_level": 2, "reconnect.backoff.ms": 500}
 
 
 class KafkaReader:
@@ -42,6 +44,7 @@ class KafkaReader:
                 # A request that waits for records which are not there yet would hold up the next.
                 "fetch.wait.max.ms": 20,
                 "queued.max.messages.kbytes": 16 * 1024,
+                **QUIET,
                 **{name: v for name, v in address.options.items() if name not in _PRODUCERS_OWN},
             }
         )

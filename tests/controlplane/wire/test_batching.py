@@ -19,7 +19,7 @@ from controlplane.wire.errors import BadBlock, BufferFull, LogFull, Undelivered
 from controlplane.wire.producer import Producer
 from tests.support.kafka import running_kafka
 from tests.support.lossy_proxy import losing_answers
-from tests.support.redis_server import StoppableRedis, free_port
+from tests.support.redis_server import RedisServer, free_port
 
 NOWHERE = f"redis://127.0.0.1:{free_port()}/0"
 
@@ -150,7 +150,7 @@ def test_closing_a_producer_whose_log_is_away_tells_the_senders() -> None:
 
 def test_what_is_acknowledged_outlives_killed_servers_exactly_once(tmp_path: Path) -> None:
     """Redis is killed with -9 again and again while a thread sends; the order is kept, too."""
-    with StoppableRedis(tmp_path) as server:
+    with RedisServer(tmp_path, fsync="always") as server:
         rng = random.Random(3)
         with BatchingProducer(server.url, "c", linger_ms=1, max_records=20) as producer:
             acknowledged: list[int] = []

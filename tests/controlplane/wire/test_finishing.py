@@ -16,8 +16,9 @@ from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
 from tests.workers.pipeline.test_sink import report
 from workers.pipeline.changes import by_query, pack
-from workers.pipeline.engine.node import Tasks, advanced
+from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
+from workers.pipeline.engine.tasks import Tasks
 from workers.pipeline.sink import write_results
 
 assert TestRange is not None  # registers test_range

@@ -10,7 +10,7 @@ from controlplane.wire import log
 from controlplane.wire.blocks import SCHEMA, decode_block
 from controlplane.wire.errors import BadBlock, BadLogUrl, BadStamp, LogAway, LogFull
 from controlplane.wire.producer import Producer
-from tests.support.redis_server import StoppableRedis
+from tests.support.redis_server import RedisServer
 
 
 def reports(*cars: int) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ def test_each_append_counts_and_a_repetition_does_not(
 
 def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: Path) -> None:
     """The error has the stamp; whether the first try came through does not matter."""
-    with StoppableRedis(tmp_path) as server, Producer(server.url, "c") as producer:
+    with RedisServer(tmp_path, fsync="always") as server, Producer(server.url, "c") as producer:
         producer.append({1: reports(6)})
         server.kill()
         with pytest.raises(LogAway) as lost:

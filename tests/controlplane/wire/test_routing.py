@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from controlplane.wire import keys
 from controlplane.wire import publish as publishing
 from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing
+from controlplane.wire.hand_over import Transfer, in_transition, transfers
 from controlplane.wire.publish import latest_version, publish, publish_snapshot, read_table
 from controlplane.wire.routing import (
     AddQuery,
@@ -18,9 +19,6 @@ from controlplane.wire.routing import (
     RemoveQuery,
     RoutingDelta,
     RoutingTable,
-    Transfer,
-    in_transition,
-    transfers,
 )
 
 

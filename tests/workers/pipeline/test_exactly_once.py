@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import redis
 
 from controlplane.wire import keys, log
-from controlplane.wire.blocks import KINDS, SCHEMA
+from controlplane.wire.blocks import KINDS
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
@@ -37,9 +36,8 @@ from controlplane.wire.routing import (
     RoutingTable,
 )
 from tests.support.driver import KeptDriver
+from tests.support.taxi import STREAMS, taxi_reports
 
-EVENTS = Path(__file__).parents[4] / "shared" / "data" / "cab_sf_events.parquet"
-STREAMS = 20
 MINUTE_MS = 60_000
 Window = tuple[int, int, int]  # query, stream, start
 # A query over all streams, split over eight tasks by the car, with windows that overlap.
@@ -52,30 +50,6 @@ SPREAD_TEXT = QueryText(
     slide_s=20.0,
 )
 Numbers = tuple[int, int, int, int, int]  # count, n, sum, minimum, maximum
-
-
-def taxi_reports(limit: int) -> list[dict[int, pa.RecordBatch]]:
-    """Return real reports, per minute and stream: a busy tile; speed from the car's last report."""
-    rows = pq.read_table(EVENTS).slice(0, limit).to_pandas()
-    rows["x"], rows["y"] = rows.tile_x.astype("int32") * 100, rows.tile_y.astype("int32") * 100
-    before = rows.groupby("car")[["ts", "x", "y"]].shift()
-    seconds = (rows.ts - before.ts).dt.total_seconds()
-    metres = np.hypot(rows.x - before.x, rows.y - before.y)
-    rows["speed"] = (100 * metres / seconds.where(seconds.between(1, 300))).round()
-    tile = rows.tile_x // 10 * 1000 + rows.tile_y // 10
-    rank = {t: i + 1 for i, t in enumerate(tile.value_counts().index[:STREAMS])}
-    rows["stream"] = tile.map(rank)
-    rows = rows.dropna(subset=["stream"]).astype({"stream": int})
-    return [
-        {stream: _batch(part[part.stream == stream]) for stream in part.stream.unique().tolist()}
-        for _, part in rows.groupby(rows.ts.dt.floor("1min"))
-    ]
-
-
-def _batch(rows: Any) -> pa.RecordBatch:
-    rows = rows.assign(ts=rows.ts.astype("datetime64[ms, UTC]"))
-    columns = [pa.array(rows[f.name], f.type, from_pandas=True) for f in SCHEMA]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 @dataclass

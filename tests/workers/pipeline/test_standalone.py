@@ -15,15 +15,14 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks
 from tests.support.driver import Driver, Telemetry
 from tests.support.standalone import ClusterDriver, Standalone, running_standalone
+from tests.support.taxi import STREAMS, taxi_reports
 from tests.workers.pipeline.test_exactly_once import (
     SPREAD,
     SPREAD_TEXT,
-    STREAMS,
     World,
     _check_spans,
     _measured,
     _measured_spread,
-    taxi_reports,
 )
 
 SLOTS = 4

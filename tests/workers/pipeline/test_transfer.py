@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from controlplane.wire.routing import Transfer
+from controlplane.wire.hand_over import Transfer
 from workers.pipeline import transfer
 from workers.pipeline.transfer import StateMissing
 

@@ -68,5 +68,9 @@ class Pages:
             elif self.sizes.pop(key, 0):
                 self.store.remove(key)
 
+    def size_of(self, pages: Iterable[int]) -> int:
+        """Return how many bytes these pages hold."""
+        return sum(self.sizes.get(self._key(page), 0) for page in pages)
+
     def _key(self, page: int) -> str:
         return f"{self.name}/{page}"

@@ -5,8 +5,8 @@ computed once for all queries with the same computation, so that the work per re
 with the queries that share it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,8 +18,10 @@ from controlplane.wire.layout import ARROW, Layout, Sketched, layout_of
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.compute import Evaluator
-from workers.pipeline.engine.records import Records
+from workers.pipeline.engine.records import LUCK, Records
+from workers.pipeline.engine.shedding import is_dropped
 from workers.pipeline.engine.sketches import cells_of, keeps_largest
+from workers.pipeline.engine.subscriptions import DIRECT, Drops, Intake
 from workers.pipeline.engine.users import is_users, partial_states
 
 _PLACE: Final = ("stream", "pane")
@@ -31,7 +33,8 @@ class Panes:
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
     of its sketches and `blobs` one of the states of users' aggregates, None without any.
-    `selected`: how many records went in; `late`: how many came too late.
+    `selected`: how many records went in; `late`: how many came too late; `dropped`: how many each
+    stream's arc dropped before.
     """
 
     rows: Any
@@ -39,16 +42,23 @@ class Panes:
     blobs: Any
     selected: int
     late: int
+    dropped: Mapping[int, int] = field(default_factory=dict)
 
 
 def panes_of(
-    records: Records, computation: Computation, streams: frozenset[int] | None = None
+    records: Records,
+    computation: Computation,
+    streams: frozenset[int] | None = None,
+    intake: Intake = DIRECT,
 ) -> Panes:
-    """Aggregate records of these streams (None: of all) per stream, pane and key."""
+    """Aggregate records of these streams (None: of all) per stream, pane and key.
+
+    Where the intake says the task of each record, the tables have it as the column `task`.
+    """
     layout = layout_of(computation)
-    kept, late = _kept(records, computation, streams)
-    table = _inputs(records, computation, layout, kept)
-    names = [*_PLACE, *layout.shape.key_names]
+    kept, late, dropped = kept_of(records, computation, streams, intake)
+    table = _inputs(records, computation, layout, intake.column, kept)
+    names = [*_PLACE, *(["task"] if intake.column else []), *layout.shape.key_names]
     grouped = table.group_by(names, use_threads=False).aggregate(
         [([], "count_all"), *_partials(layout)]
     )
@@ -57,19 +67,46 @@ def panes_of(
         _Taken(one, *_taken_of(one, records, kept, table.select(names))) for one in layout.sketches
     ]
     return Panes(
-        found.cast(_schema(layout)),
+        found.cast(_schema(layout, intake.column)),
         _cells([one for one in sketches if not is_users(one.sketch)]),
         _blobs([one for one in sketches if is_users(one.sketch)]),
         len(table),
         late,
+        dropped,
     )
 
 
+def kept_of(
+    records: Records,
+    computation: Computation,
+    streams: frozenset[int] | None,
+    intake: Intake,
+) -> tuple[Any, int, dict[int, int]]:
+    """Return which records go in (None: all), how many were late, and dropped by each arc."""
+    gone, dropped = _dropped(records, intake.drops)
+    return *_kept(records, computation, streams, gone), dropped
+
+
+def _dropped(records: Records, drops: Drops) -> tuple[Any, dict[int, int]]:
+    """Return which records the arcs drop (None: none), and how many each of them."""
+    if not drops:
+        return None, {}
+    gone, counts = np.zeros(len(records), np.bool_), {}
+    for stream, shed in drops:
+        mine = np.flatnonzero(records.stream == stream)
+        lost = is_dropped(shed, records.extras[LUCK][mine], records.ts_ms[mine])
+        gone[mine] = lost
+        counts[stream] = int(lost.sum())
+    return gone, counts
+
+
 def _kept(
-    records: Records, computation: Computation, streams: frozenset[int] | None
+    records: Records, computation: Computation, streams: frozenset[int] | None, gone: Any
 ) -> tuple[Any, int]:
     """Return which records are selected and on time (None: all), and how many were late."""
     wanted = _wanted(records, computation, streams)
+    if gone is not None:
+        wanted = ~gone if wanted is None else wanted & ~gone
     late = records.is_late(computation.lateness_ms)
     if not late.any():
         return wanted, 0
@@ -90,11 +127,15 @@ def _wanted(records: Records, computation: Computation, streams: frozenset[int] 
     return selected if mine is None else selected & mine
 
 
-def _inputs(records: Records, computation: Computation, layout: Layout, kept: Any) -> Any:
+def _inputs(
+    records: Records, computation: Computation, layout: Layout, task: str, kept: Any
+) -> Any:
     """Return the columns to be grouped: place, keys, and the value that each slot takes."""
     pane_ms = computation.window.pane_ms
     panes = records.ts_ms // pane_ms * pane_ms
     columns: dict[str, Any] = {"stream": pa.array(records.stream), "pane": pa.array(panes)}
+    if task:
+        columns["task"] = pa.array(records.extras[task].astype(np.int64))
     evaluator = records.evaluator
     for name, (_, key) in zip(layout.shape.key_names, computation.key, strict=True):
         columns[name] = evaluator.array(key)
@@ -177,6 +218,6 @@ def _partials(layout: Layout) -> list[tuple[str, str]]:
     ]
 
 
-def _schema(layout: Layout) -> Any:
-    place = [(name, pa.int64()) for name in _PLACE]
+def _schema(layout: Layout, task: str) -> Any:
+    place = [(name, pa.int64()) for name in (*_PLACE, *(["task"] if task else []))]
     return pa.schema([*place, *layout.shape.fields])

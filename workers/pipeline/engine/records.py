@@ -1,7 +1,7 @@
 """The records of one batch on one node, as columns."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,9 @@ from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.compute import Evaluator
 
 Int64s = NDArray[np.int64]
+# What a split node says of each record, uint64[n] by name: its luck, its task of a query.
+Extras = Mapping[str, NDArray[np.uint64]]
+LUCK = "luck"
 # What is before every time: no record has come yet.
 NO_MARK = np.iinfo(np.int64).min
 
@@ -31,21 +34,23 @@ class Records:
     """Records of streams with the same columns, run behind run.
 
     `columns`: an Arrow table; `stream`, `mark_ms` int64[n]; `streams`: those that occur.
+    `extras`: what split nodes say of each record.
     """
 
     columns: Any
     stream: Int64s
     mark_ms: Int64s
     streams: frozenset[int]
+    extras: Extras = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: Any, runs: Sequence[Run]) -> "Records":
+    def of(cls, columns: Any, runs: Sequence[Run], extras: Extras | None = None) -> "Records":
         """Put the records of these runs together; there are as many rows as they say."""
         lengths = [run.records for run in runs]
         marks = [NO_MARK if run.mark_ms is None else run.mark_ms for run in runs]
         streams = np.array([run.stream for run in runs], np.int64)
         of_record = np.repeat(streams, lengths), np.repeat(np.array(marks, np.int64), lengths)
-        return cls(columns, *of_record, frozenset(streams.tolist()))
+        return cls(columns, *of_record, frozenset(streams.tolist()), extras or {})
 
     def __len__(self) -> int:
         return len(self.stream)

@@ -88,21 +88,27 @@ def windows_of(form: Form, found: Merged, window: Window, work: WorkOf | None = 
     `pane` being where the window begins.
     """
     if window.panes == 1:
-        return _whole_windows(form, found.rows, found.fresh)
-    rows = found.rows.append_column(_FRESH, pa.array(found.fresh.astype(np.int8)))
-    row, start = containing(np.asarray(rows["pane"]), window)
-    spread = rows.take(pa.array(row))
+        return whole_windows(form, found)
+    row, start = containing(np.asarray(found.rows["pane"]), window)
+    spread = found.rows.take(pa.array(row))
     at = spread.schema.get_field_index("pane")
-    plain = _grouped(form, spread.set_column(at, "pane", pa.array(start)), work)
-    fresh = np.asarray(plain[_FRESH]).astype(np.bool_)
-    return _whole_windows(form, plain.select(form.schema.names), fresh)
+    moved = Merged(spread.set_column(at, "pane", pa.array(start)), found.fresh[row])
+    return whole_windows(form, regrouped(form, moved, work))
 
 
-def _whole_windows(form: Form, rows: Any, fresh: NDArray[np.bool_]) -> Any:
+def regrouped(form: Form, found: Merged, work: WorkOf | None = None) -> Merged:
+    """Merge rows that have become equal."""
+    rows = found.rows.append_column(_FRESH, pa.array(found.fresh.astype(np.int8)))
+    plain = _grouped(form, rows, work)
+    return Merged(plain.select(form.schema.names), np.asarray(plain[_FRESH]).astype(np.bool_))
+
+
+def whole_windows(form: Form, found: Merged) -> Any:
     """Return the changed rows, and of a sketch that changed all others of the same window.
 
     Who reads a window must not have to look for its other cells in what was written before.
     """
+    rows, fresh = found.rows, found.fresh
     names = [name for name in form.identity if name not in CELL]
     if len(names) == len(form.identity) or fresh.all():
         return rows.filter(pa.array(fresh))
@@ -117,8 +123,17 @@ def _whole_windows(form: Form, rows: Any, fresh: NDArray[np.bool_]) -> Any:
 
 def containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
     """Return, for panes that begin at `pane`, every window they are in: (which pane, its start)."""
+    return _spread(pane, window, window.pane_ms)
+
+
+def containing_records(ts_ms: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+    """Return, for records at these times, every window they are in: (which record, its start)."""
+    return _spread(ts_ms, window, 1)
+
+
+def _spread(pane: Int64s, window: Window, length_ms: int) -> tuple[Int64s, Int64s]:
     slide = window.slide_ms
-    first = -((window.size_ms - window.pane_ms - pane) // slide)
+    first = -((window.size_ms - length_ms - pane) // slide)
     last = pane // slide
     count = last - first + 1
     row = np.repeat(np.arange(len(pane)), count)

@@ -1,16 +1,37 @@
 """Which queries of a node take what a computation yields, and for which of their tasks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.wire.query import Computation
+from controlplane.wire.shedding import Shed
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.hashing import hashes_of
 from workers.pipeline.engine.records import Int64s
+
+# What a stream's records or windows are dropped by.
+Drops = tuple[tuple[int, Shed], ...]
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How records come to a group of queries.
+
+    `column`: what says the task of each record, empty where its key does. `drops`: what the split
+    arcs from streams to the group drop; `windows`: by which drops whole windows go, on these arcs
+    or on the streams' input arcs.
+    """
+
+    column: str = ""
+    drops: Drops = ()
+    windows: Drops = ()
+
+
+DIRECT: Final = Intake()
 
 
 @dataclass(frozen=True)
@@ -26,6 +47,13 @@ class Subscription:
     tasks: int
     mine: NDArray[np.bool_]
 
+    def within(self, run: int, tasks: Sequence[int]) -> "Subscription | None":
+        """Return this one with these of its tasks alone, in this run; None where it has none."""
+        allowed = np.zeros(self.tasks, np.bool_)
+        allowed[[task for task in tasks if task < self.tasks]] = True
+        mine = self.mine & allowed
+        return replace(self, mine=mine) if run == self.run and mine.any() else None
+
 
 @dataclass(frozen=True)
 class Group:
@@ -36,21 +64,28 @@ class Group:
     stream: Int64s
     member: Int64s
     streams: frozenset[int]
+    intake: Intake = DIRECT
 
     @classmethod
-    def of(cls, computation: Computation, subscriptions: Sequence[Subscription]) -> "Group":
+    def of(
+        cls,
+        computation: Computation,
+        subscriptions: Sequence[Subscription],
+        intake: Intake = DIRECT,
+    ) -> "Group":
         """Build the group; `member` is the place of each pair's query."""
         pairs = sorted(
             (stream, at) for at, one in enumerate(subscriptions) for stream in one.streams
         )
         columns = np.array(pairs, np.int64).reshape(-1, 2)
         stream, member = columns[:, 0].copy(), columns[:, 1].copy()
-        return cls(computation, tuple(subscriptions), stream, member, frozenset(stream.tolist()))
+        streams = frozenset(stream.tolist())
+        return cls(computation, tuple(subscriptions), stream, member, streams, intake)
 
     def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
         """Return rows of panes as rows of the tasks that take them, which may be several each.
 
-        `rows` has the columns `stream`, the keys and more.
+        `rows` has the columns `stream`, the keys and more, `task` where the intake says it.
         """
         stream = np.asarray(rows["stream"])
         low = np.searchsorted(self.stream, stream, "left")
@@ -62,7 +97,8 @@ class Group:
         task, taken = self._tasks(rows, key_names, row, member)
         if not taken.all():
             row, member, task = row[taken], member[taken], task[taken]
-        spread = rows.take(pa.array(row))
+        plain = rows.drop_columns(["task"]) if self.intake.column else rows
+        spread = plain.take(pa.array(row))
         query = np.array([one.query for one in self.subscriptions], np.int64)[member]
         run = np.array([one.run for one in self.subscriptions], np.int64)[member]
         for at, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
@@ -74,10 +110,13 @@ class Group:
     ) -> tuple[Int64s, NDArray[np.bool_]]:
         """Return the task of each row and whether this node has it."""
         counts = np.array([one.tasks for one in self.subscriptions], np.int64)[member]
-        if (counts == 1).all():
+        if (counts == 1).all() and not self.intake.column:
             return np.zeros(len(row), np.int64), np.ones(len(row), np.bool_)
-        hashes = hashes_of([rows[name] for name in key_names], len(rows))
-        task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
+        if self.intake.column:
+            task = np.asarray(rows["task"])[row]
+        else:
+            hashes = hashes_of([rows[name] for name in key_names], len(rows))
+            task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
         offsets = np.cumsum([0, *(one.tasks for one in self.subscriptions)])
         mine = np.concatenate([one.mine for one in self.subscriptions])
         return task, mine[offsets[member] + task]

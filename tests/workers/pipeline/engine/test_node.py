@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from controlplane.wire.query import QueryText, computation_of
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
-from workers.pipeline.engine.node import Tasks, advanced, put_in, taken_out
+from workers.pipeline.engine.moving import put_in, taken_out
+from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
+from workers.pipeline.engine.tasks import Tasks
 
 assert TestRange is not None  # registers test_range
 MICE = computation_of(

@@ -1,0 +1,1 @@
+"""Partitioning: which worker takes which key."""

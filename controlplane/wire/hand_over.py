@@ -1,0 +1,59 @@
+"""What leads from one routing table to the next: tasks that hand their state on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from controlplane.wire.routing import RoutingTable, with_moves
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A task whose state goes from one node to another."""
+
+    query: int
+    task: int
+    source: int
+    target: int
+
+
+def transfers(before: RoutingTable, after: RoutingTable) -> Iterator[Transfer]:
+    """Yield the tasks that change their node between two tables and keep their state.
+
+    A query that ended, came, or began a new run in between hands nothing on.
+    """
+    for query, route in after.queries.items():
+        old = before.queries.get(query)
+        if old is None or old is route or old.run != route.run:
+            continue
+        pairs = zip(old.owners(), route.owners(), strict=True)
+        for task, (source, target) in enumerate(pairs):
+            if source != target:
+                yield Transfer(query, task, source, target)
+
+
+def moved_merges(before: RoutingTable, after: RoutingTable) -> dict[int, int]:
+    """Return the queries that another node merges from now on, with that node."""
+    return {
+        query: route.merge
+        for query, route in after.queries.items()
+        if (old := before.queries.get(query)) is not None
+        and old is not route
+        and old.run == route.run
+        and old.merge != route.merge
+    }
+
+
+def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
+    """Return the table of the batch that leads from one to the other.
+
+    It is the later one, but tasks that hand their state on are still where they were: they take
+    this batch's records there, and their state, with all of them in it, goes to the next batch.
+    A query is still merged where it was.
+    """
+    queries = dict(after.queries)
+    for one in transfers(before, after):
+        route = queries[one.query]
+        queries[one.query] = with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
+    for query in moved_merges(before, after):
+        queries[query] = replace(queries[query], merge=before.queries[query].merge)
+    return replace(after, queries=queries)

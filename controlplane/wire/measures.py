@@ -1,0 +1,126 @@
+"""What nodes measure of their tasks and operators: the planners' input, readable while it runs.
+
+Every batch a node writes two small tables of whole numbers. Who plans reads the last ones together.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import redis
+from numpy.typing import NDArray
+
+from controlplane.wire import keys
+
+# Batches kept per node.
+KEPT: Final = 64
+_HEAD: Final = struct.Struct("<qqq")
+_TASK_COLUMNS: Final = 4
+_OPERATOR_COLUMNS: Final = 6
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMeasure:
+    """One task over the last batches: records/s that it took, and bytes of its state now."""
+
+    query: int
+    task: int
+    node: int
+    records_per_s: float
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMeasure:
+    """What selecting and aggregating cost on a node for the queries of one computation.
+
+    `query`: the first of the `queries` that share it; `cpu_us`: processor time per record;
+    `selectivity`: the share of records that it takes; `rows`: panes that come out per record.
+    """
+
+    query: int
+    queries: int
+    node: int
+    records: int
+    cpu_us: float
+    selectivity: float
+    rows: float
+
+
+def packed(elapsed_ms: int, tasks: Int64s, operators: Int64s) -> bytes:
+    """Return a node's tables of one batch as bytes.
+
+    `tasks`: query, task, records, bytes of state; `operators`: query, queries, records, selected,
+    rows, µs of processor time.
+    """
+    head = _HEAD.pack(elapsed_ms, len(tasks), len(operators))
+    return b"".join((head, tasks.astype("<i8").tobytes(), operators.astype("<i8").tobytes()))
+
+
+def _unpacked(data: bytes) -> tuple[int, Int64s, Int64s]:
+    elapsed, tasks, operators = _HEAD.unpack_from(data)
+    numbers = np.frombuffer(data, "<i8", offset=_HEAD.size)
+    edge = tasks * _TASK_COLUMNS
+    return (
+        elapsed,
+        numbers[:edge].reshape(tasks, _TASK_COLUMNS),
+        numbers[edge:].reshape(operators, _OPERATOR_COLUMNS),
+    )
+
+
+def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: bytes) -> None:
+    """Keep a node's tables of a batch; writing them again changes nothing."""
+    # A replayed batch finds its id taken.
+    with suppress(redis.ResponseError):
+        client.xadd(keys.measures_key(cluster, node), {"m": data}, id=f"{batch}-0", maxlen=KEPT)
+
+
+def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterator[Any]:
+    """Yield node, ms, tasks and operators of the batches that are kept, oldest first."""
+    pipe = client.pipeline(transaction=False)
+    for node in nodes:
+        pipe.xrange(keys.measures_key(cluster, node))
+    for node, entries in zip(nodes, cast("list[list[Any]]", pipe.execute()), strict=True):
+        for _, fields in entries:
+            yield node, *_unpacked(fields[b"m"])
+
+
+def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> list[TaskMeasure]:
+    """Return what is known of each task that took a record lately, on the node that has it."""
+    records: dict[tuple[int, int], int] = {}
+    state: dict[tuple[int, int], tuple[int, int]] = {}
+    elapsed = dict.fromkeys(nodes, 0)
+    for node, ms, tasks, _ in _tables(client, cluster, nodes):
+        elapsed[node] += ms
+        for query, task, taken, size in tasks.tolist():
+            place = query, task
+            records[place] = records.get(place, 0) + taken
+            state[place] = node, size
+    return [
+        TaskMeasure(*place, node, records[place] / max(1e-3, elapsed[node] / 1000), size)
+        for place, (node, size) in sorted(state.items())
+    ]
+
+
+def read_operators(
+    client: "redis.Redis", cluster: str, nodes: Sequence[int]
+) -> list[OperatorMeasure]:
+    """Return cost and selectivity of each computation on each node, over the last batches."""
+    found: dict[tuple[int, int], Int64s] = {}
+    shared: dict[tuple[int, int], int] = {}
+    for node, _, _, operators in _tables(client, cluster, nodes):
+        for row in operators:
+            place = int(row[0]), node
+            found[place] = found.get(place, 0) + row[2:]
+            shared[place] = int(row[1])
+    return [
+        OperatorMeasure(
+            query, shared[query, node], node, int(n), cpu / max(1, n), taken / max(1, n),
+            rows / max(1, n),
+        )
+        for (query, node), (n, taken, rows, cpu) in sorted(found.items())
+    ]  # fmt: skip

@@ -1,0 +1,37 @@
+"""Real taxi reports as records of streams."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from controlplane.wire.blocks import SCHEMA
+
+EVENTS: Final = Path(__file__).parents[3] / "shared" / "data" / "cab_sf_events.parquet"
+STREAMS: Final = 20
+
+
+def taxi_reports(limit: int) -> list[dict[int, pa.RecordBatch]]:
+    """Return real reports, per minute and stream: a busy tile; speed from the car's last report."""
+    rows = pq.read_table(EVENTS).slice(0, limit).to_pandas()
+    rows["x"], rows["y"] = rows.tile_x.astype("int32") * 100, rows.tile_y.astype("int32") * 100
+    before = rows.groupby("car")[["ts", "x", "y"]].shift()
+    seconds = (rows.ts - before.ts).dt.total_seconds()
+    metres = np.hypot(rows.x - before.x, rows.y - before.y)
+    rows["speed"] = (100 * metres / seconds.where(seconds.between(1, 300))).round()
+    tile = rows.tile_x // 10 * 1000 + rows.tile_y // 10
+    rank = {t: i + 1 for i, t in enumerate(tile.value_counts().index[:STREAMS])}
+    rows["stream"] = tile.map(rank)
+    rows = rows.dropna(subset=["stream"]).astype({"stream": int})
+    return [
+        {stream: _batch(part[part.stream == stream]) for stream in part.stream.unique().tolist()}
+        for _, part in rows.groupby(rows.ts.dt.floor("1min"))
+    ]
+
+
+def _batch(rows: Any) -> pa.RecordBatch:
+    rows = rows.assign(ts=rows.ts.astype("datetime64[ms, UTC]"))
+    columns = [pa.array(rows[f.name], f.type, from_pandas=True) for f in SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

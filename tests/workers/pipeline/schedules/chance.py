@@ -1,0 +1,133 @@
+"""Random plans: what an operator, the planners and an autoscaler might do to a cluster."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from controlplane.wire.routing import (
+    NOBODY,
+    AddQuery,
+    AssignStream,
+    MoveMerge,
+    MoveTasks,
+    Op,
+    RoutingTable,
+    SetCapacity,
+    SetScheme,
+    SetShed,
+    Span,
+    spans_of,
+)
+from controlplane.wire.shedding import INPUT, Shed
+from tests.workers.pipeline.schedules.queries import TWO_CHOICES, Asked
+
+
+@dataclass
+class Chance:
+    """Draws plans for a cluster of `slots` nodes, of which `up` are in use, from one seed."""
+
+    rng: np.random.Generator
+    slots: int
+    splits: int
+    up: list[int]
+
+    def beginning(self, asked: list[Asked], streams: int) -> list[Op]:
+        """Return the first table: streams on split nodes, tasks anywhere."""
+        assigned = [AssignStream(s, self._below(self.splits)) for s in range(1, streams + 1)]
+        return [*assigned, *(self._arrival(one) for one in asked)]
+
+    def _arrival(self, one: Asked) -> AddQuery:
+        owners = sorted(self._node() for _ in range(one.tasks))
+        spans: tuple[Span, ...] = spans_of(owners) if one.tasks > 1 else ()
+        merge = self._node() if one.merged else NOBODY
+        return AddQuery(
+            one.query, 0, owners[0], one.streams, 60, "speed", one.json, spans, one.scheme, merge
+        )
+
+    def plan(self, table: RoutingTable) -> list[Op]:
+        """Return one or two changes of a kind each."""
+        kinds: list[Callable[[RoutingTable], Iterator[Op]]] = [
+            self._migrate, self._migrate, self._redirect, self._scale, self._scale,
+            self._other_scheme, self._throttle, self._throttle, self._move_merges,
+        ]  # fmt: skip
+        chosen = self.rng.choice(len(kinds), size=2, replace=False)
+        # Some kinds exclude each other within one version: the first one wins.
+        ops: dict[tuple[type, int], Op] = {}
+        for kind in chosen.tolist():
+            for op in kinds[kind](table):
+                ops.setdefault((type(op), _subject(op)), op)
+        return list(ops.values())
+
+    def _migrate(self, table: RoutingTable) -> Iterator[Op]:
+        """Move a few tasks of a few queries."""
+        queries = self.rng.choice(list(table.queries), size=3, replace=False)
+        for query in queries.tolist():
+            count = len(table.queries[query].owners())
+            tasks = self.rng.choice(count, size=min(count, 2), replace=False).tolist()
+            yield MoveTasks(query, tuple((self._node(), task, task + 1) for task in tasks))
+
+    def _redirect(self, table: RoutingTable) -> Iterator[Op]:
+        """Let other split nodes read some streams."""
+        for stream in self.rng.choice(list(table.splits), size=4, replace=False).tolist():
+            yield AssignStream(stream, self._below(self.splits))
+
+    def _scale(self, table: RoutingTable) -> Iterator[Op]:
+        """Take a node out of use, with all it has, or take one into use."""
+        down = [node for node in range(self.slots) if node not in self.up]
+        if down and self.rng.random() < 0.5:
+            self.up.append(down[0])
+            yield from self._migrate(table)
+            return
+        if len(self.up) < 3:
+            return
+        gone = self.up.pop(self._below(len(self.up)))
+        for query, route in table.queries.items():
+            moves = [(self._node(), task, task + 1) for task, node in enumerate(route.owners())
+                     if node == gone]  # fmt: skip
+            if moves:
+                yield MoveTasks(query, tuple(moves))
+            if route.merge == gone:
+                yield MoveMerge(query, self._node())
+
+    def _other_scheme(self, table: RoutingTable) -> Iterator[Op]:
+        """Let keys find their task in another way."""
+        split = [query for query, route in table.queries.items() if len(route.owners()) > 1]
+        query = int(self.rng.choice(split))
+        yield SetScheme(query, "" if table.queries[query].scheme else TWO_CHOICES)
+
+    def _throttle(self, table: RoutingTable) -> Iterator[Op]:
+        """Make a node slow, or as fast as it can be."""
+        per_s = None if self.rng.random() < 0.4 else float(self.rng.integers(100, 3_000))
+        yield SetCapacity(self._node(), per_s)
+
+    def _move_merges(self, table: RoutingTable) -> Iterator[Op]:
+        """Let another node merge."""
+        for query, route in table.queries.items():
+            if route.merge != NOBODY:
+                yield MoveMerge(query, self._node())
+
+    def sheds(self, streams: int) -> list[Op]:
+        """Return drops on an input arc and on a split arc, by chance."""
+        first, second = self.rng.choice(streams, size=2, replace=False).tolist()
+        seed = self._below(1000)
+        return [
+            SetShed(first + 1, INPUT, Shed.of(float(self.rng.random()), seed)),
+            SetShed(second + 1, 1, Shed.of(float(self.rng.random()), seed + 1)),
+        ]
+
+    def _node(self) -> int:
+        return int(self.rng.choice(self.up))
+
+    def _below(self, bound: int) -> int:
+        return int(self.rng.integers(bound))
+
+
+def _subject(op: Op) -> int:
+    match op:
+        case AssignStream() | SetShed():
+            return op.stream
+        case SetCapacity():
+            return op.node
+        case _:
+            return op.query

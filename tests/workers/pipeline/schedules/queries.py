@@ -1,0 +1,101 @@
+"""The queries of the random schedules, and what each must give, by plain passes over the input.
+
+Nothing of the pipeline's own arithmetic is used here: pandas on all records of a query at once.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from controlplane.wire.query import QueryText
+
+Place = tuple[int, tuple[Any, ...]]  # start of the window (ms), key
+Values = dict[str, Any]
+
+NUMBERS = {"n": "count(*)", "valued": "count(speed)", "total": "sum(speed)", "high": "max(speed)"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query and how it is laid out: its tasks, scheme and whether a node merges it."""
+
+    query: int
+    text: QueryText
+    streams: tuple[int, ...]
+    tasks: int = 1
+    scheme: str = ""
+    merged: bool = False
+    # The columns of its key in the plain frame, and the rows that it wants.
+    wants: Any = field(default=None, compare=False)
+
+    @property
+    def json(self) -> str:
+        """Return the text as the routing table has it."""
+        return json.dumps(self.text.to_json())
+
+
+TWO_CHOICES = json.dumps({"kind": "two_choices"})
+
+
+def asked(streams: int) -> list[Asked]:
+    """Return the queries: one and several tasks, tumbling and sliding, both schemes."""
+    every = tuple(range(1, streams + 1))
+    by_tile = {"tile": "x // 1000"}
+    return [
+        Asked(1, QueryText(NUMBERS, key=["car"]), every, tasks=8),
+        Asked(
+            2,
+            QueryText(NUMBERS, key=["tile"], columns=by_tile, window_s=60, slide_s=20),
+            every,
+            tasks=6,
+            scheme=TWO_CHOICES,
+            merged=True,
+        ),
+        Asked(
+            3,
+            QueryText(NUMBERS, where="speed > 300", key=["stream"], window_s=120, slide_s=60),
+            every[: streams // 2],
+            tasks=4,
+            wants=lambda rows: rows.speed > 300,
+        ),
+        Asked(4, QueryText(NUMBERS, key=["tile"], columns=by_tile), every[:3], 5, TWO_CHOICES),
+        *(Asked(10 + at, QueryText(NUMBERS, key=["stream"]), (at + 1,)) for at in range(streams)),
+    ]
+
+
+def expected(one: Asked, rows: pd.DataFrame) -> dict[Place, Values]:
+    """Return every window of a query over these records: its input, late ones left out."""
+    if one.wants is not None:
+        rows = rows[one.wants(rows)]
+    rows = rows.assign(tile=rows.x // 1000)
+    size, slide = round(one.text.window_s * 1000), round(
+        (one.text.slide_s or one.text.window_s) * 1000
+    )  # fmt: skip
+    parts = []
+    for back in range(0, size, slide):
+        start = rows.ts // slide * slide - back
+        inside = start + size > rows.ts
+        parts.append(rows[inside].assign(start=start[inside]))
+    spread = pd.concat(parts)
+    grouped = spread.groupby(["start", *one.text.key])
+    found = grouped.agg(
+        n=("ts", "size"), valued=("speed", "count"), total=("speed", "sum"), high=("speed", "max")
+    )
+    return {
+        (place[0], tuple(place[1:])): _plain(numbers)
+        for place, numbers in zip(found.index, found.to_dict("records"), strict=True)
+    }
+
+
+def _plain(numbers: dict[Any, Any]) -> Values:
+    """Return whole numbers; without a value there is no total and no maximum."""
+    there = numbers["valued"] > 0
+    return {
+        "n": int(numbers["n"]),
+        "valued": int(numbers["valued"]),
+        "total": int(numbers["total"]) if there else None,
+        "high": int(numbers["high"]) if there and not np.isnan(numbers["high"]) else None,
+    }

@@ -1,0 +1,196 @@
+"""Whatever is planned and whoever is killed when: every window is what the input says.
+
+A seeded schedule of plans goes to a real driver while real taxi reports flow. The driver is killed
+with -9 at random moments and at each phase of a migration, Redis is killed and started again. Then
+every window of every query is compared with one pass over the input.
+
+`make test` runs a few schedules; WEIR_SCHEDULES says how many (20 in the nightly run).
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.producer import Producer
+from controlplane.wire.routing import MoveTasks, Op, SetCapacity
+from tests.support.driver import Driver
+from tests.support.redis_server import RedisServer
+from tests.support.taxi import taxi_reports
+from tests.workers.pipeline.schedules.chance import Chance
+from tests.workers.pipeline.schedules.queries import asked, expected
+from tests.workers.pipeline.schedules.world import World
+
+SCHEDULES = int(os.environ.get("WEIR_SCHEDULES", "3"))
+STREAMS, SLOTS, SPLITS, STEPS = 8, 4, 3, 10
+
+
+class Schedule:
+    """One run: a Redis, a driver that is started again whenever it ends, and a world."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.server = RedisServer(directory)
+        self.server.start()
+        self.client = redis.Redis.from_url(self.server.url)
+        self.driver = Driver(self.server.url, directory, "sf", slots=SLOTS, splits=SPLITS)
+        self.world = World(self.client, "sf")
+        self.rng = np.random.default_rng(seed)
+        self.chance = Chance(self.rng, SLOTS, SPLITS, up=list(range(SLOTS)))
+        # Reading them takes longer than the driver would wait.
+        _reports()
+        self.minutes = _minutes(self.rng)
+        self.deaths = 0
+
+    def end(self) -> None:
+        self.driver.kill()
+        self.client.close()
+        self.server.end()
+
+    def run(self) -> None:
+        """Live through the schedule, then wait until all is read and nothing waits."""
+        queries = asked(STREAMS)
+        self.world.publish(self.chance.beginning(queries, STREAMS))
+        self.world.publish(self.chance.sheds(STREAMS))
+        self.driver.start()
+        with Producer(self.server.url, "sf") as producer:
+            self._until(lambda rows: len(rows) >= 2, producer)
+            for step in range(STEPS):
+                self._step(step, producer)
+        self.world.publish(_unthrottled(self.world))
+        self._until(self._is_done)
+        self._until(_stays(len(self.driver.telemetry())))
+
+    def _step(self, step: int, producer: Producer) -> None:
+        self._feed(producer, int(self.rng.integers(1, 6)))
+        self.world.publish(self.chance.plan(self.world.table))
+        self._feed(producer, 1)
+        match step:
+            case 2:
+                self._die_at(self._random_moment(), producer)
+            case 4:
+                self._die_at(self._state_is_on_its_way, producer)
+            case 6:
+                self._die_at(self._state_has_come(), producer)
+            case 8:
+                self.server.kill()
+                self.server.start()
+        rows = len(self.driver.telemetry())
+        self._until(lambda found: len(found) > rows, producer)
+
+    def _feed(self, producer: Producer, minutes: int) -> None:
+        for _ in range(minutes):
+            self.world.append(producer, next(self.minutes))
+
+    def _die_at(self, moment: Callable[[], bool], producer: Producer) -> None:
+        """Kill the driver with -9 as soon as it is the moment, with a migration under way."""
+        route = self.world.table.queries[1].owners()
+        to = [node for node in self.chance.up if node != route[0]] or self.chance.up
+        self.world.publish([MoveTasks(1, ((to[0], 0, 1),))])
+        self._feed(producer, 1)
+        self._until(lambda _: moment())
+        self.driver.kill()
+        self.deaths += 1
+        self._feed(producer, 1)
+
+    def _random_moment(self) -> Callable[[], bool]:
+        at = time.monotonic() + float(self.rng.uniform(0, 1.5))
+        return lambda: time.monotonic() >= at
+
+    def _state_is_on_its_way(self) -> bool:
+        return bool(self.client.exists(keys.transfer_batches_key("sf")))
+
+    def _state_has_come(self) -> Callable[[], bool]:
+        version = len(self.world.tables)
+        return lambda: any(row["taken_in"] and row["version"] >= version
+                           for row in self.driver.telemetry())  # fmt: skip
+
+    def _is_done(self, rows: list[dict[str, Any]]) -> bool:
+        last = rows[-1]
+        version = len(self.world.tables) - 1
+        read = last["end"] == self.world.last and last["version"] == version
+        return read and not last["waiting"]
+
+    def _until(
+        self, done: Callable[[list[dict[str, Any]]], bool], producer: Producer | None = None
+    ) -> None:
+        """Wait for the telemetry, with the driver started again where it has ended."""
+
+        def alive(rows: list[dict[str, Any]]) -> bool:
+            if producer is not None:
+                self._feed(producer, 1)
+            return done(rows)
+
+        self.driver.keep(alive)
+
+
+def _stays(count: int) -> Callable[[list[dict[str, Any]]], bool]:
+    """Return when nothing more comes: the last batch of a merge node is the third behind."""
+    until = time.monotonic() + 3.0
+    return lambda rows: len(rows) > count + 2 or time.monotonic() > until
+
+
+def _unthrottled(world: World) -> list[Op]:
+    return [SetCapacity(node, None) for node in world.table.capacities]
+
+
+@cache
+def _reports() -> list[dict[int, pa.RecordBatch]]:
+    return taxi_reports(limit=150_000)
+
+
+def _minutes(rng: np.random.Generator) -> Iterator[dict[int, pa.RecordBatch]]:
+    """Yield real reports minute by minute; some come minutes late, some too late."""
+    held: list[tuple[int, dict[int, pa.RecordBatch]]] = []
+    for minute, batches in enumerate(_reports()):
+        mine = {stream: batch for stream, batch in batches.items() if stream <= STREAMS}
+        if not mine:
+            continue
+        if rng.random() < 0.15:
+            held.append((minute + int(rng.integers(1, 6)), mine))
+            continue
+        yield mine
+        for due in [one for one in held if one[0] <= minute]:
+            held.remove(due)
+            yield due[1]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(1, SCHEDULES + 1))
+def test_every_window_is_what_the_input_says(seed: int, tmp_path: Path) -> None:
+    schedule = Schedule(tmp_path, seed)
+    try:
+        schedule.run()
+        _check(schedule)
+    finally:
+        schedule.end()
+
+
+def _check(schedule: Schedule) -> None:
+    world, batches = schedule.world, schedule.driver.telemetry()
+    rows = world.records(batches)
+    assert sum(batch["records_in"] for batch in batches) == len(rows)
+    assert schedule.deaths == 3
+    for one in asked(STREAMS):
+        measured, wanted = world.measured(one), expected(one, world.input_of(one, rows))
+        wrong = {
+            place for place in {*measured, *wanted} if measured.get(place) != wanted.get(place)
+        }
+        assert not wrong, _said(one.query, wrong, measured, wanted)
+    moved = [move for batch in batches for move in batch["moves"]]
+    assert moved
+    assert sum(batch["taken_in"] for batch in batches) == len(moved)
+
+
+def _said(query: int, wrong: set[Any], measured: Any, wanted: Any) -> str:
+    shown = [
+        f"{place}: {measured.get(place)} for {wanted.get(place)}" for place in sorted(wrong)[:5]
+    ]
+    return f"query {query}: {len(wrong)} of {len(wanted)} windows are wrong\n" + "\n".join(shown)

@@ -1,0 +1,103 @@
+"""What a schedule knows by itself: every append with its position, every table it published."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import redis
+
+from controlplane.wire.blocks import KINDS
+from controlplane.wire.producer import Producer
+from controlplane.wire.publish import publish
+from controlplane.wire.query import computation_of
+from controlplane.wire.results import read_windows
+from controlplane.wire.routing import Op, RoutingDelta, RoutingTable
+from controlplane.wire.shedding import INPUT
+from tests.workers.pipeline.schedules.queries import Asked, Place, Values
+from workers.pipeline.engine.shedding import is_dropped, luck_of
+
+
+def order(position: str) -> tuple[int, int]:
+    """Return a position as numbers, which compare as positions do."""
+    ms, sequence = position.split("-")
+    return int(ms), int(sequence)
+
+
+@dataclass
+class World:
+    """The input of a cluster and its routing, as they were acknowledged."""
+
+    client: "redis.Redis"
+    cluster: str
+    blocks: list[pd.DataFrame] = field(default_factory=list)
+    tables: list[RoutingTable] = field(default_factory=lambda: [RoutingTable()])
+    newest: dict[int, int] = field(default_factory=dict)
+    last: str = "0-0"
+
+    @property
+    def table(self) -> RoutingTable:
+        """Return the newest table."""
+        return self.tables[-1]
+
+    def publish(self, ops: Iterable[Op]) -> None:
+        """Publish the next version, if it changes anything."""
+        delta = RoutingDelta(len(self.tables), tuple(ops))
+        if delta.ops:
+            after = self.tables[-1].apply(delta)
+            publish(self.client, self.cluster, delta)
+            self.tables.append(after)
+
+    def append(self, producer: Producer, batches: dict[int, pa.RecordBatch]) -> None:
+        """Append, and write down what is in the log now, each record with its mark."""
+        position = producer.append(batches)
+        if position is None:
+            return
+        self.last = position
+        for stream, batch in batches.items():
+            rows = batch.to_pandas()
+            rows["ts"] = np.asarray(batch.column("ts").cast(pa.int64()))
+            mark = self.newest.get(stream)
+            rows["mark"] = np.nan if mark is None else mark
+            rows["stream"], rows["ms"], rows["seq"] = stream, *order(position)
+            rows["luck"] = luck_of(stream, position, len(rows))
+            self.blocks.append(rows)
+            self.newest[stream] = max(mark or 0, int(rows.ts.max()))
+
+    def records(self, batches: list[dict[str, Any]]) -> pd.DataFrame:
+        """Return the whole input, each record with the version of the batch that read it."""
+        rows = pd.concat(self.blocks, ignore_index=True)
+        place = rows.ms * 1_000_000 + rows.seq
+        ends = np.array([ms * 1_000_000 + seq for ms, seq in (order(b["end"]) for b in batches)])
+        at = np.searchsorted(ends, place, "left")
+        assert (at < len(batches)).all(), "some records were never read"
+        rows["version"] = np.array([batch["version"] for batch in batches])[at]
+        return rows
+
+    def input_of(self, one: Asked, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the records that a query gets: of its streams, on time, and not dropped."""
+        mine = rows[rows.stream.isin(one.streams)]
+        readers = [version for version, table in enumerate(self.tables) if one.query in
+                   table.queries]  # fmt: skip
+        mine = mine[mine.version.isin(readers)]
+        late = mine.ts < mine.mark - one.text.lateness_s * 1000
+        return mine[~late & ~self.dropped(mine, INPUT) & ~self.dropped(mine, one.query)]
+
+    def dropped(self, rows: pd.DataFrame, query: int) -> pd.Series:
+        """Return which records the arcs to a query (or the input arcs) drop."""
+        gone = pd.Series(data=False, index=rows.index)
+        for place, part in rows.groupby(["version", "stream"]):
+            version, stream = (int(one) for one in np.array(place))
+            shed = self.tables[version].sheds.get((stream, query))
+            if shed is not None:
+                lost = is_dropped(shed, part.luck.to_numpy(np.uint64), part.ts.to_numpy(np.int64))
+                gone.loc[part.index] = lost
+        return gone
+
+    def measured(self, one: Asked) -> dict[Place, Values]:
+        """Return the windows that a reader of a query sees."""
+        computation = computation_of(one.text, KINDS)
+        windows = read_windows(self.client, self.cluster, one.query, computation)
+        return {(row.start_ms, tuple(row.key.values())): dict(row.values) for row in windows}

@@ -1,0 +1,143 @@
+"""Windowed equi-joins: the records of two sides, paired where they meet in a window.
+
+A task keeps the records of its windows as a multiset: equal records are one row with a count. When
+a window gets a record it is paired and aggregated anew, so what it gives out is always whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from controlplane.wire.forms import named, names_of, pairs_name
+from controlplane.wire.language.tree import Column
+from controlplane.wire.layout import layout_of
+from controlplane.wire.query import EVENT_TIME, Computation, Join
+from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.panes import Panes, kept_of, panes_of
+from workers.pipeline.engine.records import NO_MARK, Int64s, Records
+from workers.pipeline.engine.state import containing_records
+from workers.pipeline.engine.subscriptions import Intake
+
+# Pairs of one batch and task at most; more is an error of the query, not of the machine.
+MOST_PAIRS: Final = 20_000_000
+_OWNER: Final = ("query", "run", "task")
+
+
+class TooManyPairs(Exception):
+    """The windows of a join would have more pairs than memory allows."""
+
+    def __init__(self, query: int, pairs: int) -> None:
+        super().__init__(
+            f"query {query} joins {pairs:,} pairs of records in a batch, at most {MOST_PAIRS:,} "
+            "are allowed: narrow its windows or what must be equal"
+        )
+
+
+def sides_of(
+    records: Records, computation: Computation, streams: frozenset[int], intake: Intake
+) -> Panes:
+    """Return the records of a join as rows of its form, each in all of its windows.
+
+    The column `pane` is where the window begins; `stream` is still the record's own.
+    """
+    join = computation.join
+    assert join is not None
+    kept, late, dropped = kept_of(records, replace(computation, where=None), streams, intake)
+    right = np.isin(records.stream, list(join.right))
+    taken = np.ones(len(records), np.bool_) if kept is None else kept
+    tables = [
+        _side(records, computation, join, side, np.flatnonzero(taken & (right == bool(side))))
+        for side in (0, 1)
+    ]
+    rows = pa.concat_tables(tables)
+    return Panes(rows, None, None, int(taken.sum()), late, dropped)
+
+
+def _side(records: Records, computation: Computation, join: Join, side: int, mine: Int64s) -> Any:
+    """Return one side's records; one whose key is null meets nobody and is left out."""
+    evaluator, columns = records.evaluator, (join.left, join.right_columns)
+    keys = [evaluator.array(pair[side]) for pair in join.on]
+    for key in keys:
+        mine = mine[np.asarray(key.is_valid())[mine]]
+    row, start = containing_records(records.ts_ms[mine], computation.window)
+    at = pa.array(mine[row])
+    found: dict[str, Any] = {"stream": pa.array(records.stream[mine][row]), "pane": pa.array(start)}
+    found["side"] = pa.array(np.full(len(row), side))
+    found |= {f"k{place}": key.take(at) for place, key in enumerate(keys)}
+    for name, of, there in (("a", columns[0], side == 0), ("b", columns[1], side == 1)):
+        for place, column in enumerate(of):
+            found[f"{name}{place}"] = _taken(records, column, at, there)
+    found["s0"] = pa.array(np.ones(len(row), np.int64))
+    form = named(pairs_name(computation))
+    names = [field for field in form.schema.names if field not in _OWNER]
+    return pa.table(found).select(names).cast(pa.schema([form.schema.field(n) for n in names]))
+
+
+def _taken(records: Records, column: Column, at: Any, there: bool) -> Any:
+    if not there:
+        return pa.nulls(len(at))
+    plain = Column(column.name.partition(".")[2], column.kind)
+    return records.evaluator.array(plain).take(at)
+
+
+def joined(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
+    """Return the windows of these rows, by the name of their form: paired and aggregated whole.
+
+    `rows`: all of one query and the windows that changed. Raises `TooManyPairs`.
+    """
+    join, layout = computation.join, layout_of(computation)
+    assert join is not None
+    pairs = _paired(join, query, rows)
+    bare = replace(computation, join=None)
+    names = [column.name for column in (*join.left, *join.right_columns)]
+    columns = {EVENT_TIME: pairs["pane"].cast(pa.timestamp("ms", tz="UTC"))}
+    columns |= dict(zip(names, (pairs[n] for n in _columns(join)), strict=True))
+    task = np.asarray(pairs["task"])
+    marks = np.full(len(task), NO_MARK)
+    # The task stands where a stream would: both tell parts of a window apart.
+    found = panes_of(Records(pa.table(columns), task, marks, frozenset(task.tolist())), bare)
+    run = int(rows["run"][0].as_py())
+    tables = zip(names_of(layout), (found.rows, found.cells, found.blobs), strict=True)
+    return {
+        name: _owned(table, query, run).select(named(name).schema.names)
+        for name, table in tables
+        if table is not None and len(table)
+    }
+
+
+def _columns(join: Join) -> list[str]:
+    return [f"a{at}" for at in range(len(join.left))] + [
+        f"b{at}" for at in range(len(join.right_columns))
+    ]
+
+
+def _paired(join: Join, query: int, rows: Any) -> Any:
+    """Return a row per pair of records: task, pane, and the columns of both."""
+    meet = ["task", "pane", *(f"k{at}" for at in range(len(join.on)))]
+    sides = []
+    for side, name, columns in ((0, "a", join.left), (1, "b", join.right_columns)):
+        mine = rows.filter(pc.equal(rows["side"], side))
+        names = [f"{name}{at}" for at in range(len(columns))]
+        sides.append(mine.select([*meet, *names, "s0"]).rename_columns([*meet, *names, f"n{name}"]))
+    met = sides[0].join(sides[1], keys=meet, join_type="inner", use_threads=False)
+    count = np.asarray(met["na"]) * np.asarray(met["nb"])
+    if count.sum() > MOST_PAIRS:
+        raise TooManyPairs(query, int(count.sum()))
+    return met.take(pa.array(np.repeat(np.arange(len(met)), count)))
+
+
+def _owned(table: Any, query: int, run: int) -> Any:
+    at = table.schema.get_field_index("stream")
+    size, task = len(table), table["stream"]
+    table = table.set_column(at, "stream", pa.array(np.zeros(size, np.int64)))
+    table = table.append_column("task", task)
+    for name, value in (("query", query), ("run", run)):
+        table = table.append_column(name, pa.array(np.full(size, value)))
+    return table
+
+
+def slowest(marks: Mapping[int, int], streams: tuple[int, ...]) -> int:
+    """Return up to where all of these streams have come; before every time until then."""
+    return min((marks.get(stream, NO_MARK) for stream in streams), default=NO_MARK)

@@ -1,0 +1,94 @@
+"""Merging: what several tasks have of a window, put together by the query's merge node.
+
+A task gives out its part of a window whole whenever it changes. The merge node keeps the newest
+part of each task and gives out the window again; so a part that comes twice changes nothing.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from controlplane.wire.finishing import newest
+from controlplane.wire.forms import Form, from_bytes, named, to_bytes
+from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.joins import slowest
+from workers.pipeline.engine.pages import Store
+from workers.pipeline.engine.state import Merged, is_closed, regrouped, whole_windows
+from workers.pipeline.engine.tasks import Member
+from workers.pipeline.engine.users import WorkOf, work_of
+
+MERGED: Final = "merged"
+# What tells the parts of one window apart: a merged window has 0 there.
+_PARTS: Final = ("run", "task", "stream")
+Tables = Mapping[str, Sequence[Any]]
+
+
+def merged_parts(
+    store: Store,
+    members: Mapping[int, Member],
+    parts: Mapping[int, Tables],
+    marks: Mapping[int, int],
+) -> list[tuple[str, Form, Any]]:
+    """Take new parts of the windows of these queries; return the windows that changed, by form.
+
+    `parts`: by query the tables of its parts by form's name, oldest first; `marks`: the newest
+    event time of each stream, behind which windows are closed. Queries that are not among
+    `members` are forgotten.
+    """
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    before = json.dumps(known)
+    for gone in [query for query in known if int(query) not in members]:
+        _forget(store, known, gone)
+    found = []
+    for query, tables in parts.items():
+        for name, rows in tables.items():
+            form, work = named(name), _work(members[query])
+            key = f"{MERGED}/{query}/{name}"
+            kept, changed = _merge(form, from_bytes(form, store.get(key)), rows, work)
+            found.append((name, form, changed))
+            open_ = ~is_closed(kept, {query: members[query].closing}, _marks(members[query], marks))
+            store.put(key, to_bytes(kept.filter(pa.array(open_))))
+            if name not in known.setdefault(str(query), []):
+                known[str(query)].append(name)
+    if json.dumps(known) != before:
+        store.put(MERGED, json.dumps(known).encode())
+    return found
+
+
+def forget(store: Store, queries: Iterable[int]) -> None:
+    """Forget the parts of these queries: they come again, all of them."""
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    for gone in map(str, queries):
+        if gone in known:
+            _forget(store, known, gone)
+    store.put(MERGED, json.dumps(known).encode())
+
+
+def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
+    for name in known.pop(query):
+        store.remove(f"{MERGED}/{query}/{name}")
+
+
+def _merge(form: Form, state: Any, new: Sequence[Any], work: WorkOf) -> tuple[Any, Any]:
+    """Return the newest parts, and the windows of those that are new, merged."""
+    entries = [(0, state), *((1, rows) for rows in new)]
+    marked = newest(form, entries)
+    fresh = np.asarray(marked["batch"]) == 1
+    rows = marked.select(form.schema.names)
+    zeros = pa.array(np.zeros(len(rows), np.int64))
+    same = rows
+    for name in _PARTS:
+        same = same.set_column(same.schema.get_field_index(name), name, zeros)
+    users = work if "state" in form.schema.names else None
+    return rows, whole_windows(form, regrouped(form, Merged(same, fresh), users))
+
+
+def _marks(member: Member, marks: Mapping[int, int]) -> Mapping[int, int]:
+    """Return the marks that close a query's windows; all streams of a join close one together."""
+    return {0: slowest(marks, member.subscription.streams)} if member.joins else marks
+
+
+def _work(member: Member) -> WorkOf:
+    return lambda _, at: work_of(member.works[at])

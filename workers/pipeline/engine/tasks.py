@@ -1,0 +1,77 @@
+"""What a node has to compute: its queries, and which of their tasks are its own."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from controlplane.wire.layout import layout_of
+from controlplane.wire.query import Computation
+from workers.pipeline.engine.state import Closing
+from workers.pipeline.engine.subscriptions import Drops, Group, Subscription
+from workers.pipeline.engine.users import work_of
+
+Task = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A query as a node knows it: its subscription, windows, and aggregates of users by place."""
+
+    subscription: Subscription
+    closing: Closing
+    works: Mapping[int, str]
+    windows: Drops = ()
+    computation: Computation | None = None
+
+    @property
+    def joins(self) -> bool:
+        """Return whether the query is a join."""
+        return self.computation is not None and self.computation.join is not None
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """What a node has to compute: groups of queries, and each query."""
+
+    groups: tuple[Group, ...]
+    members: Mapping[int, Member]
+
+    @classmethod
+    def of(cls, groups: Iterable[Group]) -> "Tasks":
+        """Put the groups of a node together."""
+        kept = tuple(groups)
+        return cls(kept, {one.query: _member(group, one) for group in kept
+                          for one in group.subscriptions})  # fmt: skip
+
+    @property
+    def split(self) -> list[int]:
+        """Return the queries of which other nodes may have tasks."""
+        return [query for query, one in self.members.items() if one.subscription.tasks > 1]
+
+    def within(self, allowed: Mapping[int, tuple[int, Sequence[int]]]) -> "Tasks":
+        """Return these tasks alone that are allowed: by query its run and its tasks."""
+        groups = []
+        for group in self.groups:
+            pairs = ((one, allowed.get(one.query)) for one in group.subscriptions)
+            kept = [left for one, has in pairs if has and (left := one.within(*has)) is not None]
+            if kept:
+                groups.append(Group.of(group.computation, kept, group.intake))
+        return Tasks.of(groups)
+
+    def owned(self) -> dict[int, tuple[int, list[int]]]:
+        """Return by query its run and the tasks that the node has."""
+        pairs = ((query, one.subscription) for query, one in self.members.items())
+        return {query: (one.run, np.flatnonzero(one.mine).tolist()) for query, one in pairs}
+
+    def work(self, query: int, at: int) -> Any:
+        """Return the user's aggregate of a query."""
+        return work_of(self.members[query].works[at])
+
+
+def _member(group: Group, subscription: Subscription) -> Member:
+    computation = group.computation
+    works = {one.at: one.aggregate.kept.sketch for one in layout_of(computation).sketches}
+    closing = Closing(computation.window, computation.lateness_ms)
+    return Member(subscription, closing, works, group.intake.windows, computation)

@@ -1,0 +1,106 @@
+"""The rows between the stages: from a split node to a node, and from there to the sink."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow as pa
+
+from workers.pipeline.envelope import Envelope
+from workers.pipeline.report import NodeReport
+from workers.pipeline.salt import node_keys
+
+_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "nk": pa.int32(),
+    "head": pa.string(),
+    "payload": pa.binary(),
+}
+ROUTED: Final = pa.schema(_COLUMNS)
+ROUTED_DDL: Final = "nk int, head string, payload binary"
+OUTPUT_DDL: Final = (
+    "node int, batch long, results binary, merged binary, states binary, measures binary, "
+    "report string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a split node tells every node about a batch.
+
+    `leaving`: the version from which tasks hand their state on in this batch; `arriving`: the one
+    from which they did in the batch before; None where none do. `clock_ms`: when the batch was
+    planned; `elapsed_ms`: since when the one before was, None for the first. `split`: who says so.
+    """
+
+    batch: int
+    version: int
+    leaving: int | None
+    arriving: int | None
+    clock_ms: int
+    elapsed_ms: int | None
+    split: int
+
+
+def routed(head: Head, slots: int, envelopes: Sequence[Envelope]) -> pa.RecordBatch:
+    """Return one row per node: what a split node hands it."""
+    text = json.dumps(asdict(head), separators=(",", ":"))
+    return pa.RecordBatch.from_pydict(
+        {
+            "nk": list(node_keys(slots)),
+            "head": [text] * slots,
+            "payload": [envelope.encode() for envelope in envelopes],
+        },
+        schema=ROUTED,
+    )
+
+
+@dataclass(frozen=True)
+class Input:
+    """What one node gets in one batch: the envelopes in the order of the split nodes."""
+
+    node: int
+    head: Head
+    envelopes: list[Envelope]
+    bytes: int
+
+
+def input_of(node: int, frames: Sequence[pd.DataFrame]) -> Input:
+    """Return what a node got; Spark promises no order within a group."""
+    rows = pd.concat(frames) if len(frames) > 1 else frames[0]
+    pairs = [
+        (Head(**json.loads(head)), bytes(payload))
+        for head, payload in zip(rows["head"], rows["payload"], strict=True)
+    ]
+    pairs.sort(key=lambda pair: pair[0].split)
+    envelopes = [Envelope.decode(payload) for _, payload in pairs]
+    return Input(node, pairs[0][0], envelopes, sum(len(payload) for _, payload in pairs))
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a node hands to the sink: changed windows and states as bytes, and its report.
+
+    `results` are of the node's tasks, `merged` of the queries that it merges; `measures`: rows of
+    its tasks, as int64s.
+    """
+
+    results: bytes
+    merged: bytes
+    states: bytes
+    measures: bytes
+    report: NodeReport
+
+    def frame(self) -> pd.DataFrame:
+        """Return the one row."""
+        row: dict[str, Any] = {
+            "node": [self.report.node],
+            "batch": [self.report.batch],
+            "results": [self.results],
+            "merged": [self.merged],
+            "states": [self.states],
+            "measures": [self.measures],
+            "report": [self.report.to_json()],
+        }
+        return pd.DataFrame(row)

@@ -1,0 +1,85 @@
+"""How the keys of a query find their task: the replaceable part that the routing table carries.
+
+A scheme that decides by the key alone is evaluated by every node for itself. One that also looks
+at loads decides at the split node, and the record carries its task; then a key may have tasks on
+several nodes, whose results are merged.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.pipeline.engine.hashing import Hashes
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """How busy a node said it was: records that wait there, and its share of time at work."""
+
+    waiting: int
+    utilisation: float
+
+
+# What all nodes said after one of the batches before; the offset names them, so a replay sees them.
+Signals = Mapping[int, Signal]
+
+
+class Scheme(Protocol):
+    """Keys to tasks. `by_key`: whether the key alone decides."""
+
+    by_key: bool
+
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+        """Return the task of each record, by the hash of its key; `owners`: the tasks' nodes."""
+
+
+class ByHash:
+    """The task of a key is its hash modulo their number (paper 004, section 3.1)."""
+
+    by_key = True
+
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+        """Return the tasks; nobody's load matters."""
+        return np.asarray((hashes % np.uint64(len(owners))).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class TwoChoices:
+    """Partial key grouping: the less loaded of two tasks (paper 002, section 2).
+
+    The load is what the split node sent in this batch, on top of what waits at the task's node.
+    """
+
+    by_key = False
+
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+        """Return the less loaded task of each record's two."""
+        # Compiled code is slow to import and large: only who uses it has it.
+        from algorithms.partitioning.two_choices import choices_of, less_loaded  # noqa: PLC0415
+
+        there = np.array(owners)
+        load = np.zeros(len(owners))
+        for node, signal in signals.items():
+            mine = there == node
+            load[mine] = signal.waiting / max(1, int(mine.sum()))
+        return less_loaded(*choices_of(hashes, len(owners)), load)
+
+
+_SCHEMES: Final[Mapping[str, Callable[..., Scheme]]] = {"hash": ByHash, "two_choices": TwoChoices}
+
+
+@cache
+def scheme_of(text: str) -> Scheme:
+    """Return the scheme that a route names. Raises `LookupError` where there is none."""
+    row: dict[str, Any] = json.loads(text) if text else {"kind": "hash"}
+    kind = row.pop("kind")
+    if kind not in _SCHEMES:
+        raise LookupError(f"there is no key scheme {kind}; there are {', '.join(_SCHEMES)}")
+    return _SCHEMES[kind](**row)

@@ -1,0 +1,212 @@
+"""One node's turn in one batch: from what it got to what it hands to the sink.
+
+The order is fixed: state that came, then forwarded and new records as far as the node's capacity
+goes, then the windows that the node merges, then state that leaves, with all of this in it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Final
+
+import numpy as np
+import redis
+
+from controlplane.wire import measures
+from controlplane.wire.hand_over import Transfer
+from controlplane.wire.routing import NOBODY
+from workers.pipeline import merge_node, transfer
+from workers.pipeline.changes import pack
+from workers.pipeline.engine.moving import put_in, taken_out
+from workers.pipeline.engine.node import Changed, advanced
+from workers.pipeline.engine.pages import Store
+from workers.pipeline.engine.tasks import Task, Tasks
+from workers.pipeline.envelope import Envelope, newest_of, records_of
+from workers.pipeline.executor import executor
+from workers.pipeline.report import NodeReport, arrivals_of
+from workers.pipeline.row import Input, Output
+from workers.pipeline.tables import CompiledTable, TableCache
+from workers.pipeline.waiting import WAITING, Waiting, Work
+
+# What the first batch of a checkpoint may take at an emulated capacity: so many ms of it.
+_FIRST_MS: Final = 1_000
+
+
+@dataclass
+class Turn:
+    """What a node has at hand in a batch."""
+
+    client: "redis.Redis"
+    cluster: str
+    tables: TableCache
+    store: Store
+    input: Input
+    slots: int
+    waiting: Waiting = field(init=False)
+    table: CompiledTable = field(init=False)
+    tasks: Tasks = field(init=False)
+
+    def __post_init__(self) -> None:
+        head = self.input.head
+        self.waiting = Waiting(self.store)
+        self.table = self.tables.of_batch(head.leaving, head.version)
+        self.tasks = self.table.tasks_of_node(self.input.node)
+
+    def run(self) -> Output:
+        """Take the batch, and return what the sink has to write."""
+        started, cpu = time.perf_counter(), time.thread_time_ns()
+        came = self._take_in()
+        works, taken = self._works()
+        changed = self._advance(works)
+        merged = merge_node.merged(self)
+        left = self._hand_on()
+        self.waiting.save()
+        busy_ms = (time.perf_counter() - started) * 1000
+        spent = Spent(busy_ms, (time.thread_time_ns() - cpu) / 1e6, taken)
+        return Output(
+            results=pack(changed.windows),
+            merged=pack(merged),
+            states=transfer.pack(left),
+            measures=measures_of(changed, self.input.head.elapsed_ms),
+            report=self._report(changed, left, came, works, spent),
+        )
+
+    def _take_in(self) -> list[Transfer]:
+        """Put in the state of tasks that came; it was handed on in the batch before."""
+        head = self.input.head
+        if head.arriving is None:
+            return []
+        moved = self.tables.transfers(head.arriving, head.version)
+        mine = [one for one in moved if one.target == self.input.node]
+        states = transfer.read(self.client, self.cluster, head.batch - 1, mine)
+        for task, forms in reversed(states.items()):
+            pieces = [data for name, data in forms.items() if name.startswith(WAITING)]
+            run = self.table.table.queries[task[0]].run
+            self.waiting.forwarded(pieces, task, run)
+        put_in(self.store, self.tasks, {
+            task: {name: data for name, data in forms.items() if not name.startswith(WAITING)}
+            for task, forms in states.items()
+        })  # fmt: skip
+        return mine
+
+    def _works(self) -> tuple[list[Work], int]:
+        """Return what there is to do now, and how many records the capacity has let through."""
+        per_s = self.table.table.capacities.get(self.input.node)
+        envelopes = self.input.envelopes
+        if per_s is None and not self.waiting:
+            return [Work(envelopes, None)], sum(one.records.num_rows for one in envelopes)
+        since = self._at_work_ms()
+        self.waiting.come(envelopes, self.tasks.owned())
+        works = self.waiting.take(None if per_s is None else self.waiting.budget(per_s, since))
+        return works, sum(e.records.num_rows for work in works for e in work.envelopes)
+
+    def _at_work_ms(self) -> float:
+        """Return how long there has been something to do since the batch before."""
+        head = self.input.head
+        elapsed = _FIRST_MS if head.elapsed_ms is None else head.elapsed_ms
+        if self.waiting:
+            return elapsed
+        came = [ms for envelope in self.input.envelopes for ms in envelope.appended_ms]
+        return min(elapsed, max(0, head.clock_ms - min(came, default=head.clock_ms)))
+
+    def _advance(self, works: Sequence[Work]) -> Changed:
+        """Take the work into the state; what is to be merged elsewhere anew is given out again."""
+        head, found = self.input.head, Changed()
+        again = self.tables.moved_merges(head.leaving, head.version) if head.leaving else {}
+        # A batch without work is a turn, too: closed windows leave.
+        for work in works or [Work([], None)]:
+            takers = self.tasks if work.owned is None else self.tasks.within(work.owned)
+            found.take(
+                advanced(
+                    self.store, self.tasks, records_of(work.envelopes),
+                    newest_of(work.envelopes), head.batch, again, takers,
+                )
+            )  # fmt: skip
+        return found
+
+    def _hand_on(self) -> dict[Task, dict[str, bytes]]:
+        """Take out the state of tasks that leave, and what waits for them."""
+        head = self.input.head
+        if head.leaving is None:
+            return {}
+        moved = self.tables.transfers(head.leaving, head.version)
+        mine = [(one.query, one.task) for one in moved if one.source == self.input.node]
+        if not mine:
+            return {}
+        found = taken_out(self.store, mine)
+        for task in mine:
+            streams = self.table.table.queries[task[0]].streams
+            pieces = self.waiting.leave(task, streams)
+            found[task] |= {f"{WAITING}{at}": data for at, data in enumerate(pieces)}
+        return found
+
+    def _report(
+        self,
+        changed: Changed,
+        left: Mapping[Task, Mapping[str, bytes]],
+        came: Sequence[Transfer],
+        works: Sequence[Work],
+        spent: "Spent",
+    ) -> NodeReport:
+        head, queries = self.input.head, self.table.table.queries
+        worked = [envelope for work in works for envelope in work.envelopes]
+        return NodeReport(
+            node=self.input.node,
+            batch=head.batch,
+            version=head.version,
+            records=sum(one.records.num_rows for one in self.input.envelopes),
+            bytes=self.input.bytes,
+            busy_ms=round(spent.busy_ms, 2),
+            tasks=len(self.tasks.members),
+            state_bytes=changed.state_bytes,
+            late=changed.late,
+            event_ms=max(newest_of(worked).values(), default=None),
+            arrivals=arrivals_of(worked),
+            sources=[one.source for one in self.input.envelopes if one.source],
+            # What has only moved away is still in the table.
+            ended=[query for query in sorted(changed.ended) if query not in queries],
+            split=self.tasks.split,
+            merged=[query for query in self.tasks.members if queries[query].merge != NOBODY],
+            moves=_moves(left),
+            taken_in=len(came),
+            executor=executor(),
+            taken=spent.taken,
+            waiting=self.waiting.records,
+            capacity=self.table.table.capacities.get(self.input.node),
+            cpu_ms=round(spent.cpu_ms, 2),
+            state_us=changed.state_us,
+            elapsed_ms=head.elapsed_ms,
+            dropped=[[*arc, lost] for arc, lost in changed.dropped.items() if lost],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Time at work in all and of the processor (ms), and the records that were taken."""
+
+    busy_ms: float
+    cpu_ms: float
+    taken: int
+
+
+def measures_of(changed: Changed, elapsed_ms: int | None) -> bytes:
+    """Return what was measured of tasks and operators, as the wire has it."""
+    rows = np.concatenate([np.zeros((0, 4), np.int64), *changed.tasks])
+    tasks, row = np.unique(rows[:, :2], axis=0, return_inverse=True)
+    found = np.zeros((len(tasks), 4), np.int64)
+    found[:, :2] = tasks
+    for column in (2, 3):
+        np.add.at(found[:, column], row.reshape(-1), rows[:, column])
+    operators = np.array([astuple(one) for one in changed.operators], np.int64).reshape(-1, 6)
+    return measures.packed(elapsed_ms or 0, found, operators)
+
+
+def _moves(left: Mapping[Task, Mapping[str, bytes]]) -> list[list[int]]:
+    """Return query, task, bytes of state, and records that waited, of each task that left."""
+    found = []
+    for (query, task), forms in left.items():
+        waited = [Envelope.decode(data).records.num_rows for name, data in forms.items()
+                  if name.startswith(WAITING)]  # fmt: skip
+        state = sum(len(data) for name, data in forms.items() if not name.startswith(WAITING))
+        found.append([query, task, state, sum(waited)])
+    return found
