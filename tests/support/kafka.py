@@ -13,7 +13,9 @@ from confluent_kafka import Producer
 @contextmanager
 def running_kafka() -> Iterator[str]:
     """Yield the address (host:port) of a cluster of one broker."""
-    keeper = Producer({"bootstrap.servers": "in-this-process", "test.mock.num.brokers": 1})
+    keeper = Producer(
+        {"bootstrap.servers": "in-this-process", "test.mock.num.brokers": 1, "log_level": 2}
+    )
     brokers = keeper.list_topics(timeout=10).brokers.values()
     (address,) = [f"{broker.host}:{broker.port}" for broker in brokers]
     yield address

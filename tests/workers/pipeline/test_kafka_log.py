@@ -75,12 +75,12 @@ def test_a_killed_driver_counts_every_record_of_kafka_once(
     feed = Feed(url)
     driver.start()
     try:
-        _feed_until(driver, feed, batches=3)
+        _feed_until(driver, feed, batches=2)
         driver.kill()
         for _ in range(20):
             feed()
         driver.start()
-        _feed_until(driver, feed, batches=6)
+        _feed_until(driver, feed, batches=4)
         feed.close()
         total = sum(feed.expected.values())
         driver.wait_for(lambda rows: _records(rows) == total, f"{total} records")
