@@ -26,6 +26,7 @@ _cluster: list[URLPattern] = [
     path(f"{CLUSTER}numbers/", clusters.numbers, name="cluster-numbers"),
     path(f"{CLUSTER}start/", clusters.post_want, {"verb": "start"}, name="cluster-start"),
     path(f"{CLUSTER}stop/", clusters.post_want, {"verb": "stop"}, name="cluster-stop"),
+    path(f"{CLUSTER}master/", clusters.post_master, name="cluster-master"),
     path(f"{CLUSTER}nodes/<int:index>/capacity/", clusters.post_capacity, name="node-capacity"),
 ]
 _streams: list[URLPattern] = [

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router
 
-from controlplane.api.schemas import CapacityIn, ClusterOut, NodeOut, ReasonIn
+from controlplane.api.schemas import CapacityIn, ClusterOut, MasterIn, NodeOut, ReasonIn
 from controlplane.api.security import caller
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
@@ -44,6 +44,12 @@ def start_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
 def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Ask for the cluster's application to stop."""
     return clusters.stop(caller(request), cluster_by_slug(slug), body.reason)
+
+
+@router.post("/{slug}/master", response=ClusterOut)
+def set_master(request: HttpRequest, slug: str, body: MasterIn) -> Any:
+    """Say which Spark runs the nodes; an application that runs is started anew there."""
+    return clusters.set_master(caller(request), cluster_by_slug(slug), body.master, body.reason)
 
 
 @router.get("/{slug}/nodes", response=list[NodeOut])

@@ -1,7 +1,16 @@
 """Clusters and their nodes."""
 
-from django.core.validators import MinValueValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
+
+_PORT = r":[0-9]{1,5}"
+_HOST = r"[A-Za-z0-9.\-]{1,100}"
+# The masters that Spark knows, each as a whole.
+MASTER = RegexValidator(
+    rf"\A(local\[(\*|[1-9][0-9]?)\]|yarn|k8s://https?://{_HOST}{_PORT}"
+    rf"|spark://{_HOST}{_PORT}(,{_HOST}{_PORT})*)\Z",
+    "Must be local[n], spark://host:port, yarn or k8s://https://host:port",
+)
 
 
 class Cluster(models.Model):
@@ -10,7 +19,7 @@ class Cluster(models.Model):
     desired is what an operator asked for, state what was last seen. routing_version is the last
     decided version, applied_version the last one a micro-batch ran with. telemetry_position and
     progress_position are the relay's places in the Redis streams: they move in the transaction
-    that stores the samples, so nothing is counted twice.
+    that stores the samples, so nothing is counted twice. master says where Spark runs the nodes.
     """
 
     class Desired(models.TextChoices):
@@ -43,6 +52,7 @@ class Cluster(models.Model):
     routing_version = models.PositiveBigIntegerField(default=0)
     applied_version = models.PositiveBigIntegerField(default=0)
     trigger_ms = models.PositiveIntegerField(default=1000)
+    master = models.CharField(max_length=200, default="local[2]", validators=[MASTER])
     last_batch = models.BigIntegerField(null=True, blank=True)
     last_sample_at = models.DateTimeField(null=True, blank=True)
     telemetry_position = models.CharField(max_length=45, default="0-0", editable=False)

@@ -1,8 +1,11 @@
-"""Starting and stopping clusters: what an operator wants, which the agent brings about."""
+"""Starting, stopping and placing clusters: what an operator wants, which the agent brings about."""
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from controlplane.errors import Invalid
 from controlplane.models import Cluster
+from controlplane.models.cluster import MASTER
 from controlplane.services import audit
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.events import announce, event
@@ -36,4 +39,32 @@ def _want(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str)
         )
         announce(cluster.pk, event("state", f"{verb} asked by {actor.name}", state=desired))
     cluster.refresh_from_db()
+    return cluster
+
+
+@transaction.atomic
+def set_master(actor: Actor, cluster: Cluster, master: str, reason: str = "") -> Cluster:
+    """Say which Spark runs the nodes; an application that runs is started anew there.
+
+    Raises `Forbidden`, `Invalid`.
+    """
+    require_operator(actor)
+    before, master = cluster.master, master.strip()
+    try:
+        MASTER(master)
+    except ValidationError as refusal:
+        raise Invalid({"master": refusal.messages}) from refusal
+    cluster.master = master
+    if master != before:
+        cluster.save(update_fields=["master"])
+        audit.record(
+            actor,
+            "cluster.master",
+            cluster.slug,
+            cluster=cluster,
+            reason=reason,
+            before={"master": before},
+            after={"master": master},
+        )
+        announce(cluster.pk, event("state", f"{actor.name} runs it on {master}"))
     return cluster

@@ -111,6 +111,22 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
     return redirect("cluster", cluster.slug)
 
 
+@cluster_page
+def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Say which Spark runs the nodes."""
+    values = request.POST
+    try:
+        clusters.set_master(
+            request.actor, cluster, values.get("master", ""), values.get("reason", "")
+        )
+        tell(request, f"{cluster.name} runs on {cluster.master}.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("cluster", cluster.slug)
+
+
 def _capacity(text: str) -> float:
     """Return the number, or nan, which the service refuses."""
     try:
@@ -154,3 +170,4 @@ def _resolution(span: Span, found: int) -> int:
 
 post_want: Any = require_POST(want)
 post_capacity: Any = require_POST(capacity)
+post_master: Any = require_POST(master)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,5 +112,18 @@ def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:
     assert command[1:] == [
         "-m", "workers.pipeline", "--cluster", "sf", "--redis-url", "redis://h/0",
         "--checkpoint", str(tmp_path / "checkpoints" / "sf-2"), "--slots", "4", "--splits", "2",
-        "--trigger-ms", "1000",
+        "--trigger-ms", "1000", "--master", "local[2]",
+    ]  # fmt: skip
+
+
+def test_a_driver_on_a_cluster_is_told_what_its_executors_need(tmp_path: Path) -> None:
+    """They must reach the checkpoint and the driver."""
+    spec = replace(WAITS, master="spark://spark:7077")
+    settings = ("spark.executor.memory=2g", "spark.cores.max=8")
+    site = Site(tmp_path, "redis://h/0", {}, Path("/shared"), "weir.example.org", settings)
+    command = pipeline_command(spec, site)
+    assert command[command.index("--checkpoint") + 1] == "/shared/sf-2"
+    assert command[command.index("--master") :] == [
+        "--master", "spark://spark:7077", "--driver-host", "weir.example.org",
+        "--conf", "spark.executor.memory=2g", "--conf", "spark.cores.max=8",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ def test_only_clusters_that_should_run_want_a_driver() -> None:
     """A stopped one is still looked after: a driver that runs must end."""
     make_cluster("sf", Cluster.Desired.RUNNING)
     make_cluster("ny", Cluster.Desired.STOPPED)
-    assert wanted_drivers() == {"sf": DriverSpec("sf", 3, 2, 500), "ny": None}
+    assert wanted_drivers() == {"sf": DriverSpec("sf", 3, 2, 500, "local[2]"), "ny": None}
 
 
 def test_a_report_is_stored_with_its_detail() -> None:

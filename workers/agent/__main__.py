@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -82,7 +83,15 @@ def _agent(site: Site) -> Agent:
 def _site(data: Path) -> Site:
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     java = find_java(os.environ, data / "java", logger.warning)
-    return Site(data, env.redis_url(), {"JAVA_HOME": str(java.home)})
+    checkpoints = env.text("WEIR_CHECKPOINTS")
+    return Site(
+        data,
+        env.redis_url(),
+        {"JAVA_HOME": str(java.home)},
+        Path(checkpoints).expanduser().resolve() if checkpoints else None,
+        env.text("WEIR_DRIVER_HOST"),
+        tuple(shlex.split(env.text("WEIR_SPARK_CONF"))),
+    )
 
 
 def _alone(data: Path) -> bool:

@@ -31,6 +31,7 @@ class DriverSpec:
     slots: int
     splits: int
     trigger_ms: int
+    master: str = "local[2]"
 
 
 # How nodes keep their state; what another version has kept cannot be read, so it is left alone.
@@ -39,15 +40,22 @@ _STATE_FORMAT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where drivers run: data directory, Redis, and further environment (JAVA_HOME)."""
+    """Where drivers run: data directory, Redis, and further environment (JAVA_HOME).
+
+    `checkpoints`: a directory that executors reach, too, if it is not the data directory's own.
+    `driver_host`: where executors reach a driver; `spark_conf`: further settings, `name=value`.
+    """
 
     data: Path
     redis_url: str
     env: Mapping[str, str]
+    checkpoints: Path | None = None
+    driver_host: str = ""
+    spark_conf: tuple[str, ...] = ()
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the directory no two drivers may share."""
-        return self.data / "checkpoints" / f"{cluster}-{_STATE_FORMAT}"
+        return (self.checkpoints or self.data / "checkpoints") / f"{cluster}-{_STATE_FORMAT}"
 
     def log(self, cluster: str) -> Path:
         """Return the file that takes the driver's output."""
@@ -64,7 +72,9 @@ def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
         sys.executable, "-m", "workers.pipeline", "--cluster", spec.cluster,
         "--redis-url", site.redis_url, "--checkpoint", str(site.checkpoint(spec.cluster)),
         "--slots", str(spec.slots), "--splits", str(spec.splits),
-        "--trigger-ms", str(spec.trigger_ms),
+        "--trigger-ms", str(spec.trigger_ms), "--master", spec.master,
+        *(("--driver-host", site.driver_host) if site.driver_host else ()),
+        *(word for setting in site.spark_conf for word in ("--conf", setting)),
     ]  # fmt: skip
 
 
@@ -117,13 +127,14 @@ class Driver:
             return
 
     def _environment(self, site: Site) -> dict[str, str]:
+        here = {"SPARK_LOCAL_IP": "127.0.0.1"} if self.spec.master.startswith("local") else {}
         return {
+            # Without it Spark asks the resolver for this machine's name, which may hang.
+            **here,
             **os.environ,
             **site.env,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            # Without it Spark asks the resolver for this machine's name, which may hang.
-            "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
             MARK: self._mark,
         }
 

@@ -33,4 +33,6 @@ def _write(slug: str, report: Report) -> None:
 def _spec(cluster: Cluster) -> DriverSpec | None:
     if cluster.desired != Cluster.Desired.RUNNING:
         return None
-    return DriverSpec(cluster.slug, cluster.slots, cluster.splits, cluster.trigger_ms)
+    return DriverSpec(
+        cluster.slug, cluster.slots, cluster.splits, cluster.trigger_ms, cluster.master
+    )

@@ -13,7 +13,7 @@ QUERY = {"name": "fresh", "streams": "s0, s1", "window_s": "60", "value": "speed
 POSTS = [
     "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/apply/",
     "proposals/{proposal}/reject/", "proposals/{proposal}/cancel/", "start/", "stop/",
-    "nodes/0/capacity/",
+    "nodes/0/capacity/", "master/",
 ]  # fmt: skip
 
 
@@ -25,7 +25,13 @@ def said(answer: Any) -> str:
 
 @pytest.mark.parametrize("path", POSTS)
 def test_a_viewer_is_refused(viewing: Client, ready: Proposal, path: str) -> None:
-    values = QUERY | {"names": "a", "reason": "why", "capacity": "5", "seal": ready.seal}
+    values = QUERY | {
+        "names": "a",
+        "reason": "why",
+        "capacity": "5",
+        "master": "yarn",
+        "seal": ready.seal,
+    }
     answer = viewing.post(f"/clusters/sf/{path.format(proposal=ready.pk)}", values)
     assert answer.status_code == 403
     ready.refresh_from_db()
@@ -210,3 +216,18 @@ def test_a_cluster_is_started_and_stopped(
     sf.refresh_from_db()
     assert sf.desired == desired
     assert Task.objects.count() == 3
+
+
+def test_the_master_is_chosen(operating: Client, sf: Cluster) -> None:
+    operating.post("/clusters/sf/master/", {"master": " spark://spark:7077 ", "reason": "grows"})
+    sf.refresh_from_db()
+    assert sf.master == "spark://spark:7077"
+    entry = AuditEntry.objects.get(action="cluster.master")
+    assert (entry.before, entry.after) == ({"master": "local[2]"}, {"master": sf.master})
+
+
+def test_a_faulty_master_is_told(operating: Client, sf: Cluster) -> None:
+    answer = operating.post("/clusters/sf/master/", {"master": "spark://"})
+    assert "spark://host:port" in said(answer)
+    sf.refresh_from_db()
+    assert sf.master == "local[2]"
