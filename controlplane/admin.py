@@ -50,6 +50,13 @@ class ClusterAdmin(ModelAdmin):
     )  # fmt: skip
     inlines = (NodeInline,)
 
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: models.Cluster | None = None
+    ) -> tuple[str, ...]:
+        """Return what cannot be edited: while the cluster runs not where its records are, too."""
+        fixed = obj is not None and obj.desired == models.Cluster.Desired.RUNNING
+        return (*self.readonly_fields, "log_url") if fixed else self.readonly_fields
+
 
 @admin.register(models.ApiToken)
 class ApiTokenAdmin(ModelAdmin):

@@ -45,6 +45,26 @@ class Conflict(WeirError):
         super().__init__(message)
 
 
+class TryLater(WeirError):
+    """Not now, but after some seconds: code is stable, data says what stands in the way."""
+
+    def __init__(
+        self, code: str, message: str, after_s: int, data: Mapping[str, Any] | None = None
+    ) -> None:
+        self.code = code
+        self.after_s = after_s
+        self.data = dict(data or {})
+        super().__init__(message)
+
+
+class Busy(TryLater):
+    """There is more to do already than should wait."""
+
+
+class Away(TryLater):
+    """Something that this needs does not answer."""
+
+
 class VersionMoved(WeirError):
     """Another writer took the routing version this one was computed for: read again and retry."""
 

@@ -13,10 +13,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from controlplane.api import attached, clusters, lab, proposals, queries, streams
+from controlplane.api import attached, clusters, lab, proposals, queries, records, streams
 from controlplane.api.schemas import PlaceOut
 from controlplane.api.security import AUTHENTICATION
-from controlplane.errors import Conflict, Fields, Forbidden, Invalid, NotFound
+from controlplane.errors import Away, Busy, Conflict, Fields, Forbidden, Invalid, NotFound, TryLater
 from controlplane.services.texts import places
 
 api = NinjaAPI(
@@ -29,6 +29,7 @@ api = NinjaAPI(
 )
 api.add_router("/clusters", clusters.router)
 api.add_router("/clusters", streams.router)
+api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)
 api.add_router("/clusters", proposals.router)
 api.add_router("/lab", lab.router)
@@ -112,6 +113,24 @@ def no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
 def conflict(request: HttpRequest, refused: Conflict) -> HttpResponse:
     """409: the state does not allow it now."""
     return problem(request, 409, "Not now", str(refused), code=refused.code, data=refused.data)
+
+
+@api.exception_handler(Busy)
+def busy(request: HttpRequest, refused: Busy) -> HttpResponse:
+    """429: slow down."""
+    return _later(request, 429, "Too much at once", refused)
+
+
+@api.exception_handler(Away)
+def away(request: HttpRequest, refused: Away) -> HttpResponse:
+    """503: something that this needs does not answer."""
+    return _later(request, 503, "Not reachable", refused)
+
+
+def _later(request: HttpRequest, status: int, title: str, refused: TryLater) -> HttpResponse:
+    response = problem(request, status, title, str(refused), code=refused.code, data=refused.data)
+    response["Retry-After"] = str(refused.after_s)
+    return response
 
 
 @api.exception_handler(AuthenticationError)

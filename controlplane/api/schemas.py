@@ -11,11 +11,12 @@ from controlplane.models import Cluster, Proposal
 from controlplane.selectors.queries import QueryRow
 from controlplane.selectors.streams import StreamRow
 from controlplane.services.texts import Pointed
+from controlplane.wire.log import shown
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 
 
 class ClusterOut(Schema):
-    """A cluster; age of the data is now minus last_sample_at."""
+    """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis."""
 
     slug: str
     name: str
@@ -29,10 +30,17 @@ class ClusterOut(Schema):
     alpha: float
     trigger_ms: int
     master: str
+    log_url: str
+    log_limit_mb: int
     routing_version: int
     applied_version: int
     last_batch: int | None
     last_sample_at: datetime | None
+
+    @staticmethod
+    def resolve_log_url(cluster: Cluster) -> str:
+        """Return where the records are, without the password."""
+        return shown(cluster.log_url)
 
 
 class ReasonIn(Schema):

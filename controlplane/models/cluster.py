@@ -1,7 +1,11 @@
 """Clusters and their nodes."""
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
+
+from controlplane.wire.errors import BadLogUrl
+from controlplane.wire.log import check_url
 
 _PORT = r":[0-9]{1,5}"
 _HOST = r"[A-Za-z0-9.\-]{1,100}"
@@ -13,13 +17,23 @@ MASTER = RegexValidator(
 )
 
 
+def valid_log_url(url: str) -> None:
+    """Raise `ValidationError` unless a URL can be that of a log."""
+    try:
+        check_url(url)
+    except BadLogUrl as error:
+        raise ValidationError(str(error)) from error
+
+
 class Cluster(models.Model):
     """One Spark Structured Streaming application with its nodes, streams and queries.
 
     desired is what an operator asked for, state what was last seen. routing_version is the last
     decided version, applied_version the last one a micro-batch ran with. telemetry_position and
     progress_position are the relay's places in the Redis streams: they move in the transaction
-    that stores the samples, so nothing is counted twice. master says where Spark runs the nodes.
+    that stores the samples, so nothing is counted twice. master says where Spark runs the nodes,
+    log_url where the records are (empty for the site's Redis); log_limit_mb (MiB) bounds what of
+    them may wait to be read.
     """
 
     class Desired(models.TextChoices):
@@ -53,6 +67,8 @@ class Cluster(models.Model):
     applied_version = models.PositiveBigIntegerField(default=0)
     trigger_ms = models.PositiveIntegerField(default=1000)
     master = models.CharField(max_length=200, default="local[2]", validators=[MASTER])
+    log_url = models.CharField(max_length=300, blank=True, validators=[valid_log_url])
+    log_limit_mb = models.PositiveIntegerField(default=512, validators=[MinValueValidator(1)])
     last_batch = models.BigIntegerField(null=True, blank=True)
     last_sample_at = models.DateTimeField(null=True, blank=True)
     telemetry_position = models.CharField(max_length=45, default="0-0", editable=False)

@@ -1,5 +1,6 @@
 """Streams of a cluster: pages with filters, one by its id."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +70,17 @@ def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
     if found is None:
         raise NotFound("stream", pk)
     return _rows([found])[0]
+
+
+def stream_by_key(cluster: Cluster, key: str) -> Stream:
+    """Return a stream of the cluster by its id, or else by its name; raises `NotFound`."""
+    streams = Stream.objects.filter(cluster=cluster).select_related("cluster")
+    # Ids of more digits than the column holds would be an error of the database.
+    by_id = streams.filter(pk=int(key)).first() if re.fullmatch("[0-9]{1,18}", key) else None
+    found = by_id or streams.filter(name=key).first()
+    if found is None:
+        raise NotFound("stream", key)
+    return found
 
 
 def _filtered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:

@@ -36,7 +36,7 @@ def log_prefix(cluster: str) -> str:
 
 
 def producer_key(cluster: str, producer: str) -> str:
-    """Return the key of a producer's last appends: hash of position by sequence, and `high`."""
+    """Return the key of a producer's last sequences with their positions, and `high`: a hash."""
     return f"{cluster_prefix(cluster)}producer:{producer}"
 
 

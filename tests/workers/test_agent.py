@@ -116,6 +116,18 @@ def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_another_log_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
+    """Its positions mean other places; login and options do not make it another."""
+    places = []
+    for url in ("kafka://b:9092/t", "kafka://me:pw@b:9092/t?lost=skip", "kafka://b:9092/u"):
+        spec = replace(WAITS, log_url=url)
+        command = pipeline_command(spec, Site(tmp_path, "redis://h/0", {}))
+        assert command[command.index("--log-url") + 1] == url
+        places.append(command[command.index("--checkpoint") + 1])
+    assert places[0] == places[1] != places[2]
+    assert all(place.startswith(str(tmp_path / "checkpoints" / "sf-2-")) for place in places)
+
+
 def test_a_driver_on_a_cluster_is_told_what_its_executors_need(tmp_path: Path) -> None:
     """They must reach the checkpoint and the driver."""
     spec = replace(WAITS, master="spark://spark:7077")

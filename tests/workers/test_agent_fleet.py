@@ -22,6 +22,15 @@ def test_only_clusters_that_should_run_want_a_driver() -> None:
     assert wanted_drivers() == {"sf": DriverSpec("sf", 3, 2, 500, "local[2]"), "ny": None}
 
 
+def test_a_driver_is_told_where_its_log_is() -> None:
+    """Another log means another driver."""
+    make_cluster("sf", Cluster.Desired.RUNNING)
+    Cluster.objects.update(log_url="kafka://b:9092/t")
+    (spec,) = wanted_drivers().values()
+    assert spec is not None
+    assert spec.log_url == "kafka://b:9092/t"
+
+
 def test_a_report_is_stored_with_its_detail() -> None:
     """The page shows the last error line."""
     make_cluster("sf", Cluster.Desired.RUNNING)

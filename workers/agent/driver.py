@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ import psutil
 
 from controlplane.runtime import processes
 from controlplane.runtime.logs import keep_small, last_error
+from controlplane.wire.log import identity
 
 MARK: Final = "WEIR_DRIVER"
 
@@ -32,6 +34,7 @@ class DriverSpec:
     splits: int
     trigger_ms: int
     master: str = "local[2]"
+    log_url: str = ""
 
 
 # How nodes keep their state; what another version has kept cannot be read, so it is left alone.
@@ -70,12 +73,21 @@ def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
     """Return the command line of the Spark application."""
     return [
         sys.executable, "-m", "workers.pipeline", "--cluster", spec.cluster,
-        "--redis-url", site.redis_url, "--checkpoint", str(site.checkpoint(spec.cluster)),
+        "--redis-url", site.redis_url, "--checkpoint", _checkpoint(spec, site),
         "--slots", str(spec.slots), "--splits", str(spec.splits),
         "--trigger-ms", str(spec.trigger_ms), "--master", spec.master,
+        *(("--log-url", spec.log_url) if spec.log_url else ()),
         *(("--driver-host", site.driver_host) if site.driver_host else ()),
         *(word for setting in site.spark_conf for word in ("--conf", setting)),
     ]  # fmt: skip
+
+
+def _checkpoint(spec: DriverSpec, site: Site) -> str:
+    """Return where Spark keeps its place; another log has a checkpoint of its own."""
+    place = str(site.checkpoint(spec.cluster))
+    if not spec.log_url:
+        return place
+    return f"{place}-{sha256(identity(spec.log_url).encode()).hexdigest()[:8]}"
 
 
 class Driver:

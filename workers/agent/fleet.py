@@ -34,5 +34,10 @@ def _spec(cluster: Cluster) -> DriverSpec | None:
     if cluster.desired != Cluster.Desired.RUNNING:
         return None
     return DriverSpec(
-        cluster.slug, cluster.slots, cluster.splits, cluster.trigger_ms, cluster.master
+        cluster.slug,
+        cluster.slots,
+        cluster.splits,
+        cluster.trigger_ms,
+        cluster.master,
+        cluster.log_url,
     )

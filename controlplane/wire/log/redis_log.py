@@ -16,6 +16,7 @@ from redis.retry import Retry
 
 from controlplane.wire import keys
 from controlplane.wire.errors import AppendTooLarge, LogAway, LogFull, NoMemory, StaleStamp
+from controlplane.wire.log.packing import WholeCommands
 from controlplane.wire.log.scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
@@ -39,7 +40,11 @@ def connect(url: str) -> "redis.Redis":
     The second time serves a connection that the server closed while nobody used it.
     """
     return redis.Redis.from_url(
-        url, socket_timeout=20, socket_connect_timeout=5, retry=Retry(NoBackoff(), 1)
+        url,
+        socket_timeout=20,
+        socket_connect_timeout=5,
+        retry=Retry(NoBackoff(), 1),
+        command_packer=WholeCommands(),
     )
 
 

@@ -12,15 +12,20 @@ _REMEMBER_S: Final = 24 * 3600
 # Answers (ok, position), (records | bytes, how much waits) or (stale, the highest sequence).
 #
 # The last position's milliseconds are reused when the clock steps back: positions only grow.
-# A producer's hash has its last sequences with their positions, and the highest one. It is written
-# last: where memory is short the first write is refused, and that must be one Redis does refuse.
+# A producer's hash has its highest sequence, and the last ones with their positions, each in the
+# place of its remainder: newer ones take the place of older ones, and nothing has to be deleted.
+# It is written last: where memory is short, the first write of a script is refused or none.
 APPEND: Final = f"""
-local window, sequence, high = {WINDOW}, tonumber(ARGV[3]), nil
+local sequence, place, high = tonumber(ARGV[3]), nil, nil
 if sequence then
-  local seen = redis.call('HMGET', KEYS[4], ARGV[3], 'high')
-  if seen[1] then return {{'ok', seen[1]}} end
+  place = sequence % {WINDOW}
+  local seen = redis.call('HMGET', KEYS[4], place, 'high')
   high = tonumber(seen[2] or nil)
-  if high and sequence <= high - window then return {{'stale', seen[2]}} end
+  if high and sequence <= high - {WINDOW} then return {{'stale', seen[2]}} end
+  if seen[1] then
+    local known, position = string.match(seen[1], '^(%d+):(.+)$')
+    if known == ARGV[3] then return {{'ok', position}} end
+  end
 end
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 local total, bytes, last_ms, last_seq = 0, 0, 0, 0
@@ -52,15 +57,9 @@ end
 redis.call('XADD', KEYS[1], id, 'n', records, 'total', string.format('%.0f', total + records),
   'bytes', string.format('%.0f', bytes + ARGV[4]))
 if sequence then
-  if high and sequence - high >= window then
-    redis.call('DEL', KEYS[4])
-  elseif high then
-    for old = high - window + 1, sequence - window do
-      redis.call('HDEL', KEYS[4], string.format('%.0f', old))
-    end
-  end
-  if not high or sequence > high then high = sequence end
-  redis.call('HSET', KEYS[4], ARGV[3], id, 'high', string.format('%.0f', high))
+  local highest = ARGV[3]
+  if high and high > sequence then highest = string.format('%.0f', high) end
+  redis.call('HSET', KEYS[4], place, ARGV[3] .. ':' .. id, 'high', highest)
   redis.call('EXPIRE', KEYS[4], {_REMEMBER_S})
 end
 return {{'ok', id}}

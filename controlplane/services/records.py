@@ -1,0 +1,84 @@
+"""Appending records to a stream for whoever has no client of the log: one request, one append."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+from django.conf import settings
+
+from controlplane.errors import Away, Busy, Conflict, Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.services.access import Actor, require_operator
+from controlplane.wire.errors import (
+    AppendTooLarge,
+    BadBlock,
+    BadStamp,
+    LogAway,
+    LogFull,
+    StaleStamp,
+)
+from controlplane.wire.log import Stamp
+from controlplane.wire.producer import Producer
+
+# A running pipeline gives room back with every micro-batch, which take about a second.
+FULL_S: Final = 2
+AWAY_S: Final = 5
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Appended:
+    """Where in the log records stand, and how many."""
+
+    position: str
+    records: int
+
+
+def append(
+    actor: Actor, stream: Stream, batch: pa.RecordBatch, stamp: Stamp | None = None
+) -> Appended:
+    """Append records to a stream: all, or none where this raises.
+
+    A stamp that was appended before adds nothing. Raises `Forbidden`, `Invalid`, `Conflict` for a
+    stamp that is too old, `Busy` when the log is full, and `Away` when it cannot be reached.
+    """
+    require_operator(actor)
+    try:
+        position = _producer(stream.cluster).append({stream.pk: batch}, stamp)
+    except LogFull as full:
+        data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
+        raise Busy("log_full", str(full), FULL_S, data) from full
+    except LogAway as away:
+        told = f"{away}. Whether it has taken the records is not known"
+        raise Away("log_away", told, AWAY_S) from away
+    except StaleStamp as stale:
+        raise Conflict("stale_sequence", str(stale), {"high": stale.high}) from stale
+    except (AppendTooLarge, BadBlock) as refused:
+        raise Invalid({"records": [str(refused)]}) from refused
+    assert position is not None
+    return Appended(position, batch.num_rows)
+
+
+def stamp_of(producer: str | None, sequence: int | None) -> Stamp | None:
+    """Return the stamp of a request, None for one without. Raises `Invalid`."""
+    if producer is None and sequence is None:
+        return None
+    if producer is None or sequence is None:
+        missing = "producer" if producer is None else "sequence"
+        raise Invalid({missing: ["Give both producer and sequence, or neither"]})
+    try:
+        return Stamp(producer, sequence)
+    except BadStamp as error:
+        raise Invalid({error.part: [str(error)]}) from error
+
+
+def _producer(cluster: Cluster) -> Producer:
+    place = cluster.log_url or settings.REDIS_URL
+    return _opened(place, cluster.slug, cluster.log_limit_mb * _MIB)
+
+
+@lru_cache(maxsize=64)
+def _opened(url: str, slug: str, max_bytes: int) -> Producer:
+    """Return this process's producer; threads share it."""
+    return Producer(url, slug, max_bytes=max_bytes)
