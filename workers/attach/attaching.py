@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("weir.attach")
 # At exit: the end of a query that has just stopped is still on its way through Spark's bus.
 SETTLE_SECONDS: Final = 1.0
-# At exit: what waits is sent within this, or is lost.
-FLUSH_SECONDS: Final = 5.0
+# At exit: what waits is sent within this, or is lost; only a Weir that hangs takes so long.
+FLUSH_SECONDS: Final = 10.0
 
 _lock = threading.Lock()
 _attached: dict[tuple[str, str], Attachment] = {}

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 PATH: Final = "/api/v1/attached/events"
-TIMEOUT_SECONDS: Final = 5.0
+TIMEOUT_SECONDS: Final = 10.0
 _TOLD_BYTES: Final = 300
 
 

@@ -33,7 +33,7 @@ def ran(url: str, token: str) -> tuple[dict[str, Any], str]:
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
@@ -58,7 +58,9 @@ def test_a_real_job_shows_up_with_its_progress_and_its_end(
     assert broken.state == "failed"
     assert "is not to my taste" in broken.detail
     assert "\tat " not in broken.detail
-    assert "weir.attach" not in log
+    # On a busy machine one message may have had to go twice; nothing else may be told.
+    told = [line for line in log.splitlines() if "Weir" in line]
+    assert all("trying again quietly" in line for line in told), told
     assert_shown(user)
 
 
