@@ -11,6 +11,8 @@ NAMES = (
     "migration_quality",
     "placing_speed",
     "pipeline_speed",
+    "data_plane",
+    "native_compare",
     "live_speed",
 )
 

@@ -11,25 +11,27 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import redis
 
-from controlplane.wire import keys
-from controlplane.wire.blocks import SCHEMA
+from benchmarks.application import (
+    EVENT_START_MS,
+    STREAMS,
+    append,
+    batch_durations,
+    drawn_streams,
+    ticks,
+)
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
 
-STREAMS = 80
 CLUSTER = "bench"
-EVENT_START_MS = 1_211_000_000_000
 
 
 def main() -> None:
@@ -59,7 +61,7 @@ def measure(url: str, driver: Driver, seconds: int) -> dict[str, Any]:
         seen = len(driver.telemetry())
         light_load(producer, rng, seconds)
         light = driver.telemetry()[seen:]
-        durations = batch_durations(driver.client)[-len(light) :]
+        durations = batch_durations(driver.client, CLUSTER)[-len(light) :]
         return {
             "first_ten_batches_s": round(ready, 1),
             "light_batch_ms_p50": statistics.median(durations),
@@ -90,38 +92,10 @@ def full_log(producer: Producer, rng: np.random.Generator, driver: Driver) -> di
 def publish_queries(url: str, queries: int, nodes: int) -> None:
     rng = np.random.default_rng(2)
     splits = [AssignStream(stream, stream % 2) for stream in range(1, STREAMS + 1)]
-    ops = [AddQuery(q, 0, q % nodes, streams_of(rng), 60, "speed") for q in range(1, queries + 1)]
+    ops = [
+        AddQuery(q, 0, q % nodes, drawn_streams(rng), 60, "speed") for q in range(1, queries + 1)
+    ]
     publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
-
-
-def streams_of(rng: np.random.Generator) -> tuple[int, ...]:
-    drawn = rng.choice(STREAMS, size=rng.integers(1, 6), replace=False, p=popularity())
-    return tuple(sorted((drawn + 1).tolist()))
-
-
-def popularity() -> Any:
-    weights = 1 / np.arange(1, STREAMS + 1)
-    return weights / weights.sum()
-
-
-def append(producer: Producer, rng: np.random.Generator, records: int, event_ms: int) -> int:
-    counts = rng.multinomial(records, popularity())
-    producer.append({s + 1: block(rng, int(n), event_ms) for s, n in enumerate(counts) if n})
-    return records
-
-
-def block(rng: np.random.Generator, records: int, event_ms: int) -> pa.RecordBatch:
-    ts = pa.array(event_ms + rng.integers(0, 60_000, records)).cast(SCHEMA.field("ts").type)
-    numbers = [pa.array(rng.integers(0, 2000, records), pa.int32()) for _ in range(4)]
-    return pa.RecordBatch.from_arrays([ts, *numbers], schema=SCHEMA)
-
-
-def ticks(seconds: float) -> Iterator[int]:
-    """Yield the event minute twice a second."""
-    started = time.monotonic()
-    while (passed := time.monotonic() - started) < seconds:
-        yield EVENT_START_MS + int(passed * 60_000)
-        time.sleep(0.5)
 
 
 def light_load(producer: Producer, rng: np.random.Generator, seconds: int) -> None:
@@ -134,11 +108,6 @@ def feed(producer: Producer, rng: np.random.Generator, driver: Driver, batches: 
         append(producer, rng, 167, event_ms)
         if len(driver.telemetry()) >= batches:
             return
-
-
-def batch_durations(client: "redis.Redis") -> list[int]:
-    rows: Any = client.xrange(keys.progress_key(CLUSTER))
-    return [json.loads(f[b"p"])["durations_ms"]["triggerExecution"] for _, f in rows]
 
 
 if __name__ == "__main__":

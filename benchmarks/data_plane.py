@@ -1,0 +1,373 @@
+"""The data plane against what is demanded of it, one JSON object per measure.
+
+    .venv/bin/python -m benchmarks.data_plane [--only delivered light half move kill memory]
+
+delivered: records/s handed to 8 nodes with 256 tasks, from a full log: of 256 queries with a task
+each, and of 32 with eight. light: the micro-batch at 334 records/s, 4 nodes, 300 queries; memory:
+resident memory of the same. half: from the append to the result at half of the rate that 8 nodes
+just read. move: a task of a megabyte of state goes to another node and back. kill: the driver dies
+by -9 under a real agent. Every measure has a Redis and a driver of its own.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import redis
+
+from benchmarks.application import (
+    EVENT_START_MS,
+    STREAMS,
+    Weir,
+    append,
+    batch_durations,
+    block,
+    drawn_streams,
+    memory_of,
+    ticks,
+)
+from controlplane.wire import keys
+from controlplane.wire.blocks import SCHEMA
+from controlplane.wire.producer import Producer
+from controlplane.wire.publish import publish
+from controlplane.wire.query import QueryText
+from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta
+from tests.support.driver import KeptDriver, Telemetry
+from tests.support.redis_server import running_redis
+
+CLUSTER: Final = "bench"
+SPLITS: Final = 2
+APPEND_RECORDS: Final = 20_000
+HOUR_MS: Final = 3_600_000
+# The task that moves: one row of state per car and place, about 70 bytes each.
+MOVED: Final = 1
+MOVED_STREAM: Final = 1
+MOVED_ROWS: Final = 18_000
+TOURS: Final = 6
+Report = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.data_plane", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES))
+    options = parser.parse_args()
+    for name in options.only:
+        with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as url:
+            print(json.dumps({name: MEASURES[name](url, Path(folder))}, indent=2), flush=True)
+
+
+def start_weir(url: str, folder: Path, ops: Sequence[Op], nodes: int) -> Weir:
+    """Publish a routing table and return the application that will follow it."""
+    splits = [AssignStream(stream, stream % SPLITS) for stream in range(1, STREAMS + 1)]
+    publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
+    return Weir(url, folder, CLUSTER, nodes, SPLITS)
+
+
+def small_queries(count: int, nodes: int) -> list[Op]:
+    """Return queries of one task each over one to five streams."""
+    rng = np.random.default_rng(2)
+    return [
+        AddQuery(query, 0, query % nodes, drawn_streams(rng), 60, "speed")
+        for query in range(1, count + 1)
+    ]
+
+
+def split_queries(count: int, nodes: int) -> list[Op]:
+    """Return queries over all streams with one task on each node, each with its own predicate."""
+    streams, spans = tuple(range(1, STREAMS + 1)), tuple((at, at, at + 1) for at in range(nodes))
+    return [
+        AddQuery(query, 0, 0, streams, 60, "speed", _split_text(query), spans)
+        for query in range(1, count + 1)
+    ]
+
+
+def _split_text(query: int) -> str:
+    aggregates = {"n": "count(*)", "mean": "mean(speed)", "highest": "max(speed)"}
+    where = f"speed > {query % 4}"
+    return json.dumps(QueryText(aggregates, where=where, key=["stream", "car"]).to_json())
+
+
+# ---- delivered records/s ---------------------------------------------------------------------
+
+
+def delivered(url: str, folder: Path) -> Report:
+    """Measure both kinds of 256 tasks on 8 nodes."""
+    report = {"256_queries_of_a_task": full_log_rate(url, folder / "small", small_queries(256, 8))}
+    redis.Redis.from_url(url).flushall()
+    return report | {
+        "32_queries_of_8_tasks": full_log_rate(url, folder / "split", split_queries(32, 8))
+    }
+
+
+def full_log_rate(url: str, folder: Path, ops: Sequence[Op], appends: int = 150) -> Report:
+    """Return records/s over a log that was full before it was read."""
+    fill(url, appends)
+    with start_weir(url, folder, ops, nodes=8) as weir:
+        rows = weir.batches_until(appends * APPEND_RECORDS, 120)
+    return rates(rows)
+
+
+def fill(url: str, appends: int) -> None:
+    """Append drawn records, a minute of event time each time."""
+    rng = np.random.default_rng(1)
+    with Producer(url, CLUSTER) as producer:
+        for step in range(appends):
+            append(producer, rng, APPEND_RECORDS, EVENT_START_MS + step * 60_000)
+
+
+def rates(rows: Telemetry) -> Report:
+    """Return records/s from the end of the first batch on."""
+    later = rows[1:]
+    span = (rows[-1]["emitted_ms"] - rows[0]["emitted_ms"]) / 1000
+    return {
+        "batches": len(later),
+        "read_records_per_s": round(sum(row["records_in"] for row in later) / span),
+        "delivered_records_per_s": round(sum(row["delivered"] for row in later) / span),
+    }
+
+
+# ---- light load, and the memory it takes -------------------------------------------------------
+
+
+def light(url: str, folder: Path, seconds: float = 30) -> Report:
+    """Return the micro-batch and the latency at 334 records/s."""
+    with start_weir(url, folder, small_queries(300, 4), nodes=4) as weir:
+        seen = len(lightly_loaded(weir, url, batches=10, seconds=90))
+        rows = lightly_loaded(weir, url, batches=10_000, seconds=seconds)[seen:]
+        durations = batch_durations(weir.client, CLUSTER)[-len(rows) :]
+        return {
+            "batches": len(rows),
+            "micro_batch_ms_p50": statistics.median(durations),
+            "append_to_result_ms": latencies(rows),
+            "node_busy_ms_p50": round(statistics.median(busy(rows)), 1),
+            "memory_mb": memory_of(_pid(weir)),
+        }
+
+
+def memory(url: str, folder: Path) -> Report:
+    """Return the resident memory of the lightly loaded cluster after two minutes."""
+    with start_weir(url, folder, small_queries(440, 4), nodes=4) as weir:
+        lightly_loaded(weir, url, batches=10_000, seconds=120)
+        return memory_of(_pid(weir))
+
+
+def _pid(weir: Weir) -> int:
+    assert weir.process is not None
+    return weir.process.pid
+
+
+def lightly_loaded(weir: Weir, url: str, batches: int, seconds: float) -> Telemetry:
+    """Feed 334 records/s until there are so many batches, or for so long; return the telemetry."""
+    rng = np.random.default_rng(1)
+    with Producer(url, CLUSTER) as producer:
+        for event_ms in ticks(seconds):
+            append(producer, rng, 167, event_ms)
+            if len(weir.telemetry()) >= batches:
+                break
+    return weir.telemetry()
+
+
+def busy(rows: Telemetry) -> list[float]:
+    """Return how long each node was busy in each batch, ms."""
+    return [node["busy_ms"] for row in rows for node in row["nodes"]]
+
+
+def latencies(rows: Telemetry) -> Report:
+    """Return p50, and the p95 of the batches' p95: above the p95 of all records."""
+    known = [row["latency"] for row in rows if row["latency"]]
+    return {
+        "p50": statistics.median(one["p50"] for one in known),
+        "p95": round(float(np.percentile([one["p95"] for one in known], 95))),
+    }
+
+
+# ---- from the append to the result at half of the maximal rate ---------------------------------
+
+
+def half(url: str, folder: Path, seconds: float = 30) -> Report:
+    """Measure the maximal rate on a full log, then feed half of it to the same application."""
+    appends = 100
+    fill(url, appends)
+    with start_weir(url, folder, small_queries(256, 8), nodes=8) as weir:
+        most = rates(weir.batches_until(appends * APPEND_RECORDS, 120))
+        seen = len(weir.telemetry())
+        fed = paced(url, most["read_records_per_s"] / 2, seconds)
+        weir.batches_until(appends * APPEND_RECORDS + fed, 60)
+        # The first batches after a full log are not those of an even load.
+        rows = weir.telemetry()[seen + 3 :]
+    return {
+        "maximal": most,
+        "fed_records_per_s": round(fed / seconds),
+        "batches": len(rows),
+        "append_to_result_ms": latencies(rows),
+    }
+
+
+def paced(url: str, rate: float, seconds: float) -> int:
+    """Append records at a rate, ten times a second; return how many."""
+    rng, fed, started = np.random.default_rng(3), 0, time.monotonic()
+    with Producer(url, CLUSTER) as producer:
+        for event_ms in ticks(seconds, every=0.1):
+            due = int(rate * (time.monotonic() - started + 0.1)) - fed
+            if due > 0:
+                fed += append(producer, rng, due, event_ms + 24 * HOUR_MS)
+    return fed
+
+
+# ---- live migration ------------------------------------------------------------------------------
+
+
+def move(url: str, folder: Path) -> Report:
+    """Return in how many micro-batches a moving task gives no result, and one that stays."""
+    aggregates = {"n": "count(*)", "mean": "mean(speed)", "highest": "max(speed)"}
+    text = QueryText(aggregates, window_s=86_400.0, key=["car", "x"])
+    ops = [
+        AddQuery(MOVED, 0, 0, (MOVED_STREAM,), 86_400, "speed", json.dumps(text.to_json())),
+        *(AddQuery(2 + node, 0, node, (MOVED_STREAM,), 60, "speed") for node in range(4)),
+    ]
+    with start_weir(url, folder, ops, nodes=4) as weir, fed_evenly(url) as producer:
+        weir.wait_for(lambda rows: len(rows) >= 5, "batches")
+        producer.append({MOVED_STREAM: large_state()})
+        tour(weir)
+        rows, durations = weir.telemetry(), batch_durations(weir.client, CLUSTER)
+    return migration_report(weir, rows, durations)
+
+
+def large_state() -> pa.RecordBatch:
+    """Return records that each have a row of state of their own."""
+    number = pa.array(np.arange(MOVED_ROWS), pa.int32())
+    ts = pa.array(np.full(MOVED_ROWS, EVENT_START_MS)).cast(SCHEMA.field("ts").type)
+    return pa.RecordBatch.from_arrays([ts, number, number, number, number], schema=SCHEMA)
+
+
+@contextmanager
+def fed_evenly(url: str) -> Iterator[Producer]:
+    """Append 100 records of the stream every 50 ms from a thread, so that no batch is without."""
+    stop, rng = Event(), np.random.default_rng(4)
+    with Producer(url, CLUSTER) as producer, Producer(url, CLUSTER) as own:
+
+        def feed() -> None:
+            while not stop.wait(0.05):
+                own.append({MOVED_STREAM: block(rng, 100, EVENT_START_MS)})
+
+        thread = Thread(target=feed)
+        thread.start()
+        try:
+            yield producer
+        finally:
+            stop.set()
+            thread.join()
+
+
+def tour(weir: Weir) -> None:
+    """Move the task from node to node, five batches apart."""
+    for step in range(TOURS):
+        wait_for_batches(weir, 5)
+        publish(
+            weir.client,
+            CLUSTER,
+            RoutingDelta(2 + step, (MoveTasks(MOVED, (((step + 1) % 4, 0, 1),)),)),
+        )
+    wait_for_batches(weir, 5)
+
+
+def wait_for_batches(weir: Weir, more: int) -> None:
+    """Wait until so many more batches are done."""
+    wanted = len(weir.telemetry()) + more
+    weir.wait_for(lambda rows: len(rows) >= wanted, "more batches")
+
+
+def migration_report(weir: Weir, rows: Telemetry, durations: Sequence[int]) -> Report:
+    """Compare the batches of moves with all others."""
+    moved_in = [row["batch"] for row in rows if row["moves"]]
+    around = {batch + step for batch in moved_in for step in (0, 1)}
+    of_batch = dict(zip((row["batch"] for row in rows), durations, strict=False))
+    settled = rows[5]["batch"]
+    return {
+        "moves": len(moved_in),
+        "state_bytes": [one["bytes"] for row in rows for one in row["moves"]],
+        "micro_batches_without_result_moving": longest_pause(weir, MOVED, settled),
+        "micro_batches_without_result_staying": max(
+            longest_pause(weir, 2 + node, settled) for node in range(4)
+        ),
+        "micro_batch_ms_p50": statistics.median(
+            ms for batch, ms in of_batch.items() if batch not in around and batch > settled
+        ),
+        "micro_batch_ms_p50_moving": statistics.median(
+            of_batch[b] for b in around if b in of_batch
+        ),
+    }
+
+
+def longest_pause(weir: Weir, query: int, since: int) -> int:
+    """Return the most micro-batches between two results of a query, the two left out."""
+    rows: Any = weir.client.xrange(keys.result_key(CLUSTER, query))
+    batches = [int(position.partition(b"-")[0]) for position, _ in rows]
+    late = [batch for batch in batches if batch >= since]
+    return max((after - before - 1 for before, after in pairwise(late)), default=-1)
+
+
+# ---- kill -9 -------------------------------------------------------------------------------------
+
+
+def kill(url: str, folder: Path, kills: int = 3) -> Report:
+    """Return how long after the driver's death a batch with new records is done."""
+    driver = KeptDriver(url, folder)
+    splits = [AssignStream(stream, stream % SPLITS) for stream in range(1, STREAMS + 1)]
+    publish(driver.client, driver.cluster, RoutingDelta(1, (*splits, *small_queries(100, 3))))
+    driver.start()
+    try:
+        with Producer(url, driver.cluster) as producer:
+            feed = feeder(producer)
+            driver.wait_for(lambda rows: feed() and len(rows) >= 5, "first batches")
+            back = [killed(driver, feed) for _ in range(kills)]
+    finally:
+        driver.end()
+    return {
+        "back_s": [round(one, 1) for one in back],
+        "back_s_p50": round(statistics.median(back), 1),
+    }
+
+
+def feeder(producer: Producer) -> Callable[[], bool]:
+    """Return what appends a few records each time it is called."""
+    rng = np.random.default_rng(5)
+    return lambda: bool(append(producer, rng, 50, EVENT_START_MS))
+
+
+def killed(driver: KeptDriver, feed: Callable[[], bool]) -> float:
+    """Kill the driver; return the seconds until a batch is done that another driver ran."""
+    # The log holds what comes while nobody reads; a row of the old driver may still be on its way.
+    died = time.time()
+    driver.kill_driver()
+    seen = len(driver.telemetry())
+    with suppress(redis.ConnectionError):
+        driver.wait_for(lambda rows: feed() and len(rows) > seen, "batch of the next driver")
+    back = float(driver.telemetry()[seen]["emitted_ms"]) / 1000 - died
+    wanted = seen + 5
+    driver.wait_for(lambda rows: feed() and len(rows) >= wanted, "settled batches")
+    return back
+
+
+MEASURES: Final[dict[str, Callable[[str, Path], Report]]] = {
+    "delivered": delivered,
+    "light": light,
+    "half": half,
+    "move": move,
+    "kill": kill,
+    "memory": memory,
+}
+
+
+if __name__ == "__main__":
+    main()
