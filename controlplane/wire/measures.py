@@ -76,7 +76,8 @@ def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: byte
     """Keep a node's tables of a batch; writing them again changes nothing."""
     # A replayed batch finds its id taken.
     with suppress(redis.ResponseError):
-        client.xadd(keys.measures_key(cluster, node), {"m": data}, id=f"{batch}-0", maxlen=KEPT)
+        key = keys.measures_key(cluster, node)
+        client.xadd(key, {"m": data}, id=f"{batch}-0", maxlen=KEPT, approximate=False)
 
 
 def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterator[Any]:

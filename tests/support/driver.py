@@ -73,7 +73,7 @@ class Application(ABC):
     def keep(self, done: Callable[[Telemetry], bool]) -> None:
         """Wait until the telemetry satisfies `done`; start the process again where it has ended.
 
-        Until there is a first row, and while Redis is away, nothing is done.
+        While Redis is away nothing is done.
         """
         deadline = time.monotonic() + START_SECONDS
         while True:
@@ -81,8 +81,7 @@ class Application(ABC):
             if self.process.poll() is not None:
                 self.start()
             with suppress(redis.ConnectionError):
-                rows = self.telemetry()
-                if rows and done(rows):
+                if done(self.telemetry()):
                     return
             if time.monotonic() > deadline:
                 raise AssertionError(f"not done in time:\n{self.log.read_text()[-4000:]}")

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from workers.pipeline.connections import client_of, tables_of
+from workers.pipeline.connections import client_of, settle, tables_of
 from workers.pipeline.row import input_of
 from workers.pipeline.salt import node_of_key
 from workers.pipeline.turn import Turn
@@ -40,7 +40,9 @@ class NodeProcessor(StatefulProcessor):
         batch = input_of(node_of_key(self.slots)[int(key[0])], list(rows))
         client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
         turn = Turn(client, self.cluster, tables, self._store, batch, self.slots)
-        yield turn.run().frame()
+        output = turn.run().frame()
+        settle()
+        yield output
 
 
 class _MapStore:

@@ -21,6 +21,9 @@ _COMMIT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# The hot loops are Arrow's: half of the JVM's time would go into optimising code that only carries
+# rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
+_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOOPBACK: Final = "127.0.0.1"
 # Other values would spoil the checkpoint: node i is state partition i, and nothing else.
 _FIXED: Final = frozenset({
@@ -83,6 +86,8 @@ def _common(slots: int) -> dict[str, str]:
         "spark.default.parallelism": str(slots),
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": _JAVA,
+        "spark.executor.extraJavaOptions": _JAVA,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
         # Shuffle files of tiny batches are not worth compressing.

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from controlplane.wire import keys, measures, results
 from workers.pipeline import transfer
 from workers.pipeline.changes import by_query
-from workers.pipeline.connections import client_of
+from workers.pipeline.connections import client_of, settle
 from workers.pipeline.report import NodeReport
 from workers.pipeline.telemetry import telemetry_row
 
@@ -76,6 +76,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 transfer.write(client, self.cluster, row["batch"], transfer.unpacked(row["states"]))
                 expire_results(client, self.cluster, report.ended)
                 written.reports.append(row["report"])
+        settle()
         return written
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

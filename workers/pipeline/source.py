@@ -18,7 +18,7 @@ from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.log import Log
 from controlplane.wire.publish import latest_version, trim
 from workers.pipeline import transfer
-from workers.pipeline.connections import client_of, log_of, tables_of
+from workers.pipeline.connections import client_of, log_of, settle, tables_of
 from workers.pipeline.high_water import first_batch
 from workers.pipeline.last_heard import Heard, last_heard
 from workers.pipeline.offset import News, Offset
@@ -162,6 +162,7 @@ class LogReader(DataSourceStreamReader):
             **source_report(head.split, entries, table),
         }
         envelopes = route(entries, table, self.slots, source, partition.signals)
+        settle()
         yield routed(head, self.slots, envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:

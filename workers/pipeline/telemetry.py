@@ -45,7 +45,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
 
 
 def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] | None:
-    """Return record count and percentiles in ms over all delivered records, None without any."""
+    """Return record count, mean and percentiles in ms over all delivered records, None without any."""
     pairs = [pair for report in reports for pair in report.arrivals]
     if not pairs:
         return None
@@ -55,7 +55,9 @@ def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] 
     share = np.cumsum(records[order]) / records.sum()
     at = np.searchsorted(share, [0.5, 0.95, 0.99])
     p50, p95, p99 = waited[order][np.minimum(at, len(order) - 1)].tolist()
-    return {"n": int(records.sum()), "p50": p50, "p95": p95, "p99": p99}
+    count = int(records.sum())
+    mean = round(float(waited @ records) / count, 1)
+    return {"n": count, "mean": mean, "p50": p50, "p95": p95, "p99": p99}
 
 
 def _split_row(source: dict[str, Any]) -> dict[str, int]:

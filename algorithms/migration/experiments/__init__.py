@@ -1,5 +1,11 @@
-"""Figures 9 to 14 of the migration paper as named experiments."""
+"""Figures 9 to 15 of the migration paper as named experiments."""
 
-from algorithms.migration.experiments.figures import MIGRATION_EXPERIMENTS
+from typing import Final
+
+from algorithms.experiment import Experiment
+from algorithms.migration.experiments.figures import PLANNED
+from algorithms.migration.experiments.live import FIG15
+
+MIGRATION_EXPERIMENTS: Final[tuple[Experiment, ...]] = (*PLANNED, FIG15)
 
 __all__ = ["MIGRATION_EXPERIMENTS"]

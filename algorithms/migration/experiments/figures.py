@@ -108,7 +108,7 @@ def _figure(
     )
 
 
-MIGRATION_EXPERIMENTS: Final = (
+PLANNED: Final = (
     _figure(
         "fig9",
         "Load balancing factor and migration cost",

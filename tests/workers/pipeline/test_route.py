@@ -7,7 +7,8 @@ import pyarrow as pa
 from controlplane.wire.blocks import SCHEMA, encode_block
 from controlplane.wire.log import Entry
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import AddQuery, AssignStream
+from controlplane.wire.routing import AddQuery, AssignStream, SetShed
+from controlplane.wire.shedding import Shed
 from tests.support.tables import compiled
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.engine.node import advanced
@@ -86,3 +87,39 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
         assert records is not None
         changed = advanced(Memory(), tasks, records, {}, 0)
         assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed.windows) == len(cars_there)
+
+
+def test_a_key_that_is_split_carries_its_task() -> None:
+    """Every record goes to the node of the task that it says; a merge node gets event times."""
+    scheme = json.dumps({"kind": "two_choices"})
+    spans = ((0, 0, 2), (1, 2, 4))
+    table = compiled(
+        AssignStream(1, 0),
+        AddQuery(10, 0, 0, (1,), 60, "speed", json.dumps(SPREAD.to_json()), spans, scheme, merge=2),
+    )
+    entries = {1: [entry("5-0", *[1] * 60, *range(40))]}
+    nodes = [Envelope.decode(one.encode()) for one in route(entries, table, 3, {})]
+    for number in (0, 1):
+        tasks = nodes[number].extras["task of 10"]
+        assert {task // 2 for task in tasks.tolist()} <= {number}
+        assert len(tasks) == nodes[number].records.num_rows
+    assert sum(node.records.num_rows for node in nodes) == 100
+    assert [len(node.runs()) for node in nodes] == [1, 1, 1]
+
+
+def test_an_input_arc_counts_what_it_drops() -> None:
+    """Kept and dropped are what was read, exactly; also of a stream that nobody reads."""
+    table = compiled(
+        AssignStream(1, 0),
+        AssignStream(3, 0),
+        AddQuery(10, 0, 1, (1,), 60, "speed"),
+        SetShed(1, shed=Shed.of(0.3, seed=4)),
+        SetShed(3, shed=Shed.of(1.0)),
+    )
+    entries = {1: [entry("5-0", *range(500)), entry("6-0", *range(300))], 3: [entry("6-0", 5, 6)]}
+    reporting, reader, _ = route(entries, table, 3, {})
+    dropped = reporting.source["dropped"]
+    assert dropped[3] == 2
+    assert reader.records.num_rows + dropped[1] == 800
+    assert 160 < dropped[1] < 320
+    assert route(entries, table, 3, {})[1].encode() == reader.encode()

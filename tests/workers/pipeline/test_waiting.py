@@ -28,8 +28,10 @@ def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
 
 
 def cars(works: list[Work]) -> list[int]:
-    return [car for work in works for one in work.envelopes
-            for car in one.records["car"].to_pylist()]  # fmt: skip
+    found: list[int] = []
+    for one in (envelope for work in works for envelope in work.envelopes):
+        found += np.asarray(one.records["car"]).tolist()
+    return found
 
 
 OWNED = {7: (0, [0])}
@@ -44,7 +46,9 @@ def test_every_record_is_taken_once_and_in_order(
     sizes: list[list[int]], budgets: list[int]
 ) -> None:
     """Through the store, batch by batch, never more than the budget."""
-    store, taken, came, marks = Memory(), [], 0, {}
+    store, came = Memory(), 0
+    taken: list[int] = []
+    marks: dict[int, int] = {}
     for at, budget in enumerate(budgets):
         waiting = Waiting(store)
         if at < len(sizes):

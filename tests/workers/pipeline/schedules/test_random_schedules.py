@@ -31,6 +31,8 @@ from tests.workers.pipeline.schedules.world import World
 
 SCHEDULES = int(os.environ.get("WEIR_SCHEDULES", "3"))
 STREAMS, SLOTS, SPLITS, STEPS = 8, 4, 3, 10
+# While a batch is waited for: a minute of reports so often.
+_FEED_EVERY_S = 0.5
 
 
 class Schedule:
@@ -113,7 +115,7 @@ class Schedule:
                            for row in self.driver.telemetry())  # fmt: skip
 
     def _is_done(self, rows: list[dict[str, Any]]) -> bool:
-        last = rows[-1]
+        last = rows[-1] if rows else {"end": None, "version": None}
         version = len(self.world.tables) - 1
         read = last["end"] == self.world.last and last["version"] == version
         return read and not last["waiting"]
@@ -123,8 +125,12 @@ class Schedule:
     ) -> None:
         """Wait for the telemetry, with the driver started again where it has ended."""
 
+        fed = time.monotonic()
+
         def alive(rows: list[dict[str, Any]]) -> bool:
-            if producer is not None:
+            nonlocal fed
+            if producer is not None and time.monotonic() - fed > _FEED_EVERY_S:
+                fed = time.monotonic()
                 self._feed(producer, 1)
             return done(rows)
 

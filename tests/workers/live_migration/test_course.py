@@ -1,0 +1,72 @@
+"""Figure 15 in small, on a real pipeline: nobody waits live, everybody waits for a restart."""
+
+from typing import Any
+
+import pytest
+
+from algorithms.experiments import experiment
+from algorithms.external import TrialFailed, rows_of
+from workers.live_migration.course import by_minute
+from workers.live_migration.request import Request
+
+SMALL = Request(
+    minutes=4, minute_s=6.0, present=3, nodes=2, tasks=12, keys=500, rate=400.0, tau=0.4, seed=0,
+    series="live",
+)  # fmt: skip
+
+
+def row(emitted_ms: float, n: int, mean: float, moved: int = 0) -> dict[str, Any]:
+    moves = [{"bytes": moved, "waited": 0}] if moved else []
+    return {"emitted_ms": emitted_ms, "latency": {"n": n, "mean": mean, "p95": 2 * mean},
+            "moves": moves}  # fmt: skip
+
+
+def test_minutes_weigh_their_results() -> None:
+    """A minute without a result has no response time; the last one takes what is still to come."""
+    rows = [row(500, 9, 1.0), row(1_500, 1, 100.0), row(2_500, 3, 100.0, moved=7),
+            row(14_500, 2, 50.0), row(40_000, 2, 150.0)]  # fmt: skip
+    found = by_minute(Request(**{**vars_of(SMALL), "minutes": 3}), rows, started=1.0)
+    assert [minute["response"] for minute in found] == [100.0, None, 100.0]
+    assert [minute["results"] for minute in found] == [4, 0, 4]
+    assert [minute["moved"] for minute in found] == [7, 0, 0]
+
+
+def vars_of(request: Request) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in Request.__dataclass_fields__}
+
+
+def test_the_change_empties_the_nodes_that_leave() -> None:
+    moves = SMALL.change(dict.fromkeys(range(12), 1000)).moves
+    owners = SMALL.owners()
+    for node, first, past in moves:
+        owners[first:past] = [node] * (past - first)
+    assert set(owners) == {0, 1} or len(set(owners)) == 2
+
+
+def test_a_program_that_breaks_is_told_from_one_that_measures() -> None:
+    with pytest.raises(TrialFailed, match="gave no rows"):
+        rows_of("algorithms.nothing_of_this_name", {}, lambda _: None)
+
+
+@pytest.mark.spark
+def test_live_migration_answers_while_a_restart_does_not() -> None:
+    """The shape of figure 15: live stays within a second or two, the restart takes many."""
+    fig15 = experiment("migration", "fig15")
+    parameters = fig15.parameters.from_mapping(
+        {
+            "seeds": 1, "minutes": 4, "minute_s": 6.0, "present": 3, "nodes": 2, "tasks": 12,
+            "keys": 500, "rate": 400.0,
+        }
+    )  # fmt: skip
+    shares: list[float] = []
+    table = fig15.run(parameters, values=[1, 2, 3, 4], progress=shares.append)
+    rows: list[dict[str, Any]] = table.records()
+    slowest = {
+        series: max(one["slowest"] or 0 for one in rows if one["series"] == series)
+        for series in ("live", "restart")
+    }
+    assert slowest["restart"] > 2 * slowest["live"]
+    moved = [one for one in rows if one["moved"]]
+    assert {one["series"] for one in moved} == {"live", "restart"}
+    assert shares == sorted(shares)
+    assert len(set(shares)) > 5

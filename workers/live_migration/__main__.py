@@ -1,0 +1,42 @@
+"""`python -m workers.live_migration`: a request as JSON on standard input, JSON lines out."""
+
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+
+from controlplane.runtime.errors import CheckFailed
+from workers.live_migration.course import Course, CourseFailed, own_redis
+from workers.live_migration.request import Request
+
+
+def main() -> int:
+    """Run one course and write its rows; return 1 where it failed."""
+    signal.signal(signal.SIGTERM, _leave)
+    request = Request(**json.load(sys.stdin))
+    try:
+        with tempfile.TemporaryDirectory(prefix="weir-figure15-") as name:
+            folder = Path(name)
+            with own_redis(folder) as url:
+                rows = Course(request, folder, url, lambda share: _say(progress=share)).run()
+    except (CheckFailed, CourseFailed) as failed:
+        _say(error=str(failed))
+        return 1
+    _say(rows=rows)
+    return 0
+
+
+def _say(**told: object) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End in good order: the driver and Redis with it."""
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""One course: a driver of its own, records at a steady rate, a change of nodes in the middle."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+import redis
+
+from controlplane.runtime import processes
+from controlplane.runtime.java import find_java
+from controlplane.runtime.redis_server import find_own
+from controlplane.wire import keys, measures
+from controlplane.wire.producer import Producer
+from controlplane.wire.publish import publish
+from controlplane.wire.routing import Op, RoutingDelta
+from workers.agent.driver import Driver, DriverSpec, Site, pipeline_command
+from workers.live_migration.request import QUERY, Request
+
+CLUSTER: Final = "figure15"
+START_S: Final = 240.0
+# Every trial begins with so much that nobody measures: workers start, code warms up.
+WARM_UP_S: Final = 10.0
+Told = Callable[[float], None]
+Row = dict[str, Any]
+
+
+class CourseFailed(Exception):
+    """The application did not do what was waited for."""
+
+
+@contextmanager
+def own_redis(folder: Path) -> Iterator[str]:
+    """Yield the URL of a Redis of this course alone. Raises `CheckFailed`."""
+    own = find_own(os.environ, folder, lambda _: None)
+    server = processes.spawn(own.command(), dict(os.environ), folder / "redis.log")
+    try:
+        client = redis.Redis.from_url(own.url)
+        _until(lambda: _answers(client), 20, "an answer of Redis")
+        yield own.url
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def _answers(client: "redis.Redis") -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def _until(done: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            raise CourseFailed(f"{what} did not come within {seconds:.0f} s")
+        time.sleep(0.1)
+
+
+@dataclass
+class Course:
+    """A running course."""
+
+    request: Request
+    folder: Path
+    redis_url: str
+    told: Told
+
+    def __post_init__(self) -> None:
+        self.client = redis.Redis.from_url(self.redis_url)
+        java = find_java(os.environ, self.folder / "java", lambda _: None)
+        self.site = Site(self.folder, self.redis_url, {"JAVA_HOME": str(java.home)})
+        self.spec = DriverSpec(CLUSTER, self.request.slots, 2, trigger_ms=200)
+        self.version = 0
+
+    def run(self) -> list[Row]:
+        """Return the measures of each minute. Raises `CourseFailed`."""
+        self._publish(self.request.beginning())
+        driver = Driver(self.spec, self.site, pipeline_command)
+        stop = threading.Event()
+        feeder = threading.Thread(target=self._feed, args=(stop,), daemon=True)
+        try:
+            feeder.start()
+            _until(lambda: bool(self._rows()), START_S, f"a first batch ({driver.last_error()})")
+            self._let_pass(WARM_UP_S, 0.0)
+            started = time.time()
+            self._let_pass(self.request.changes_at_s, started)
+            driver = self._change(driver)
+            self._let_pass(self.request.minutes * self.request.minute_s, started)
+            stop.set()
+            feeder.join()
+            self._wait_for_the_rest()
+            return by_minute(self.request, self._rows(), started)
+        finally:
+            stop.set()
+            driver.kill()
+
+    def _change(self, driver: Driver) -> Driver:
+        """Move the tasks, live or around a restart; return the driver that goes on."""
+        nodes = range(self.request.slots)
+        tasks = measures.read_tasks(self.client, CLUSTER, nodes)
+        state = {one.task: one.state_bytes for one in tasks if one.query == QUERY}
+        change = self.request.change(state)
+        if self.request.series == "live":
+            self._publish([change])
+            return driver
+        driver.ask_to_end()
+        _until(lambda: driver.exit_code() is not None, 60, "the end of the driver")
+        driver.kill()
+        self._publish([change])
+        return Driver(self.spec, self.site, pipeline_command)
+
+    def _publish(self, ops: list[Op]) -> None:
+        self.version += 1
+        publish(self.client, CLUSTER, RoutingDelta(self.version, tuple(ops)))
+
+    def _feed(self, stop: threading.Event) -> None:
+        """Append a tenth of a second's records every tenth of a second, until told to stop."""
+        due = time.monotonic()
+        with Producer(self.redis_url, CLUSTER) as producer:
+            for batch in self.request.records():
+                if stop.wait(max(0.0, due - time.monotonic())):
+                    return
+                producer.append(batch)
+                due += 0.1
+
+    def _let_pass(self, seconds: float, started: float) -> None:
+        """Wait until so many seconds after the start (0: after now), and tell how far it is."""
+        begun = started or time.time()
+        whole = self.request.minutes * self.request.minute_s
+        while (passed := time.time() - begun) < seconds:
+            self.told(min(0.99, passed / whole) if started else 0.0)
+            time.sleep(min(0.5, seconds - passed))
+
+    def _wait_for_the_rest(self) -> None:
+        found = cast("list[Any]", self.client.xrevrange(keys.index_key(CLUSTER), count=1))
+        last = found[0][0].decode()
+        _until(lambda: self._rows()[-1]["end"] == last, START_S, "the last record")
+
+    def _rows(self) -> list[Row]:
+        found = cast("list[Any]", self.client.xrange(keys.telemetry_key(CLUSTER)))
+        return [json.loads(fields[b"t"]) for _, fields in found]
+
+
+def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
+    """Return the measures of each minute, by when results came out.
+
+    A minute without a result has none: nobody knows its response time.
+    """
+    found = []
+    for minute in range(request.minutes):
+        first = (started + minute * request.minute_s) * 1000
+        past = first + request.minute_s * 1000
+        if minute == request.minutes - 1:
+            past = np.inf  # what was still to come counts
+        mine = [row for row in rows if first <= row["emitted_ms"] < past and row["latency"]]
+        waits = [row["latency"] for row in mine]
+        count = sum(wait["n"] for wait in waits)
+        moves = [move for row in mine for move in row["moves"]]
+        found.append({
+            "response": sum(w["mean"] * w["n"] for w in waits) / count if count else None,
+            "slowest": max((wait["p95"] for wait in waits), default=None),
+            "results": count,
+            "moved": sum(move["bytes"] for move in moves),
+            "waited": sum(move["waited"] for move in moves),
+        })  # fmt: skip
+    return found
