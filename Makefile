@@ -15,7 +15,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 T ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test install lint format types contracts check lock bench screenshots clean
+.PHONY: help run test nightly install lint format types contracts check lock bench screenshots clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -26,6 +26,10 @@ run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
 test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m pytest $(T)
+
+nightly: $(INSTALLED) ## twenty random schedules of plans and kills against real drivers
+	@java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	exec env WEIR_SCHEDULES=20 JAVA_HOME="$$java" $(PY) -m pytest tests/workers/pipeline/schedules
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 

@@ -63,7 +63,9 @@ def list_nodes(request: HttpRequest, slug: str) -> Any:
 def set_capacity(request: HttpRequest, slug: str, index: int, body: CapacityIn) -> Any:
     """Declare what a node can carry; returns all nodes."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    nodes.set_capacity(actor, node_by_index(cluster, index), body.capacity, body.reason)
+    nodes.set_capacity(
+        actor, node_by_index(cluster, index), body.capacity, body.reason, emulated=body.emulated
+    )
     return [_node(row) for row in node_table(cluster)]
 
 
@@ -98,6 +100,7 @@ def _node(row: NodeRow) -> NodeOut:
         index=node.index,
         name=node.name,
         capacity=node.capacity,
+        emulated=node.emulated,
         active=node.active,
         queries=row.queries,
         streams=row.streams,

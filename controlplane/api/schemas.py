@@ -55,6 +55,7 @@ class NodeOut(Schema):
     index: int
     name: str
     capacity: float
+    emulated: bool
     active: bool
     queries: int
     streams: int
@@ -69,9 +70,10 @@ class MasterIn(ReasonIn):
 
 
 class CapacityIn(ReasonIn):
-    """A node's declared capacity in records/s."""
+    """A node's declared capacity in records/s; emulated: hold it to that (left out: as it is)."""
 
     capacity: float
+    emulated: bool | None = None
 
 
 class StreamIn(Schema):

@@ -83,12 +83,17 @@ class Cluster(models.Model):
 
 
 class Node(models.Model):
-    """A state partition of the application; hosts tasks; capacity in records/s."""
+    """A state partition of the application; hosts tasks; capacity in records/s.
+
+    emulated: the pipeline holds the node to its capacity, so that unequal and slow nodes can be
+    shown and tested; what it may not take yet waits.
+    """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
     index = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=60)
     capacity = models.FloatField(default=500.0, validators=[MinValueValidator(0.001)])
+    emulated = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
 
     class Meta:

@@ -170,7 +170,7 @@ def _read_table(cluster_id: int, version: int) -> RoutingTable:
         )
         for query, run, node, window_s, value, text in first.values_list(*columns)
     }
-    return RoutingTable(version, queries, _splits(cluster_id))
+    return RoutingTable(version, queries, _splits(cluster_id), _capacities(cluster_id))
 
 
 def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
@@ -194,6 +194,12 @@ def _closed(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
 def _splits(cluster_id: int) -> dict[int, int]:
     cluster = Cluster.objects.get(pk=cluster_id)
     return dict(cluster.streams.values_list("id", "split"))
+
+
+def _capacities(cluster_id: int) -> dict[int, float]:
+    """Return the records/s of the nodes that are held to them."""
+    held = Cluster.objects.get(pk=cluster_id).nodes.filter(emulated=True)
+    return dict(held.values_list("index", "capacity"))
 
 
 def _mark_published(cluster: Cluster, version: int) -> int:

@@ -102,7 +102,13 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
     node = node_by_index(cluster, index)
     try:
         value = _capacity(request.POST.get("capacity", ""))
-        nodes.set_capacity(request.actor, node, value, request.POST.get("reason", ""))
+        nodes.set_capacity(
+            request.actor,
+            node,
+            value,
+            request.POST.get("reason", ""),
+            emulated=bool(request.POST.get("emulated")),
+        )
         tell(request, f"{node.name} can carry {value:,.0f} records/s.")
     except Forbidden:
         raise

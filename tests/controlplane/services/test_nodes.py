@@ -1,0 +1,50 @@
+"""Capacities: declared, and emulated by a routing version."""
+
+import pytest
+
+from controlplane.connections import redis_client
+from controlplane.errors import Forbidden, Invalid
+from controlplane.models import Cluster
+from controlplane.services import nodes
+from controlplane.services.access import Actor
+from controlplane.services.routing import current_table
+from controlplane.wire.publish import latest_version, read_table
+from tests.support.cluster import actor
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def published(cluster: Cluster) -> dict[int, float]:
+    """Return the capacities that the pipeline is told."""
+    version = latest_version(redis_client(), cluster.slug)
+    assert version is not None
+    return dict(read_table(redis_client(), cluster.slug, version).capacities)
+
+
+def test_a_node_is_held_to_its_capacity_while_it_is_emulated(operator: Actor, sf: Cluster) -> None:
+    """What is decided in the database is what the pipeline reads; the whole table has it, too."""
+    node = sf.nodes.get(index=1)
+    nodes.set_capacity(operator, node, 300.0, "slow", emulated=True)
+    assert published(sf) == {1: 300.0} == current_table(sf.pk).capacities
+    nodes.set_capacity(operator, node, 200.0)
+    assert published(sf) == {1: 200.0}, "a node stays as it is unless it is said"
+    nodes.set_capacity(operator, node, 200.0, emulated=False)
+    assert published(sf) == {} == current_table(sf.pk).capacities
+
+
+def test_a_declared_capacity_is_no_business_of_the_pipeline(operator: Actor, sf: Cluster) -> None:
+    before = latest_version(redis_client(), sf.slug)
+    nodes.set_capacity(operator, sf.nodes.get(index=1), 300.0)
+    assert latest_version(redis_client(), sf.slug) == before
+    assert sf.nodes.get(index=1).capacity == 300.0
+
+
+def test_wrong_values_and_wrong_people_change_nothing(operator: Actor, sf: Cluster) -> None:
+    node = sf.nodes.get(index=1)
+    for value in (0.0, -1.0, float("nan"), 1e9):
+        with pytest.raises(Invalid):
+            nodes.set_capacity(operator, node, value, emulated=True)
+    with pytest.raises(Forbidden):
+        nodes.set_capacity(actor("viewer"), node, 300.0, emulated=True)
+    node.refresh_from_db()
+    assert (node.capacity, node.emulated) == (500.0, False)
