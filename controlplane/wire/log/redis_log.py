@@ -6,8 +6,7 @@ running totals of records and bytes, which is how a micro-batch is bounded witho
 streams, and how an append is refused before memory runs out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import redis
@@ -76,14 +75,18 @@ class RedisLog:
         for stream, block in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
             arguments += [stream, *block]
-        with self._reached():
+        try:
             answer = cast("list[Any]", self._append(keys=names, args=arguments))
+        except redis.RedisError as error:
+            raise self._refusal(error) from error
         return _position(answer, stamp, limits)
 
     def waiting(self) -> Waiting:
         """Return what is not read yet. Raises `LogAway`."""
-        with self._reached():
+        try:
             return self._waiting()
+        except redis.RedisError as error:
+            raise LogAway(str(error)) from error
 
     def _waiting(self) -> Waiting:
         # No transaction: Redis begins none when memory is short.
@@ -153,17 +156,13 @@ class RedisLog:
         """Give the connection back."""
         self._client.close()
 
-    @contextmanager
-    def _reached(self) -> Iterator[None]:
-        """Translate what Redis says into the words of the wire."""
-        try:
-            yield
-        except redis.RedisError as error:
-            # Where the first write of a script is refused for want of memory, all of it is: the
-            # script has then changed nothing.
-            if _NO_MEMORY in str(error):
-                raise NoMemory(self._waiting().bytes) from error
-            raise LogAway(str(error)) from error
+    def _refusal(self, error: "redis.RedisError") -> LogAway | NoMemory:
+        """Return what the wire says for what Redis says to an append."""
+        # Where the first write of a script is refused for want of memory, all of it is: the
+        # script has then changed nothing.
+        if _NO_MEMORY in str(error):
+            return NoMemory(self._waiting().bytes)
+        return LogAway(str(error))
 
 
 def _position(answer: "list[Any]", stamp: Stamp | None, limits: Limits) -> str:
