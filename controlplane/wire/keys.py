@@ -25,6 +25,11 @@ def newest_key(cluster: str) -> str:
     return f"{cluster_prefix(cluster)}newest"
 
 
+def counts_key(cluster: str) -> str:
+    """Return the key of the records that each stream was ever given: hash by stream."""
+    return f"{cluster_prefix(cluster)}counts"
+
+
 def committed_key(cluster: str) -> str:
     """Return the key of what the pipeline has committed: hash of position and total."""
     return f"{cluster_prefix(cluster)}committed"

@@ -160,6 +160,8 @@ class LogReader(DataSourceStreamReader):
             "start": partition.start,
             "end": partition.end,
             **source_report(head.split, entries, table),
+            "behind": self._log().behind(streams, partition.end),
+            "clock_ms": head.clock_ms,
         }
         envelopes = route(entries, table, self.slots, source, partition.signals)
         settle()

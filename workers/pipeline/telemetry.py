@@ -31,6 +31,12 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "late": sum(report.late for report in reports),
         "latency": latency(reports, emitted_ms),
         "streams": {stream: n for source in sources for stream, n in source["streams"].items()},
+        # What each stream's split node has still to read: records, and the age of the oldest (ms).
+        "behind": {
+            stream: [records, max(0, source["clock_ms"] - oldest_ms)]
+            for source in sources
+            for stream, (records, oldest_ms) in source.get("behind", {}).items()
+        },
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         "waiting": sum(report.waiting for report in nodes),
@@ -45,7 +51,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
 
 
 def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] | None:
-    """Return record count, mean and percentiles in ms over all delivered records, None without any."""
+    """Return record count, mean and percentiles (ms) over delivered records, None without any."""
     pairs = [pair for report in reports for pair in report.arrivals]
     if not pairs:
         return None
@@ -61,8 +67,12 @@ def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] 
 
 
 def _split_row(source: dict[str, Any]) -> dict[str, int]:
-    records = sum(source["streams"].values())
-    return {"split": source["split"], "records": records, "bytes": source["bytes"]}
+    return {
+        "split": source["split"],
+        "records": sum(source["streams"].values()),
+        "bytes": source["bytes"],
+        "waiting": sum(records for records, _ in source.get("behind", {}).values()),
+    }
 
 
 def _dropped(reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:

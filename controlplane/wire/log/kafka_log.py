@@ -28,6 +28,7 @@ from controlplane.wire.log.kafka_reader import PARTITION, PATIENCE_S, QUIET, Kaf
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
+    Behind,
     Block,
     Cut,
     Entry,
@@ -132,6 +133,10 @@ class KafkaLog:
             if marks is not None:
                 _collect(entries, append, marks, wanted)
         return entries
+
+    def behind(self, streams: Sequence[int], end: str) -> dict[int, Behind]:
+        """Return nothing: Kafka says how much waits of all streams together, not of each."""
+        return {}
 
     def mark_committed(self, cut: Cut) -> None:
         """Record that everything up to `cut` is processed, here and for Kafka's own tools.

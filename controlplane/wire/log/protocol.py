@@ -5,6 +5,7 @@ from typing import Protocol
 
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
+    Behind,
     Block,
     Cut,
     Entry,
@@ -51,6 +52,9 @@ class Log(Protocol):
         Both are positions of cuts. The answer is the same whoever reads it, whenever, until `end`
         is committed.
         """
+
+    def behind(self, streams: Sequence[int], end: str) -> dict[int, Behind]:
+        """Return what stands behind `end`, by stream; streams without, or not known, are absent."""
 
     def mark_committed(self, cut: Cut) -> None:
         """Record that everything up to `cut` is processed: no replay asks for it any more."""

@@ -20,6 +20,7 @@ from controlplane.wire.log.scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
+    Behind,
     Block,
     Cut,
     Entry,
@@ -56,6 +57,7 @@ class RedisLog:
         self._index = keys.index_key(cluster)
         self._committed = keys.committed_key(cluster)
         self._newest = keys.newest_key(cluster)
+        self._counts = keys.counts_key(cluster)
         self._append = client.register_script(APPEND)
         self._commit = client.register_script(COMMIT)
 
@@ -70,7 +72,7 @@ class RedisLog:
         if size > limits.bytes:
             raise AppendTooLarge(size, limits.bytes)
         producer = keys.producer_key(self.cluster, stamp.producer if stamp else "")
-        names = [self._index, self._committed, self._newest, producer]
+        names = [self._index, self._committed, self._newest, producer, self._counts]
         arguments: list[Any] = [limits.records, limits.bytes, stamp.sequence if stamp else "", size]
         for stream, block in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
@@ -147,6 +149,21 @@ class RedisLog:
             if page
         }
 
+    def behind(self, streams: Sequence[int], end: str) -> dict[int, Behind]:
+        """Return what stands behind `end`, of the streams of which something does."""
+        if not streams:
+            return {}
+        pipe = self._client.pipeline(transaction=False)
+        pipe.hmget(self._counts, list(map(str, streams)))
+        for stream in streams:
+            pipe.xrange(keys.log_key(self.cluster, stream), f"({end}", count=1)
+        counts, *firsts = pipe.execute()
+        return {
+            stream: _behind(rows[0], int(count))
+            for stream, count, rows in zip(streams, counts, firsts, strict=True)
+            if rows and count
+        }
+
     def mark_committed(self, cut: Cut) -> None:
         """Record that everything up to `cut` is processed, and give its memory back."""
         prefix = keys.log_prefix(self.cluster)
@@ -180,6 +197,14 @@ def _position(answer: "list[Any]", stamp: Stamp | None, limits: Limits) -> str:
 def _cut(row: Any) -> Cut:
     position, fields = row
     return Cut(position.decode(), int(fields[b"total"]))
+
+
+def _behind(first: Any, count: int) -> Behind:
+    """Return what stands from a stream's first unread entry on; it has the count up to itself."""
+    position, fields = first
+    records = int(fields[b"n"])
+    before = int(fields.get(b"c", count)) - records
+    return Behind(count - before, int(position.decode().partition("-")[0]))
 
 
 def _entry(row: Any) -> Entry:

@@ -7,8 +7,8 @@ from controlplane.wire.log.values import WINDOW
 # A producer that is silent for a day is forgotten.
 _REMEMBER_S: Final = 24 * 3600
 
-# KEYS: index, committed, newest, producer, streams...; ARGV: limit of records, limit of bytes,
-# sequence ('' for none), bytes; then (stream, records, block, newest event time) per stream.
+# KEYS: index, committed, newest, producer, counts, streams...; ARGV: limit of records, limit of
+# bytes, sequence ('' for none), bytes; then (stream, records, block, newest event time) per stream.
 # Answers (ok, position), (records | bytes, how much waits) or (stale, the highest sequence).
 #
 # The last position's milliseconds are reused when the clock steps back: positions only grow.
@@ -44,11 +44,12 @@ local seq = 0
 if ms <= tonumber(last_ms) then ms = tonumber(last_ms); seq = tonumber(last_seq) + 1 end
 local id = string.format('%.0f-%d', ms, seq)
 local records = 0
-for i = 5, #KEYS do
-  local at = 5 + (i - 5) * 4
+for i = 6, #KEYS do
+  local at = 5 + (i - 6) * 4
   local mark = redis.call('HGET', KEYS[3], ARGV[at])
+  local count = redis.call('HINCRBY', KEYS[5], ARGV[at], ARGV[at + 1])
   redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', ARGV[at + 3],
-    'm', mark or '')
+    'm', mark or '', 'c', count)
   if not mark or tonumber(ARGV[at + 3]) > tonumber(mark) then
     redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 3])
   end

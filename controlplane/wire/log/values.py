@@ -87,6 +87,13 @@ class Waiting:
     bytes: int
 
 
+class Behind(NamedTuple):
+    """What of one stream is not read yet: records, and when the oldest was appended (ms)."""
+
+    records: int
+    oldest_ms: int
+
+
 def order_of(position: str) -> tuple[int, int]:
     """Return what positions are compared by."""
     major, _, minor = position.partition("-")

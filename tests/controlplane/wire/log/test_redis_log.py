@@ -106,3 +106,18 @@ def test_a_log_that_does_not_answer_is_told() -> None:
         log.append({1: ONE})
     with pytest.raises(LogAway):
         log.waiting()
+
+
+def test_what_is_behind_a_cut_is_known_by_stream(log: RedisLog) -> None:
+    """Records and the time of the oldest; also after what is before was given back."""
+    ends = [
+        log.append({1: Block(3, b"a", 0), 2: Block(2, b"b", 0)}),
+        log.append({1: Block(4, b"c", 0)}),
+    ]
+    assert {s: found.records for s, found in log.behind([1, 2, 3], START).items()} == {1: 7, 2: 2}
+    for _ in range(2):
+        (found,) = log.behind([1, 2, 3], ends[0]).items()
+        assert found == (1, (4, int(ends[1].partition("-")[0])))
+        log.mark_committed(Cut(ends[0], 5))
+    assert log.behind([1, 2, 3], ends[1]) == {}
+    assert log.behind([], START) == {}

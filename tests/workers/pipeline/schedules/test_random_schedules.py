@@ -32,7 +32,7 @@ from tests.workers.pipeline.schedules.world import World
 SCHEDULES = int(os.environ.get("WEIR_SCHEDULES", "3"))
 STREAMS, SLOTS, SPLITS, STEPS = 8, 4, 3, 10
 # While a batch is waited for: a minute of reports so often.
-_FEED_EVERY_S = 0.5
+_FEED_EVERY_S = 1.0
 
 
 class Schedule:
@@ -149,7 +149,7 @@ def _unthrottled(world: World) -> list[Op]:
 
 @cache
 def _reports() -> list[dict[int, pa.RecordBatch]]:
-    return taxi_reports(limit=150_000)
+    return taxi_reports(limit=300_000)
 
 
 def _minutes(rng: np.random.Generator) -> Iterator[dict[int, pa.RecordBatch]]:
