@@ -5,7 +5,8 @@ The drawn log has 80 streams of Zipf popularity, as has the demo; everything dra
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -18,10 +19,12 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
-from tests.support.driver import Driver, Telemetry
+from tests.support.driver import Application, Driver, Telemetry
 
 STREAMS: Final = 80
 EVENT_START_MS: Final = 1_211_000_000_000
+# Longer than any start on a machine with other work; a measure that takes it is of no use.
+PATIENCE_SECONDS: Final = 300.0
 _MEGABYTE: Final = 1 << 20
 
 
@@ -47,17 +50,9 @@ class Weir(Driver):
 
     def batches_until(self, records: int, seconds: float) -> Telemetry:
         """Return the telemetry once so many records were read, or after so many seconds."""
-        until = time.monotonic() + seconds
-        rows = self.telemetry()
-        while sum(row["records_in"] for row in rows) < records:
-            assert self.process is not None
-            if self.process.poll() is not None:
-                raise AssertionError(f"the driver ended:\n{self.log.read_text()[-4000:]}")
-            if time.monotonic() > until:
-                break
-            time.sleep(0.2)
-            rows = self.telemetry()
-        return rows
+        with suppress(TimeoutError):
+            wait(self, lambda rows: sum(row["records_in"] for row in rows) >= records, seconds)
+        return self.telemetry()
 
     def __enter__(self) -> "Weir":
         self.start()
@@ -70,6 +65,20 @@ class Weir(Driver):
         trace: TracebackType | None,
     ) -> None:
         self.kill()
+
+
+def wait(
+    application: Application, done: Callable[[Telemetry], bool], seconds: float = PATIENCE_SECONDS
+) -> None:
+    """Wait until the telemetry satisfies `done`. Raises `TimeoutError`."""
+    until = time.monotonic() + seconds
+    while not done(application.telemetry()):
+        assert application.process is not None
+        if application.process.poll() is not None:
+            raise RuntimeError(f"the process ended:\n{application.log.read_text()[-4000:]}")
+        if time.monotonic() > until:
+            raise TimeoutError(f"not done in {seconds} s:\n{application.log.read_text()[-2000:]}")
+        time.sleep(0.1)
 
 
 def popularity() -> Any:
