@@ -3,7 +3,6 @@
 import fcntl
 import logging
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -17,11 +16,11 @@ from django.db import close_old_connections
 
 from controlplane import env
 from controlplane.runtime.errors import CheckFailed
-from controlplane.runtime.java import find_java
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command
 from workers.agent.heartbeats import read_heartbeat
 from workers.agent.keeper import Keeper
+from workers.agent.site import site_of
 
 logger = logging.getLogger("weir.agent")
 
@@ -38,7 +37,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        site = _site(env.data_dir())
+        site = site_of(env.data_dir())
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -78,20 +77,6 @@ def _agent(site: Site) -> Agent:
         return Keeper(cluster, site, pipeline_command, lambda slug: read_heartbeat(client, slug))
 
     return Agent(client, wanted, fleet.write_reports, keeper)
-
-
-def _site(data: Path) -> Site:
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    java = find_java(os.environ, data / "java", logger.warning)
-    checkpoints = env.text("WEIR_CHECKPOINTS")
-    return Site(
-        data,
-        env.redis_url(),
-        {"JAVA_HOME": str(java.home)},
-        Path(checkpoints).expanduser().resolve() if checkpoints else None,
-        env.text("WEIR_DRIVER_HOST"),
-        tuple(shlex.split(env.text("WEIR_SPARK_CONF"))),
-    )
 
 
 def _alone(data: Path) -> bool:

@@ -31,8 +31,11 @@ def _write(slug: str, report: Report) -> None:
 
 
 def _spec(cluster: Cluster) -> DriverSpec | None:
-    if cluster.desired != Cluster.Desired.RUNNING:
-        return None
+    return spec_of(cluster) if cluster.desired == Cluster.Desired.RUNNING else None
+
+
+def spec_of(cluster: Cluster) -> DriverSpec:
+    """Return what the driver of a cluster is started with."""
     return DriverSpec(
         cluster.slug,
         cluster.slots,

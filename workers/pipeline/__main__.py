@@ -15,6 +15,7 @@ from workers.pipeline.heartbeat import Heartbeat
 from workers.pipeline.listener import ProgressListener
 from workers.pipeline.ownership import AlreadyRunning, sole_owner
 from workers.pipeline.session import Engine, session
+from workers.pipeline.swap import settle
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     try:
         with sole_owner(Path(options.checkpoint)):
+            settle(Path(options.checkpoint))
             return _run(
                 application, Engine(options.master, options.driver_host, dict(options.conf))
             )

@@ -1,12 +1,16 @@
 """The one streaming query of a cluster: log -> envelopes -> nodes -> sink."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workers.pipeline.processor import NodeProcessor
 from workers.pipeline.row import OUTPUT_DDL
+from workers.pipeline.seed import seed_of
 from workers.pipeline.sink import WeirSink
 from workers.pipeline.source import WeirLog
 
@@ -25,8 +29,14 @@ class Application:
     log_url: str = ""
 
 
-def start(spark: SparkSession, application: Application) -> StreamingQuery:
-    """Start the streaming query; it goes on from the checkpoint where there is one."""
+def start(spark: SparkSession, application: Application, *, once: bool = False) -> StreamingQuery:
+    """Start the streaming query; it goes on from the checkpoint where there is one.
+
+    `once`: only one batch, that which was begun where there is such. Raises `WrongSlots`.
+    """
+    seed = seed_of(Path(application.checkpoint), application.slots)
+    period = f"{application.trigger_ms} milliseconds"
+    trigger: dict[str, Any] = {"once": True} if once else {"processingTime": period}
     spark.dataSource.register(WeirLog)
     spark.dataSource.register(WeirSink)
     place = {"cluster": application.cluster, "redis_url": application.redis_url}
@@ -37,9 +47,10 @@ def start(spark: SparkSession, application: Application) -> StreamingQuery:
         .option("splits", application.splits)
         .option("max_records", application.max_records)
         .option("log_url", application.log_url)
+        .option("seed", json.dumps(seed.offset) if seed else "")
         .load()
     )
-    processor = NodeProcessor(application.cluster, application.redis_url, application.slots)
+    processor = NodeProcessor(application.cluster, application.redis_url, application.slots, seed)
     evaluated = routed.groupBy("nk").transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=OUTPUT_DDL,
@@ -52,6 +63,6 @@ def start(spark: SparkSession, application: Application) -> StreamingQuery:
         .options(**place)
         .option("checkpointLocation", application.checkpoint)
         .outputMode("append")
-        .trigger(processingTime=f"{application.trigger_ms} milliseconds")
+        .trigger(**trigger)
         .start()
     )

@@ -14,16 +14,18 @@ from pyspark.sql.streaming.stateful_processor import (
 from workers.pipeline.connections import client_of, settle, tables_of
 from workers.pipeline.row import input_of
 from workers.pipeline.salt import node_of_key
+from workers.pipeline.seed import Seed
 from workers.pipeline.turn import Turn
 
 
 class NodeProcessor(StatefulProcessor):
     """Evaluates the tasks of the node whose key it is called with."""
 
-    def __init__(self, cluster: str, redis_url: str, slots: int) -> None:
+    def __init__(self, cluster: str, redis_url: str, slots: int, seed: Seed | None = None) -> None:
         self.cluster = cluster
         self.redis_url = redis_url
         self.slots = slots
+        self.seed = seed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the node's state."""
@@ -38,6 +40,8 @@ class NodeProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Evaluate one batch and yield one row: changed windows and the node's report."""
         batch = input_of(node_of_key(self.slots)[int(key[0])], list(rows))
+        if self.seed is not None:
+            self.seed.plant(self._store, batch.node, batch.head.batch)
         client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
         turn = Turn(client, self.cluster, tables, self._store, batch, self.slots)
         output = turn.run().frame()

@@ -4,6 +4,7 @@ One input partition per split node; each yields one row per node that carries an
 records a batch holds, and under which routing table, is in the offsets alone.
 """
 
+import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -57,6 +58,7 @@ class WeirLog(DataSource):
             splits=int(self.options["splits"]),
             max_records=int(self.options["max_records"]),
             log_url=self.options.get("log_url", ""),
+            seed=self.options.get("seed", ""),
         )
 
 
@@ -80,9 +82,13 @@ class LogReader(DataSourceStreamReader):
     splits: int
     max_records: int
     log_url: str = ""
+    # Where a checkpoint begins that was made from another one, as JSON.
+    seed: str = ""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where a new checkpoint starts: behind what an earlier one committed."""
+        if self.seed:
+            return Offset.from_json(json.loads(self.seed)).to_json()
         client = client_of(self.redis_url)
         cut = self._log().committed_cut()
         version = latest_version(client, self.cluster) or 0

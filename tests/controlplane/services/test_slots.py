@@ -1,0 +1,63 @@
+"""The rows of a cluster's nodes follow what its checkpoint has room for."""
+
+import pytest
+
+from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.models import AuditEntry, Cluster, Node
+from controlplane.services import slots
+from tests.support.cluster import actor, placed, small_cluster
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sf() -> Cluster:
+    """A stopped cluster of four nodes with a query on each of two."""
+    operator = actor(name="setup")
+    cluster = small_cluster(operator)
+    placed(operator, cluster, {"q0": ["s0"], "q1": ["s1"]})
+    return cluster
+
+
+def test_new_nodes_take_the_weakest_capacity(sf: Cluster) -> None:
+    """Nobody has measured them yet."""
+    Node.objects.filter(index=1).update(capacity=300)
+    slots.write_down(actor(name="op"), sf, 6, "grows")
+    rows = list(Node.objects.order_by("index").values_list("index", "capacity", "active"))
+    assert rows[4:] == [(4, 300.0, True), (5, 300.0, True)]
+    assert sf.slots == 6
+    entry = AuditEntry.objects.get(action="cluster.slots")
+    assert (entry.before, entry.after, entry.reason) == ({"slots": 4}, {"slots": 6}, "grows")
+
+
+def test_nodes_that_go_must_be_off_and_empty(sf: Cluster) -> None:
+    """A query that is placed there in between would have no node."""
+    operator = actor(name="op")
+    with pytest.raises(Conflict) as refusal:
+        slots.check(operator, sf, 2)
+    assert refusal.value.code == "node_active"
+    hosts = set(Node.objects.filter(tasks__isnull=False).values_list("index", flat=True))
+    Node.objects.update(active=False)
+    with pytest.raises(Conflict) as refusal:
+        slots.check(operator, sf, max(hosts))
+    assert refusal.value.code == "node_hosts"
+    assert slots.write_down(operator, sf, max(hosts) + 1).slots == max(hosts) + 1
+    assert Node.objects.count() == 4, "samples speak of them"
+
+
+@pytest.mark.parametrize("changed", [{"desired": "running"}, {"state": "degraded"}])
+def test_a_cluster_that_is_not_stopped_is_left_alone(sf: Cluster, changed: dict[str, str]) -> None:
+    """Its driver has the old number."""
+    Cluster.objects.update(**changed)
+    sf.refresh_from_db()
+    with pytest.raises(Conflict) as refusal:
+        slots.check(actor(name="op"), sf, 6)
+    assert refusal.value.code == "not_stopped"
+
+
+def test_it_takes_an_operator_and_a_sensible_number(sf: Cluster) -> None:
+    """A viewer may not, and no cluster has no node."""
+    with pytest.raises(Forbidden):
+        slots.check(actor("viewer"), sf, 6)
+    with pytest.raises(Invalid):
+        slots.check(actor(name="op"), sf, 0)

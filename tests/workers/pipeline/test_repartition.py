@@ -1,0 +1,252 @@
+"""Another number of slots for an application that has state: nothing lost, nothing doubled."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.producer import Producer
+from controlplane.wire.publish import publish
+from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta
+from tests.support.driver import Driver, Telemetry
+from tests.support.taxi import STREAMS, taxi_reports
+from tests.workers.pipeline.test_exactly_once import (
+    SPREAD,
+    SPREAD_TEXT,
+    World,
+    _check_spans,
+    _measured,
+    _measured_spread,
+)
+from workers.pipeline.checkpoint import Checkpoint
+from workers.pipeline.ownership import AlreadyRunning, sole_owner
+from workers.pipeline.repartition import Plan, Refused, repartition
+
+QUERIES = 18
+MINUTES = 5
+Reports = Iterator[dict[int, pa.RecordBatch]]
+
+
+class Site:
+    """One cluster whose driver is started with one number of slots after another."""
+
+    def __init__(self, client: "redis.Redis", url: str, directory: Path) -> None:
+        self.url = url
+        self.directory = directory
+        self.checkpoint = directory / "checkpoint"
+        self.world = World(client, "sf")
+        self.reports = iter(taxi_reports(limit=200_000))
+
+    def live(self, slots: int, *turns: Iterable[Op]) -> None:
+        """Run with so many slots; feed and publish in turn; end by -9 in the middle of a batch."""
+        with self._driver(slots) as driver, Producer(self.url, "sf") as producer:
+            self._feed(producer, driver)
+            for ops in turns:
+                self.world.publish(*ops)
+                self._feed(producer, driver)
+            self._begin_a_batch(producer, driver)
+        # A driver that was killed is thought alive for a while.
+        self.world.client.delete(keys.driver_key("sf"))
+
+    def end(self, slots: int, *ops: Op) -> Telemetry:
+        """Run with so many slots; publish, feed, and read all; return all telemetry."""
+        with self._driver(slots) as driver, Producer(self.url, "sf") as producer:
+            self._feed(producer, driver)
+            self.world.publish(*ops)
+            self._feed(producer, driver)
+            last, version = self.world.appended[-1][0], len(self.world.tables) - 1
+            driver.wait_for(
+                lambda rows: rows[-1]["end"] == last and rows[-1]["version"] == version,
+                "batch with the last record",
+            )
+            return driver.telemetry()
+
+    @contextmanager
+    def _driver(self, slots: int) -> Iterator[Driver]:
+        driver = Driver(self.url, self.directory, "sf", slots=slots)
+        driver.start()
+        try:
+            yield driver
+        finally:
+            driver.kill()
+
+    def change(self, slots: int) -> int:
+        """Change the number of slots by the command; return its exit code."""
+        command = [
+            sys.executable, "-m", "workers.pipeline.repartition", "--cluster", "sf", "--redis-url",
+            self.url, "--checkpoint", str(self.checkpoint), "--slots", str(slots),
+        ]  # fmt: skip
+        with (self.directory / "repartition.log").open("ab") as log:
+            return subprocess.run(command, stdout=log, stderr=log, check=False).returncode
+
+    def _feed(self, producer: Producer, driver: Driver) -> None:
+        """Append the next minutes whenever those before are read, until the routing is applied.
+
+        The second batch under it takes in what was handed on in the first.
+        """
+        appended, version = self.world.appended, len(self.world.tables) - 1
+
+        def fed(batches: Telemetry) -> bool:
+            if not appended or (batches and batches[-1]["end"] == appended[-1][0]):
+                self._append(producer)
+            return [batch["version"] for batch in batches[-2:]] == [version] * 2
+
+        driver.wait_for(fed, "two batches under the newest routing")
+
+    def _append(self, producer: Producer) -> None:
+        for minute in islice(self.reports, MINUTES):
+            self.world.append(producer, minute)
+
+    def _begin_a_batch(self, producer: Producer, driver: Driver) -> None:
+        """Append until Spark has written down a batch that it has not finished."""
+
+        def begun(_: Telemetry) -> bool:
+            self._append(producer)
+            return Checkpoint.read(self.checkpoint).pending is not None
+
+        driver.wait_for(begun, "batch that has begun")
+
+
+@pytest.mark.spark
+def test_slots_come_and_go_and_nothing_is_lost_or_doubled(
+    redis_client: "redis.Redis", redis_server: str, tmp_path: Path
+) -> None:
+    """Three nodes, then five, then two; each time the driver is killed within a batch."""
+    site = Site(redis_client, redis_server, tmp_path)
+    world = site.world
+    world.publish(*(AssignStream(s, s % 2) for s in range(1, STREAMS + 1)), *_queries())
+    site.live(3, [MoveTasks(SPREAD, ((2, 0, 1),))])
+    assert site.change(2) == 1, "node 2 has tasks"
+    assert site.change(5) == 0
+    site.live(5, _to_new_nodes(), _all_to(2, world))
+    assert site.change(2) == 0
+    batches = site.end(2, MoveTasks(SPREAD, ((1, 0, 1),)))
+    _check_spans(batches, world)
+    measured = _measured(redis_client, "sf", set(range(1, QUERIES + 1)))
+    assert measured == world.expected(batches)
+    assert _measured_spread(redis_client, "sf") == world.expected_spread(batches)
+    assert {len(batch["nodes"]) for batch in batches} == {2, 3, 5}
+    numbers = [batch["batch"] for batch in batches]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert len(list(tmp_path.glob("checkpoint.*-slots-*"))) == 2
+
+
+def _queries() -> Iterator[AddQuery]:
+    rng = np.random.default_rng(11)
+    text = json.dumps(SPREAD_TEXT.to_json())
+    spans = ((0, 0, 3), (1, 3, 6), (2, 6, 8))
+    everything = tuple(range(1, STREAMS + 1))
+    yield AddQuery(SPREAD, 0, 0, everything, 60, "speed", text, spans)
+    for query in range(1, QUERIES + 1):
+        streams = rng.choice(STREAMS, size=int(rng.integers(1, 5)), replace=False) + 1
+        yield AddQuery(query, 0, query % 3, tuple(sorted(streams.tolist())), 60, "speed")
+
+
+def _to_new_nodes() -> Iterator[MoveTasks]:
+    yield MoveTasks(SPREAD, ((3, 0, 2), (4, 5, 7)))
+    yield from (MoveTasks(query, ((4, 0, 1),)) for query in (1, 2, 3))
+
+
+def _all_to(nodes: int, world: World) -> Iterator[MoveTasks]:
+    """Move every task from a node that is to go, with its state."""
+    for query, route in world.tables[-1].queries.items():
+        moves = [(task % nodes, task, task + 1) for task, node in enumerate(route.owners())
+                 if node >= nodes]  # fmt: skip
+        if moves:
+            yield MoveTasks(query, tuple(moves))
+
+
+@pytest.fixture
+def checkpoint(redis_client: "redis.Redis", tmp_path: Path) -> Path:
+    """What Spark leaves of an application of three slots: one whole batch; query 1 on node 2."""
+    query = AddQuery(1, 0, 2, (1,), 60, "speed")
+    publish(redis_client, "sf", RoutingDelta(1, (AssignStream(1, 0), query)))
+    for name in ("offsets", "commits"):
+        (tmp_path / "there" / name).mkdir(parents=True)
+    write_offset(tmp_path / "there", batch=7, version=1)
+    return tmp_path / "there"
+
+
+def write_offset(checkpoint: Path, batch: int, version: int) -> None:
+    """Write down a whole batch as Spark does."""
+    own = json.dumps({"conf": {"spark.sql.shuffle.partitions": "3"}})
+    end = {"batch": batch, "position": "5-0", "total": 9, "version": version, "before": None}
+    (checkpoint / "offsets" / str(batch)).write_text(f"v1\n{own}\n{json.dumps(end)}")
+    (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def asked(redis_server: str, checkpoint: Path, slots: int) -> Plan:
+    """Return what an operator asks for."""
+    return Plan("sf", redis_server, checkpoint, slots)
+
+
+def test_a_dry_run_says_what_would_be_and_changes_nothing(
+    redis_server: str, checkpoint: Path
+) -> None:
+    """The operator looks before the cluster is stopped for long."""
+    before = sorted(checkpoint.rglob("*"))
+    outcome = repartition(asked(redis_server, checkpoint, 5), dry_run=True)
+    assert (outcome.before, outcome.slots, outcome.batch) == (3, 5, 7)
+    assert sorted(checkpoint.rglob("*")) == before
+
+
+def test_a_node_with_tasks_is_not_left_out(redis_server: str, checkpoint: Path) -> None:
+    """Its state would be lost."""
+    with pytest.raises(Refused, match=r"node 2 \(query 1"):
+        repartition(asked(redis_server, checkpoint, 2), dry_run=True)
+
+
+def test_a_move_that_is_decided_but_not_applied_counts(
+    redis_client: "redis.Redis", redis_server: str, checkpoint: Path
+) -> None:
+    """Until it is applied the state is still on the old node."""
+    publish(redis_client, "sf", RoutingDelta(2, (MoveTasks(1, ((0, 0, 1),)),)))
+    with pytest.raises(Refused, match="routing version 1"):
+        repartition(asked(redis_server, checkpoint, 2), dry_run=True)
+
+
+def test_a_move_to_a_node_that_is_to_go_counts(
+    redis_client: "redis.Redis", redis_server: str, checkpoint: Path
+) -> None:
+    """The next batch would look for its node."""
+    there = AddQuery(2, 0, 0, (1,), 60, "speed")
+    publish(redis_client, "sf", RoutingDelta(2, (there, MoveTasks(1, ((0, 0, 1),)))))
+    publish(redis_client, "sf", RoutingDelta(3, (MoveTasks(2, ((2, 0, 1),)),)))
+    write_offset(checkpoint, batch=8, version=2)
+    with pytest.raises(Refused, match="routing version 3"):
+        repartition(asked(redis_server, checkpoint, 2), dry_run=True)
+
+
+def test_nothing_is_done_while_a_driver_has_the_checkpoint(
+    redis_server: str, checkpoint: Path
+) -> None:
+    """Two processes on one checkpoint would spoil it."""
+    with sole_owner(checkpoint), pytest.raises(AlreadyRunning):
+        repartition(asked(redis_server, checkpoint, 5))
+
+
+def test_nothing_is_done_while_a_driver_beats(
+    redis_client: "redis.Redis", redis_server: str, checkpoint: Path
+) -> None:
+    """It may run on another machine, where a lock file need not be seen."""
+    seconds, micros = redis_client.time()
+    beat: dict[Any, Any] = {"state": "running", "beat_ms": seconds * 1000 + micros // 1000}
+    redis_client.hset(keys.driver_key("sf"), mapping=beat)
+    with pytest.raises(Refused, match="stop the cluster"):
+        repartition(asked(redis_server, checkpoint, 5))
+
+
+def test_the_same_number_is_refused(redis_server: str, checkpoint: Path) -> None:
+    """A new checkpoint for nothing would be a risk for nothing."""
+    with pytest.raises(Refused, match="already"):
+        repartition(asked(redis_server, checkpoint, 3))

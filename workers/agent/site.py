@@ -1,0 +1,27 @@
+"""Where this machine's drivers run, as the environment says."""
+
+import logging
+import os
+import shlex
+from pathlib import Path
+
+from controlplane import env
+from controlplane.runtime.java import find_java
+from workers.agent.driver import Site
+
+logger = logging.getLogger("weir.agent")
+
+
+def site_of(data: Path) -> Site:
+    """Return the site of a data directory, which is made. Raises `CheckFailed` without a Java."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    java = find_java(os.environ, data / "java", logger.warning)
+    checkpoints = env.text("WEIR_CHECKPOINTS")
+    return Site(
+        data,
+        env.redis_url(),
+        {"JAVA_HOME": str(java.home)},
+        Path(checkpoints).expanduser().resolve() if checkpoints else None,
+        env.text("WEIR_DRIVER_HOST"),
+        tuple(shlex.split(env.text("WEIR_SPARK_CONF"))),
+    )

@@ -1,0 +1,75 @@
+"""Spark's record of a streaming query, as files: where its batches ended, and with how many slots.
+
+Spark writes `offsets/<n>` before batch n runs and `commits/<n>` once it is whole.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_SLOTS: Final = "spark.sql.shuffle.partitions"
+
+
+class CheckpointUnusable(Exception):
+    """The directory is no checkpoint of an application that has run."""
+
+
+class WrongSlots(Exception):
+    """The checkpoint was begun with another number of slots."""
+
+    def __init__(self, checkpoint: Path, there: int, wanted: int) -> None:
+        super().__init__(
+            f"{checkpoint} has {there} slots, not {wanted}: "
+            f"`python -m workers.pipeline.repartition` changes the number"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint between two batches.
+
+    `committed`: Spark's number of the last whole batch; `offset`: where that ended; `pending`:
+    where the batch ends that was begun and not finished, None where there is none.
+    """
+
+    path: Path
+    slots: int
+    committed: int
+    offset: Mapping[str, Any]
+    pending: Mapping[str, Any] | None
+
+    @classmethod
+    def read(cls, path: Path) -> "Checkpoint":
+        """Read a checkpoint that no driver has. Raises `CheckpointUnusable`."""
+        whole, begun = _batches(path / "commits"), _batches(path / "offsets")
+        if not whole or whole[-1] not in begun:
+            raise CheckpointUnusable(f"{path} holds no whole batch")
+        slots, offset = _offsets(path, whole[-1])
+        pending = _offsets(path, begun[-1])[1] if begun[-1] > whole[-1] else None
+        return cls(path, slots, whole[-1], offset, pending)
+
+
+def has_begun(path: Path) -> bool:
+    """Return whether a batch of the checkpoint is whole."""
+    return bool(_batches(path / "commits"))
+
+
+def slots_of(path: Path) -> int | None:
+    """Return the number of slots that a checkpoint was begun with, None for one without a batch."""
+    begun = _batches(path / "offsets")
+    return _offsets(path, begun[-1])[0] if begun else None
+
+
+def _batches(directory: Path) -> list[int]:
+    if not directory.is_dir():
+        return []
+    return sorted(int(file.name) for file in directory.iterdir() if file.name.isdigit())
+
+
+def _offsets(path: Path, batch: int) -> tuple[int, dict[str, Any]]:
+    """Return slots and the end of a batch. The lines: a version, Spark's own, one per source."""
+    _, own, source = (path / "offsets" / str(batch)).read_text().splitlines()
+    offset: dict[str, Any] = json.loads(source)
+    return int(json.loads(own)["conf"][_SLOTS]), offset
