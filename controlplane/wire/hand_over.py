@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from controlplane.wire.routing import RoutingTable, with_moves
+
+# What a merge node keeps of a query moves like a task of this number.
+MERGE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A task whose state goes from one node to another."""
+    """A task whose state goes from one node to another; `MERGE` is what a merge node keeps."""
 
     query: int
     task: int
@@ -25,22 +29,12 @@ def transfers(before: RoutingTable, after: RoutingTable) -> Iterator[Transfer]:
         old = before.queries.get(query)
         if old is None or old is route or old.run != route.run:
             continue
+        if old.merge != route.merge:
+            yield Transfer(query, MERGE, old.merge, route.merge)
         pairs = zip(old.owners(), route.owners(), strict=True)
         for task, (source, target) in enumerate(pairs):
             if source != target:
                 yield Transfer(query, task, source, target)
-
-
-def moved_merges(before: RoutingTable, after: RoutingTable) -> dict[int, int]:
-    """Return the queries that another node merges from now on, with that node."""
-    return {
-        query: route.merge
-        for query, route in after.queries.items()
-        if (old := before.queries.get(query)) is not None
-        and old is not route
-        and old.run == route.run
-        and old.merge != route.merge
-    }
 
 
 def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
@@ -48,12 +42,12 @@ def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
 
     It is the later one, but tasks that hand their state on are still where they were: they take
     this batch's records there, and their state, with all of them in it, goes to the next batch.
-    A query is still merged where it was.
     """
     queries = dict(after.queries)
     for one in transfers(before, after):
         route = queries[one.query]
+        if one.task == MERGE:
+            queries[one.query] = replace(route, merge=one.source)
+            continue
         queries[one.query] = with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
-    for query in moved_merges(before, after):
-        queries[query] = replace(queries[query], merge=before.queries[query].merge)
     return replace(after, queries=queries)

@@ -1,29 +1,26 @@
 """A node as merge node: it reads what the tasks of its queries gave out in the batch before."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from controlplane.wire import keys
 from controlplane.wire.forms import Form, from_bytes, named
-from workers.pipeline.engine.merging import forget, merged_parts
-from workers.pipeline.engine.node import marks_of
+from workers.pipeline.engine.merging import merged_parts
 
 if TYPE_CHECKING:
     from workers.pipeline.turn import Turn
 
 
-def merged(turn: "Turn") -> list[tuple[str, Form, Any]]:
+def merged(turn: "Turn", marks: Mapping[int, int]) -> list[tuple[str, Form, Any]]:
     """Return the windows that the node has merged anew, by form.
 
     A part comes to the merge node one batch after it was given out: by then all nodes have
-    written theirs, whoever was first. A replay reads the same.
+    written theirs, whoever was first. A replay reads the same. `marks`: what the node knew at the
+    end of that batch, as all others did, unless records wait somewhere; then no window is closed.
     """
-    head, node = turn.input.head, turn.input.node
-    members = turn.table.merges_of_node(node)
-    if head.arriving is not None:
-        moved = turn.tables.moved_merges(head.arriving, head.version)
-        forget(turn.store, [query for query, to in moved.items() if to == node])
-    parts = _parts(turn, list(members), head.batch - 1) if members else {}
-    return merged_parts(turn.store, members, parts, marks_of(turn.store))
+    members = turn.table.merges_of_node(turn.input.node)
+    parts = _parts(turn, list(members), turn.input.head.batch - 1) if members else {}
+    return merged_parts(turn.store, members, parts, {} if turn.input.head.waits else marks)
 
 
 def _parts(turn: "Turn", queries: list[int], batch: int) -> dict[int, dict[str, list[Any]]]:

@@ -20,8 +20,9 @@ class Offset:
     `batch`: a number of our own (it outlives a checkpoint); `position`, `total`: place in the log;
     `version`: of the routing. `before`: the version from which tasks have handed their state on in
     this batch; the next batch takes it in. None where none has. `clock_ms`: when it was planned,
-    0 for never. `owes`: whether a merge node has to look at what this batch gives out. `signals`:
-    waiting records and utilisation by node, where a key scheme looks at them.
+    0 for never. `owes`: whether a merge node has to look at what this batch gives out. `waits`:
+    whether records waited at a node when it was planned. `signals`: waiting records and utilisation
+    by node, where a key scheme looks at them.
     """
 
     batch: int
@@ -31,6 +32,7 @@ class Offset:
     before: int | None = None
     clock_ms: int = 0
     owes: bool = False
+    waits: bool = False
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
     @property
@@ -65,6 +67,7 @@ class Offset:
             before=None,
             clock_ms=max(news.now_ms, self.clock_ms),
             owes=news.merges,
+            waits=news.waits,
             signals=news.signals,
         )
         if self.before is not None:

@@ -31,7 +31,8 @@ class Head:
 
     `leaving`: the version from which tasks hand their state on in this batch; `arriving`: the one
     from which they did in the batch before; None where none do. `clock_ms`: when the batch was
-    planned; `elapsed_ms`: since when the one before was, None for the first. `split`: who says so.
+    planned; `elapsed_ms`: since when the one before was, None for the first. `waits`: whether
+    records waited at a node after the batch before. `split`: who says so.
     """
 
     batch: int
@@ -40,6 +41,7 @@ class Head:
     arriving: int | None
     clock_ms: int
     elapsed_ms: int | None
+    waits: bool
     split: int
 
 

@@ -105,7 +105,7 @@ class LogReader(DataSourceStreamReader):
             before = self._left(offset.version, version)
         table = self._table(offset.version if offset.before is not None else version)
         heard = Heard()
-        if table is not None and (table.reacts or table.table.capacities):
+        if table is not None and (table.reacts or table.merges or table.table.capacities):
             heard = last_heard(client, self.cluster)
         cut = offset.cut
         if heard.waiting < MOST_WAITING:
@@ -134,8 +134,7 @@ class LogReader(DataSourceStreamReader):
     def _left(self, before: int, version: int) -> int | None:
         """Return the version before where tasks hand their state on from it, else None."""
         try:
-            tables = tables_of(self.redis_url, self.cluster)
-            moved = tables.transfers(before, version) or tables.moved_merges(before, version)
+            moved = tables_of(self.redis_url, self.cluster).transfers(before, version)
         except RoutingMissing:
             # Redis was emptied and has only the present table: nobody knows who had what.
             logger.warning("routing %s is gone: tasks that moved since begin anew", before)
@@ -151,7 +150,9 @@ class LogReader(DataSourceStreamReader):
         clock = stop.clock_ms, elapsed
         plan = stop.batch, stop.version, stop.before, begin.before
         return [
-            SplitPartition(Head(*plan, *clock, split), begin.position, stop.position, stop.heard())
+            SplitPartition(
+                Head(*plan, *clock, stop.waits, split), begin.position, stop.position, stop.heard()
+            )
             for split in range(self.splits)
         ]
 

@@ -15,7 +15,7 @@ import numpy as np
 import redis
 
 from controlplane.wire.blocks import KINDS
-from controlplane.wire.hand_over import Transfer, in_transition, moved_merges, transfers
+from controlplane.wire.hand_over import Transfer, in_transition, transfers
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import Computation, QueryText, computation_of, mice
@@ -224,11 +224,6 @@ class TableCache:
         """Return which tasks hand their state on between two versions."""
         with self._lock:
             return list(transfers(self._at(before).table, self._at(version).table))
-
-    def moved_merges(self, before: int, version: int) -> dict[int, int]:
-        """Return which queries are merged by another node from `version` on, with that node."""
-        with self._lock:
-            return moved_merges(self._at(before).table, self._at(version).table)
 
     def _at(self, version: int) -> CompiledTable:
         if (None, version) not in self._known:

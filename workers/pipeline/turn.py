@@ -13,12 +13,12 @@ import numpy as np
 import redis
 
 from controlplane.wire import measures
-from controlplane.wire.hand_over import Transfer
+from controlplane.wire.hand_over import MERGE, Transfer
 from controlplane.wire.routing import NOBODY
 from workers.pipeline import merge_node, transfer
 from workers.pipeline.changes import pack
-from workers.pipeline.engine.moving import put_in, taken_out
-from workers.pipeline.engine.node import Changed, advanced
+from workers.pipeline.engine import merging, moving
+from workers.pipeline.engine.node import Changed, advanced, marks_of
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.tasks import Task, Tasks
 from workers.pipeline.envelope import Envelope, newest_of, records_of
@@ -55,10 +55,11 @@ class Turn:
     def run(self) -> Output:
         """Take the batch, and return what the sink has to write."""
         started, cpu = time.perf_counter(), time.thread_time_ns()
+        marks = marks_of(self.store)
         came = self._take_in()
         works, taken = self._works()
         changed = self._advance(works)
-        merged = merge_node.merged(self)
+        merged = merge_node.merged(self, marks)
         left = self._hand_on()
         self.waiting.save()
         busy_ms = (time.perf_counter() - started) * 1000
@@ -79,14 +80,16 @@ class Turn:
         moved = self.tables.transfers(head.arriving, head.version)
         mine = [one for one in moved if one.target == self.input.node]
         states = transfer.read(self.client, self.cluster, head.batch - 1, mine)
-        for task, forms in reversed(states.items()):
+        rows: dict[Task, dict[str, bytes]] = {}
+        for (query, task), forms in reversed(states.items()):
+            if task == MERGE:
+                merging.put_in(self.store, query, forms)
+                continue
             pieces = [data for name, data in forms.items() if name.startswith(WAITING)]
-            run = self.table.table.queries[task[0]].run
-            self.waiting.forwarded(pieces, task, run)
-        put_in(self.store, self.tasks, {
-            task: {name: data for name, data in forms.items() if not name.startswith(WAITING)}
-            for task, forms in states.items()
-        })  # fmt: skip
+            run = self.table.table.queries[query].run
+            self.waiting.forwarded(pieces, (query, task), run)
+            rows[query, task] = {n: data for n, data in forms.items() if not n.startswith(WAITING)}
+        moving.put_in(self.store, self.tasks, rows)
         return mine
 
     def _works(self) -> tuple[list[Work], int]:
@@ -110,18 +113,18 @@ class Turn:
         return min(elapsed, max(0, head.clock_ms - min(came, default=head.clock_ms)))
 
     def _advance(self, works: Sequence[Work]) -> Changed:
-        """Take the work into the state; what is to be merged elsewhere anew is given out again."""
-        head, found = self.input.head, Changed()
-        again = self.tables.moved_merges(head.leaving, head.version) if head.leaving else {}
+        """Take the work into the state; windows are closed once no older records are to come."""
+        found, older = Changed(), self.waiting.has_older
         # A batch without work is a turn, too: closed windows leave.
-        for work in works or [Work([], None)]:
+        every = list(works) or [Work([], None)]
+        for at, work in enumerate(every, start=1):
             takers = self.tasks if work.owned is None else self.tasks.within(work.owned)
-            found.take(
-                advanced(
-                    self.store, self.tasks, records_of(work.envelopes),
-                    newest_of(work.envelopes), head.batch, again, takers,
-                )
+            newest = newest_of(work.envelopes)
+            part = advanced(
+                self.store, self.tasks, records_of(work.envelopes), newest,
+                self.input.head.batch, takers, closes=at == len(every) and not older,
             )  # fmt: skip
+            found.take(part)
         return found
 
     def _hand_on(self) -> dict[Task, dict[str, bytes]]:
@@ -133,8 +136,11 @@ class Turn:
         mine = [(one.query, one.task) for one in moved if one.source == self.input.node]
         if not mine:
             return {}
-        found = taken_out(self.store, mine)
+        found = moving.taken_out(self.store, [one for one in mine if one[1] != MERGE])
         for task in mine:
+            if task[1] == MERGE:
+                found[task] = merging.taken_out(self.store, task[0])
+                continue
             streams = self.table.table.queries[task[0]].streams
             pieces = self.waiting.leave(task, streams)
             found[task] |= {f"{WAITING}{at}": data for at, data in enumerate(pieces)}

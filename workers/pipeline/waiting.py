@@ -21,12 +21,16 @@ Owned = Mapping[int, tuple[int, Sequence[int]]]
 
 @dataclass
 class _Piece:
-    """An envelope in the store: how many of its records are taken, how many it has, for whom."""
+    """An envelope in the store: how many of its records are taken, how many it has, for whom.
+
+    `older`: whether it was forwarded, so that its records may be older than what the node has seen.
+    """
 
     number: int
     taken: int
     records: int
     owned: str
+    older: bool = False
 
     @property
     def name(self) -> str:
@@ -63,6 +67,11 @@ class Waiting:
         """Return how many records wait."""
         return sum(piece.records - piece.taken for piece in self._state.pieces)
 
+    @property
+    def has_older(self) -> bool:
+        """Return whether forwarded records wait: no window may be closed before they are taken."""
+        return any(piece.older for piece in self._state.pieces)
+
     def __bool__(self) -> bool:
         return bool(self._state.pieces)
 
@@ -82,6 +91,8 @@ class Waiting:
         """Put envelopes that waited elsewhere for a task before all others."""
         owned = {task[0]: (run, [task[1]])}
         pieces = [self._kept(one, _records(Envelope.decode(one)), owned) for one in data]
+        for piece in pieces:
+            piece.older = True
         self._state.pieces = pieces + self._state.pieces
 
     def take(self, budget: int | None) -> list[Work]:
@@ -152,7 +163,9 @@ def _records(envelope: Envelope) -> int:
 
 def _written(state: _State) -> bytes:
     numbers = {text: at for at, text in enumerate(state.owned)}
-    pieces = [[p.number, p.taken, p.records, numbers.get(p.owned, -1)] for p in state.pieces]
+    pieces = [
+        [p.number, p.taken, p.records, numbers.get(p.owned, -1), p.older] for p in state.pieces
+    ]
     row = [list(state.owned), pieces, state.credit, state.number]
     return json.dumps(row, separators=(",", ":")).encode()
 
@@ -162,7 +175,7 @@ def _read(data: bytes | None) -> _State:
         return _State()
     texts, pieces, credit, number = json.loads(data)
     owned = {text: _owned(json.loads(text)) for text in texts}
-    kept = [_Piece(n, taken, records, texts[at]) for n, taken, records, at in pieces]
+    kept = [_Piece(n, taken, records, texts[at], old) for n, taken, records, at, old in pieces]
     return _State(kept, owned, credit, number)
 
 

@@ -5,7 +5,7 @@ part of each task and gives out the window again; so a part that comes twice cha
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -33,9 +33,9 @@ def merged_parts(
 ) -> list[tuple[str, Form, Any]]:
     """Take new parts of the windows of these queries; return the windows that changed, by form.
 
-    `parts`: by query the tables of its parts by form's name, oldest first; `marks`: the newest
-    event time of each stream, behind which windows are closed. Queries that are not among
-    `members` are forgotten.
+    `parts`: by query the tables of its parts by form's name, oldest first. `marks`: the newest
+    event time of each stream as those who gave the parts knew it: a window behind it is closed, as
+    no part of it can come any more. Queries that are not among `members` are forgotten.
     """
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     before = json.dumps(known)
@@ -57,13 +57,25 @@ def merged_parts(
     return found
 
 
-def forget(store: Store, queries: Iterable[int]) -> None:
-    """Forget the parts of these queries: they come again, all of them."""
+def taken_out(store: Store, query: int) -> dict[str, bytes]:
+    """Take what is kept of a query out of the store: the bytes of its parts by form."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
-    for gone in map(str, queries):
-        if gone in known:
-            _forget(store, known, gone)
-    store.put(MERGED, json.dumps(known).encode())
+    names = known.get(str(query), [])
+    found = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
+    if names:
+        _forget(store, known, str(query))
+        store.put(MERGED, json.dumps(known).encode())
+    return found
+
+
+def put_in(store: Store, query: int, forms: Mapping[str, bytes]) -> None:
+    """Put what another node kept of a query into the store."""
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    for name, data in forms.items():
+        store.put(f"{MERGED}/{query}/{name}", data)
+    if forms:
+        known[str(query)] = list(forms)
+        store.put(MERGED, json.dumps(known).encode())
 
 
 def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:

@@ -6,7 +6,7 @@ in a dictionary.
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -88,15 +88,16 @@ def advanced(
     records: Records | None,
     newest: Mapping[int, int],
     batch: int,
-    again: Collection[int] = (),
     takers: Tasks | None = None,
+    *,
+    closes: bool = True,
 ) -> Changed:
     """Take a batch's records into the state of a node's tasks.
 
     `newest`: the newest event time of each stream in this batch. One page per form is visited in
-    turn besides those that change, so that closed windows and ended queries leave. `again`: queries
-    all of whose open windows are given out, whether they changed or not. `takers`: the tasks that
-    take these records, where not all do.
+    turn besides those that change, so that closed windows and ended queries leave. `takers`: the
+    tasks that take these records, where not all do. `closes`: whether windows may be closed, which
+    older records that are still to come forbid.
     """
     found = Changed()
     marks = _marks(store, newest)
@@ -109,7 +110,7 @@ def advanced(
         form = named(name)
         pages = Pages(store, form, name, sizes)
         rows = pa.concat_tables([form.schema.empty_table(), *added.get(name, [])])
-        _advance_form(pages, tasks, rows, _Turn(marks, batch, again), found)
+        _advance_form(pages, tasks, rows, _Turn(marks if closes else {}, batch), found)
     if sizes != before:
         store.put(SIZES, json.dumps(sizes).encode())
     found.state_bytes = sum(sizes.values())
@@ -123,7 +124,6 @@ class _Turn:
 
     marks: Mapping[int, int]
     batch: int
-    again: Collection[int]
 
 
 def marks_of(store: Store) -> dict[int, int]:
@@ -214,16 +214,11 @@ def _bytes_of_tasks(rows: Any, size: int) -> Int64s:
 def _advance_form(pages: Pages, tasks: Tasks, added: Any, turn: _Turn, found: Changed) -> None:
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
     visited = sorted({*np.unique(touched).tolist(), turn.batch % PAGES})
-    if turn.again:
-        visited = list(range(PAGES))
     state = pages.load(visited)
     live = is_live(state, tasks.members)
     found.ended |= set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
     work = tasks.work if "state" in pages.form.schema.names else None
     result = merged(pages.form, state.filter(pa.array(live)), added, work)
-    if turn.again:
-        whole = np.isin(np.asarray(result.rows["query"]), list(turn.again))
-        result = Merged(result.rows, result.fresh | whole)
     if is_pairs(pages.name):
         marks = {query: slowest(turn.marks, one.subscription.streams)
                  for query, one in tasks.members.items() if one.joins}  # fmt: skip

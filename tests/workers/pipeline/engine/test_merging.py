@@ -13,7 +13,7 @@ from controlplane.wire.query import QueryText, computation_of
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
-from workers.pipeline.engine.merging import MERGED, forget, merged_parts
+from workers.pipeline.engine.merging import MERGED, merged_parts, put_in, taken_out
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Intake, Subscription
 from workers.pipeline.engine.tasks import Tasks
@@ -75,7 +75,7 @@ def rows_of(rng: np.random.Generator, count: int) -> list[Row]:
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), cuts=st.integers(1, 6), tasks=st.integers(2, 5))
 def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) -> None:
-    """Every part is given twice, and a hot key has parts everywhere."""
+    """Every part is given twice, a hot key has parts everywhere, and merge nodes take turns."""
     rng = np.random.default_rng(seed)
     rows = rows_of(rng, 60)
     store, members = Memory(), tasks_of([True]).members
@@ -84,6 +84,8 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
         for _ in range(2):
             given_out = merged_parts(store, members, {QUERY: tables}, {})
         merged.append([(name, table) for name, _, table in given_out])
+        forms, store = taken_out(store, QUERY), Memory()
+        put_in(store, QUERY, forms)
     one = Tasks.of([Group.of(COMPUTATION, [Subscription(QUERY, 0, (1, 2), 1, np.array([True]))])])
     whole = advanced(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in whole.windows]])
@@ -115,8 +117,10 @@ def test_what_is_closed_or_gone_is_forgotten() -> None:
     merged_parts(store, {}, {}, {})
     assert kept(store) == 0
     merged_parts(store, members, {QUERY: tables}, {})
-    forget(store, [QUERY])
+    other = Memory()
+    put_in(other, QUERY, taken_out(store, QUERY))
     assert kept(store) == 0
+    assert kept(other) > 0
     merged_parts(store, members, {QUERY: tables}, {1: 10**9, 2: 10**9})
     assert kept(store) == 0
     assert isinstance(tables[next(iter(tables))][0], pa.Table)
