@@ -45,7 +45,7 @@ def test_state_that_was_handed_on_is_taken_in_by_the_very_next_batch() -> None:
 def test_records_that_wait_make_the_next_batch() -> None:
     """Though the log stands still: only then does time pass for a node with a small capacity."""
     ticked = OFFSET.next(News(HERE, 3, 1_000, waits=True))
-    assert ticked == Offset(5, "100-0", 50, 3, clock_ms=1_000)
+    assert ticked == Offset(5, "100-0", 50, 3, clock_ms=1_000, waits=True)
     assert ticked.next(News(HERE, 3, 950, waits=True)).clock_ms == 1_000, "no clock steps back"
 
 
