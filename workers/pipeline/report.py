@@ -18,8 +18,8 @@ class NodeReport:
     latencies; `sources` is what the split nodes report (in one node's envelopes only). `ended` are
     queries that left the table; `split` those of which other nodes may have tasks, `merged` those
     that a merge node puts together. `moves` are the tasks that it handed on (query, task, bytes of
-    state, records that waited); `taken_in` is how many it got. `dropped`: stream, query and records
-    of its split arcs. `executor` is where it ran; `elapsed_ms`: since the batch before.
+    state, records that waited); `came` those it got (query, task). `dropped`: stream, query and
+    records of its split arcs. `executor` is where it ran; `elapsed_ms`: since the batch before.
     """
 
     node: int
@@ -38,7 +38,7 @@ class NodeReport:
     split: list[int] = field(default_factory=list)
     merged: list[int] = field(default_factory=list)
     moves: list[list[int]] = field(default_factory=list)
-    taken_in: int = 0
+    came: list[list[int]] = field(default_factory=list)
     executor: str = ""
     taken: int = 0
     waiting: int = 0

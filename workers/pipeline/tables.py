@@ -161,7 +161,7 @@ def merged_member(query: int, route: Route) -> Member:
 
 def _keyed(query: int, route: Route, stream: int) -> Keyed | None:
     """Return how a query's records of a stream find their node; None: one node needs them all."""
-    owners, scheme = route.owners(), scheme_of(route.scheme)
+    owners, scheme = route.owners(), _scheme(route)
     if len(set(owners)) == 1 and scheme.by_key and route.merge == NOBODY:
         return None
     key = computation_of_route(route).task_key(stream)
@@ -170,14 +170,22 @@ def _keyed(query: int, route: Route, stream: int) -> Keyed | None:
 
 def _column(query: int, route: Route) -> str:
     """Return under which name records carry their task of a query; empty: their key says it."""
-    return "" if scheme_of(route.scheme).by_key else f"task of {query}"
+    return "" if _scheme(route).by_key else f"task of {query}"
+
+
+def _scheme(route: Route) -> Scheme:
+    """Return how keys find their task; records that are joined have to meet in one."""
+    return scheme_of("" if computation_of_route(route).join else route.scheme)
 
 
 def _intake(query: int, route: Route, sheds: Mapping[Arc, Shed]) -> Intake:
     """Return how records come to a query."""
     drops = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
     inputs = [(s, sheds[s, INPUT]) for s in route.streams if (s, INPUT) in sheds]
-    windows = tuple(one for one in (*drops, *inputs) if one[1].window_ms)
+    # Of other windows than the query's own only records are dropped.
+    mine = computation_of_route(route).window
+    size = mine.size_ms, mine.slide_ms
+    windows = tuple(one for one in (*drops, *inputs) if (one[1].window_ms, one[1].slide_ms) == size)
     column = _column(query, route)
     return Intake(column, drops, windows) if column or drops or windows else DIRECT
 

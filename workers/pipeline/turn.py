@@ -174,7 +174,7 @@ class Turn:
             split=self.tasks.split,
             merged=[query for query in self.tasks.members if queries[query].merge != NOBODY],
             moves=_moves(left),
-            taken_in=len(came),
+            came=[[one.query, one.task] for one in came],
             executor=executor(),
             taken=spent.taken,
             waiting=self.waiting.records,

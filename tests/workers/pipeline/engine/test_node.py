@@ -1,6 +1,7 @@
 """Nodes that share queries: however batches are cut and tasks move, the windows are the same."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.shedding import ALWAYS, Shed
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
 from workers.pipeline.engine.moving import put_in, taken_out
 from workers.pipeline.engine.node import advanced
-from workers.pipeline.engine.subscriptions import Group, Subscription
+from workers.pipeline.engine.shedding import is_window_dropped, luck_of
+from workers.pipeline.engine.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.tasks import Tasks
 
 assert TestRange is not None  # registers test_range
@@ -135,3 +138,37 @@ def test_a_new_run_begins_with_nothing() -> None:
     ((_, _, rows),) = found.windows
     assert rows["s0"].to_pylist() == [1]
     assert rows["run"].to_pylist() == [2]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 99), size=st.sampled_from([200, 400, 1000]), batch=st.integers(1, 3))
+def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
+    seed: int, size: int, batch: int
+) -> None:
+    """A window drop leaves a subset of the exact results, also where windows overlap."""
+    rng = np.random.default_rng(seed)
+    rows: list[Row] = [
+        (1, int(rng.integers(0, 4_000)), int(rng.integers(0, 3)), "a", int(rng.integers(0, 9)))
+        for _ in range(200)
+    ]
+    query = QueryText({"n": "count(*)", "sum": "sum(speed)"}, key=["car"],
+                      window_s=size / 1000, slide_s=0.2)  # fmt: skip
+    computation = computation_of(query, COLUMNS)
+    shed = Shed(((ALWAYS, 0.5),), seed, size, 200, batch)
+    records = records_of(rows, None)
+    records = replace(records, extras={"luck": luck_of(1, "1-0", len(records))})
+    one = Subscription(9, 0, (1,), 1, np.array([True]))
+    found = []
+    for intake in (DIRECT, Intake(drops=((1, shed),), windows=((1, shed),))):
+        tasks = Tasks.of([Group.of(computation, [one], intake)])
+        changed = advanced(Memory(), tasks, records, {}, 1)
+        found.append({
+            (row["pane"], row["k0"]): (row["s0"], row["s2"])
+            for _, _, table in changed.windows for row in table.to_pylist()
+        })  # fmt: skip
+        lost = changed.dropped.get((1, 9), 0)
+        assert lost + changed.operators[0].selected == len(rows)
+    exact, subset = found
+    starts = np.array(sorted({start for start, _ in exact}))
+    kept = set(starts[~is_window_dropped(shed, starts)].tolist())
+    assert subset == {place: value for place, value in exact.items() if place[0] in kept}

@@ -19,7 +19,7 @@ from controlplane.wire.routing import (
     Span,
     spans_of,
 )
-from controlplane.wire.shedding import INPUT, Shed
+from controlplane.wire.shedding import ALWAYS, INPUT, Shed
 from tests.workers.pipeline.schedules.queries import TWO_CHOICES, Asked
 
 
@@ -92,7 +92,7 @@ class Chance:
 
     def _other_scheme(self, table: RoutingTable) -> Iterator[Op]:
         """Let keys find their task in another way."""
-        split = [query for query, route in table.queries.items() if len(route.owners()) > 1]
+        split = [1, 2, 3, 4]
         query = int(self.rng.choice(split))
         yield SetScheme(query, "" if table.queries[query].scheme else TWO_CHOICES)
 
@@ -108,12 +108,14 @@ class Chance:
                 yield MoveMerge(query, self._node())
 
     def sheds(self, streams: int) -> list[Op]:
-        """Return drops on an input arc and on a split arc, by chance."""
-        first, second = self.rng.choice(streams, size=2, replace=False).tolist()
+        """Return drops on input arcs, of records and of minutes, and on a split arc."""
+        first, second, third = self.rng.choice(streams, size=3, replace=False).tolist()
         seed = self._below(1000)
+        minutes = Shed(((ALWAYS, float(self.rng.random())),), seed, 60_000, 60_000)
         return [
             SetShed(first + 1, INPUT, Shed.of(float(self.rng.random()), seed)),
             SetShed(second + 1, 1, Shed.of(float(self.rng.random()), seed + 1)),
+            SetShed(third + 1, INPUT, minutes),
         ]
 
     def _node(self) -> int:

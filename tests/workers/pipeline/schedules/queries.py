@@ -62,6 +62,20 @@ def asked(streams: int) -> list[Asked]:
             wants=lambda rows: rows.speed > 300,
         ),
         Asked(4, QueryText(NUMBERS, key=["tile"], columns=by_tile), every[:3], 5, TWO_CHOICES),
+        Asked(
+            5,
+            QueryText(
+                {"n": "count(*)", "total": "sum(a.speed + b.x)", "high": "max(b.speed)"},
+                where="a.speed is not null",
+                key=["a.car"],
+                window_s=60,
+                slide_s=30,
+                right=[2, 3],
+                on=[["car", "car"]],
+            ),
+            (1, 2, 3),
+            tasks=3,
+        ),
         *(Asked(10 + at, QueryText(NUMBERS, key=["stream"]), (at + 1,)) for at in range(streams)),
     ]
 
@@ -70,7 +84,21 @@ def expected(one: Asked, rows: pd.DataFrame) -> dict[Place, Values]:
     """Return every window of a query over these records: its input, late ones left out."""
     if one.wants is not None:
         rows = rows[one.wants(rows)]
-    rows = rows.assign(tile=rows.x // 1000)
+    spread = in_windows(one, rows.assign(tile=rows.x // 1000))
+    if one.text.right:
+        return _joined(one, spread)
+    grouped = spread.groupby(["start", *one.text.key])
+    found = grouped.agg(
+        n=("ts", "size"), valued=("speed", "count"), total=("speed", "sum"), high=("speed", "max")
+    )
+    return {
+        (place[0], tuple(place[1:])): _plain(numbers)
+        for place, numbers in zip(found.index, found.to_dict("records"), strict=True)
+    }
+
+
+def in_windows(one: Asked, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return each record once per window that it is in, with the window's start."""
     size, slide = round(one.text.window_s * 1000), round(
         (one.text.slide_s or one.text.window_s) * 1000
     )  # fmt: skip
@@ -79,14 +107,24 @@ def expected(one: Asked, rows: pd.DataFrame) -> dict[Place, Values]:
         start = rows.ts // slide * slide - back
         inside = start + size > rows.ts
         parts.append(rows[inside].assign(start=start[inside]))
-    spread = pd.concat(parts)
-    grouped = spread.groupby(["start", *one.text.key])
-    found = grouped.agg(
-        n=("ts", "size"), valued=("speed", "count"), total=("speed", "sum"), high=("speed", "max")
+    return pd.concat(parts)
+
+
+def _joined(one: Asked, rows: pd.DataFrame) -> dict[Place, Values]:
+    """Return every window of the join: all pairs of equal cars in it."""
+    right = rows.stream.isin(one.text.right)
+    pairs = rows[~right].merge(rows[right], on=["start", "car"], suffixes=("_a", "_b"))
+    pairs = pairs[pairs.speed_a.notna()].assign(both=pairs.speed_a + pairs.x_b)
+    found = pairs.groupby(["start", "car"]).agg(
+        n=("both", "size"), total=("both", "sum"), high=("speed_b", "max")
     )
     return {
-        (place[0], tuple(place[1:])): _plain(numbers)
-        for place, numbers in zip(found.index, found.to_dict("records"), strict=True)
+        (start, (car,)): {
+            "n": int(row["n"]),
+            "total": int(row["total"]),
+            "high": None if np.isnan(row["high"]) else int(row["high"]),
+        }
+        for (start, car), row in zip(found.index, found.to_dict("records"), strict=True)
     }
 
 
