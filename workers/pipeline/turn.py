@@ -198,11 +198,11 @@ class Spent:
 def measures_of(changed: Changed, elapsed_ms: int | None) -> bytes:
     """Return what was measured of tasks and operators, as the wire has it."""
     rows = np.concatenate([np.zeros((0, 4), np.int64), *changed.tasks])
-    tasks, row = np.unique(rows[:, :2], axis=0, return_inverse=True)
-    found = np.zeros((len(tasks), 4), np.int64)
-    found[:, :2] = tasks
-    for column in (2, 3):
-        np.add.at(found[:, column], row.reshape(-1), rows[:, column])
+    order = np.lexsort((rows[:, 1], rows[:, 0]))
+    rows = rows[order]
+    edges = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=-1), axis=1))
+    found = np.concatenate([rows[edges, :2], np.add.reduceat(rows[:, 2:], edges)], axis=1) if len(
+        rows) else rows  # fmt: skip
     operators = np.array([astuple(one) for one in changed.operators], np.int64).reshape(-1, 6)
     return measures.packed(elapsed_ms or 0, found, operators)
 

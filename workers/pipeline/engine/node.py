@@ -196,19 +196,29 @@ def _operator(group: Group, records: Records, panes: Panes, cpu_us: int) -> Oper
     return Operator(first, count, mine, panes.selected, len(panes.rows), cpu_us)
 
 
+# A query has fewer tasks than this: query and task fit into one number.
+_TASKS: Final = 1 << 20
+
+
 def _records_of_tasks(owned: Any) -> Int64s:
     """Return rows of query, task, records and no bytes."""
-    counted = owned.group_by(["query", "task"], use_threads=False).aggregate([("s0", "sum")])
-    columns = [np.asarray(counted[name]) for name in ("query", "task", "s0_sum")]
-    return np.stack([*columns, np.zeros(len(counted), np.int64)], axis=1)
+    pairs, row = _tasks_of(owned)
+    records = np.bincount(row, np.asarray(owned["s0"]), len(pairs))
+    return np.column_stack([pairs, records.astype(np.int64), np.zeros(len(pairs), np.int64)])
 
 
 def _bytes_of_tasks(rows: Any, size: int) -> Int64s:
     """Return rows of query, task, no records and bytes: each row of state is as long as another."""
-    counted = rows.group_by(["query", "task"], use_threads=False).aggregate([([], "count_all")])
-    query, task, count = (np.asarray(counted[name]) for name in ("query", "task", "count_all"))
-    share = np.rint(count * (size / max(1, len(rows)))).astype(np.int64)
-    return np.stack([query, task, np.zeros(len(query), np.int64), share], axis=1)
+    pairs, row = _tasks_of(rows)
+    share = np.rint(np.bincount(row, minlength=len(pairs)) * (size / max(1, len(rows))))
+    return np.column_stack([pairs, np.zeros(len(pairs), np.int64), share.astype(np.int64)])
+
+
+def _tasks_of(rows: Any) -> tuple[Int64s, Int64s]:
+    """Return the tasks that occur, as pairs of query and task, and which of them each row is of."""
+    both = np.asarray(rows["query"]) * _TASKS + np.asarray(rows["task"])
+    found, row = np.unique(both, return_inverse=True)
+    return np.column_stack([found // _TASKS, found % _TASKS]), row
 
 
 def _advance_form(pages: Pages, tasks: Tasks, added: Any, turn: _Turn, found: Changed) -> None:
