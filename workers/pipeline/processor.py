@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import (
-    MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
 )
 
 from workers.pipeline.connections import client_of, settle, tables_of
+from workers.pipeline.node_store import NodeStore
 from workers.pipeline.row import input_of
 from workers.pipeline.salt import node_of_key
 from workers.pipeline.seed import Seed
@@ -29,7 +29,7 @@ class NodeProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the node's state."""
-        self._store = _MapStore(handle.getMapState("values", "name string", "value binary"))
+        self._values = handle.getMapState("values", "name string", "value binary")
 
     # Spark gives pandas frames here; its base class allows for rows, too.
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
@@ -40,27 +40,11 @@ class NodeProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Evaluate one batch and yield one row: changed windows and the node's report."""
         batch = input_of(node_of_key(self.slots)[int(key[0])], list(rows))
+        store = NodeStore(self._values)
         if self.seed is not None:
-            self.seed.plant(self._store, batch.node, batch.head.batch)
+            self.seed.plant(store, batch.node, batch.head.batch)
         client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
-        turn = Turn(client, self.cluster, tables, self._store, batch, self.slots)
-        output = turn.run().frame()
+        output = Turn(client, self.cluster, tables, store, batch, self.slots).run().frame()
+        store.save()
         settle()
         yield output
-
-
-class _MapStore:
-    """Spark's state of one node as the engine takes it."""
-
-    def __init__(self, state: MapState) -> None:
-        self._state = state
-
-    def get(self, name: str) -> bytes | None:
-        found = self._state.getValue((name,))
-        return None if found is None else bytes(found[0])
-
-    def put(self, name: str, value: bytes) -> None:
-        self._state.updateValue((name,), (value,))
-
-    def remove(self, name: str) -> None:
-        self._state.removeKey((name,))

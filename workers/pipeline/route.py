@@ -11,7 +11,7 @@ from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import Entry
 from controlplane.wire.shedding import INPUT
 from workers.pipeline.engine.hashing import hashes_of
-from workers.pipeline.engine.records import LUCK, Extras, evaluator_of
+from workers.pipeline.engine.records import LUCK, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.shedding import is_dropped, luck_of
 from workers.pipeline.envelope import EMPTY, Envelope
 from workers.pipeline.schemes import Signals
@@ -21,26 +21,49 @@ from workers.pipeline.tables import CompiledTable, Readers
 REPORTING_NODE: Final = 0
 
 
-class Block(NamedTuple):
-    """Records of one block, with what the split node says of each."""
+class Blocks(NamedTuple):
+    """Records of one stream's entries, one behind the other, with what is said of each record.
+
+    `lengths`: how many records are of each entry.
+    """
 
     records: pa.RecordBatch
     extras: Extras
+    lengths: Int64s
 
-    def where(self, taken: NDArray[np.bool_]) -> "Block":
+    def where(self, taken: NDArray[np.bool_]) -> "Blocks":
         """Return the records that are taken."""
         if taken.all():
             return self
+        upto = np.concatenate([[0], np.cumsum(taken)])
+        ends = np.cumsum(self.lengths)
+        lengths = upto[ends] - upto[ends - self.lengths]
         extras = {name: values[taken] for name, values in self.extras.items()}
-        return Block(self.records.filter(pa.array(taken)), extras)
+        return Blocks(self.records.filter(pa.array(taken)), extras, lengths)
+
+    def by(self, node_of: Int64s, nodes: Sequence[int]) -> "dict[int, Blocks]":
+        """Return the records of each node: one pass over all, instead of one for each."""
+        count, entries = max(nodes) + 1, len(self.lengths)
+        order = np.argsort(node_of, kind="stable")
+        records = self.records.take(order)
+        extras = {name: values[order] for name, values in self.extras.items()}
+        entry = np.repeat(np.arange(entries), self.lengths)
+        lengths = np.bincount(node_of * entries + entry, minlength=count * entries)
+        found, at = {}, 0
+        for node, mine in enumerate(lengths.reshape(count, entries)):
+            past = at + int(mine.sum())
+            cut = {name: values[at:past] for name, values in extras.items()}
+            found[node] = Blocks(records.slice(at, past - at), cut, mine)
+            at = past
+        return {node: found[node] for node in nodes}
 
 
 class Part(NamedTuple):
-    """The records of one block that one node needs."""
+    """The records of one stream that one node needs."""
 
     stream: int
-    entry: Entry
-    block: Block
+    entries: Sequence[Entry]
+    blocks: Blocks
 
 
 def route(
@@ -63,12 +86,11 @@ def route(
     dropped: dict[int, int] = {}
     for stream, read in entries.items():
         readers = table.readers_of_stream.get(stream)
-        for entry in read:
-            block = _kept(stream, entry, table, dropped)
-            if readers is None or block is None:
-                continue
-            for node, part in _by_node(stream, block, readers, signals or {}).items():
-                wanted[node].append(Part(stream, entry, part))
+        blocks = _kept(stream, read, table, dropped)
+        if readers is None or blocks is None:
+            continue
+        for node, mine in _by_node(stream, blocks, readers, signals or {}).items():
+            wanted[node].append(Part(stream, read, mine))
     report = {**source, "dropped": dropped} if dropped else source
     return [
         _envelope(parts, report if node == REPORTING_NODE else {})
@@ -76,46 +98,52 @@ def route(
     ]
 
 
-def _kept(stream: int, entry: Entry, table: CompiledTable, dropped: dict[int, int]) -> Block | None:
+def _kept(
+    stream: int, read: Sequence[Entry], table: CompiledTable, dropped: dict[int, int]
+) -> Blocks | None:
     """Return the records that the stream's input arc lets through; None: nobody wants to know."""
     shed = table.table.sheds.get((stream, INPUT))
     readers = table.readers_of_stream.get(stream)
     if shed is None and readers is None:
         return None
-    records = decode_block(entry.block)
+    decoded = [decode_block(entry.block) for entry in read]
+    records, lengths = _concatenated(decoded), np.array([one.num_rows for one in decoded])
     luck = None
     if shed is not None or (readers is not None and readers.sheds):
-        luck = luck_of(stream, entry.position, records.num_rows)
-    block = Block(records, {LUCK: luck} if luck is not None else {})
+        luck = np.concatenate(
+            [luck_of(stream, entry.position, one.num_rows)
+             for entry, one in zip(read, decoded, strict=True)]
+        )  # fmt: skip
+    blocks = Blocks(records, {LUCK: luck} if luck is not None else {}, lengths)
     if shed is None or luck is None:
-        return block
-    times = np.asarray(records.column("ts").cast(pa.int64()))
-    gone = is_dropped(shed, luck, times)
+        return blocks
+    gone = is_dropped(shed, luck, np.asarray(records.column("ts").cast(pa.int64())))
     dropped[stream] = dropped.get(stream, 0) + int(gone.sum())
-    return block.where(~gone)
+    return blocks.where(~gone)
 
 
-def _by_node(stream: int, block: Block, readers: Readers, signals: Signals) -> dict[int, Block]:
-    """Return the records of a block that each node needs."""
-    found = dict.fromkeys(readers.whole, block)
+def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) -> dict[int, Blocks]:
+    """Return the records that each node needs."""
     if not readers.keyed:
-        return found
-    mine: dict[int, NDArray[np.bool_]] = {
-        node: np.zeros(block.records.num_rows, np.bool_) for node in readers.marked
-    }
-    evaluator = evaluator_of(stream, block.records)
+        return dict.fromkeys(readers.whole, blocks)
+    count = blocks.records.num_rows
+    evaluator = evaluator_of(stream, blocks.records)
     chosen: dict[str, NDArray[np.uint64]] = {}
+    nodes_of: list[Int64s] = []
     for key, owners, scheme, column in readers.keyed:
-        hashes = hashes_of([evaluator.array(one) for one in key], block.records.num_rows)
-        task = scheme.tasks_of(hashes, owners, signals)
+        task = scheme.tasks_of(hashes_of([evaluator.array(one) for one in key], count),
+                               owners, signals)  # fmt: skip
         if column:
             chosen[column] = task.astype(np.uint64)
-        node_of = np.array(owners)[task]
-        for node in set(owners) - set(readers.whole):
-            mine[node] = mine.get(node, False) | (node_of == node)
-    full = Block(block.records, {**block.extras, **chosen})
+        nodes_of.append(np.array(owners)[task])
+    full = Blocks(blocks.records, {**blocks.extras, **chosen}, blocks.lengths)
     found = dict.fromkeys(readers.whole, full)
-    return found | {node: full.where(taken) for node, taken in mine.items() if node not in found}
+    some = [node for node in readers.marked if node not in found]
+    if len(nodes_of) == 1 and some:
+        return found | {n: b for n, b in full.by(nodes_of[0], readers.marked).items() if n in some}
+    for node in some:
+        found[node] = full.where(np.logical_or.reduce([one == node for one in nodes_of]))
+    return found
 
 
 def source_report(
@@ -132,26 +160,27 @@ def source_report(
 
 
 def _envelope(parts: Sequence[Part], source: Mapping[str, Any]) -> Envelope:
-    filled = [part.block for part in parts if part.block.records.num_rows]
+    filled = [part.blocks for part in parts if part.blocks.records.num_rows]
+    entries = [entry for part in parts for entry in part.entries]
     return Envelope(
-        streams=[part.stream for part in parts],
-        appended_ms=[part.entry.appended_ms for part in parts],
-        lengths=[part.block.records.num_rows for part in parts],
-        newest_ms=[part.entry.newest_ms for part in parts],
-        marks_ms=[part.entry.mark_ms for part in parts],
-        records=_concatenated([block.records for block in filled]),
+        streams=[part.stream for part in parts for _ in part.entries],
+        appended_ms=[entry.appended_ms for entry in entries],
+        lengths=[length for part in parts for length in part.blocks.lengths.tolist()],
+        newest_ms=[entry.newest_ms for entry in entries],
+        marks_ms=[entry.mark_ms for entry in entries],
+        records=_concatenated([blocks.records for blocks in filled]),
         extras=_extras(filled),
         source=dict(source),
     )
 
 
-def _extras(blocks: Sequence[Block]) -> Extras:
-    names = dict.fromkeys(name for block in blocks for name in block.extras)
+def _extras(filled: Sequence[Blocks]) -> Extras:
+    names = dict.fromkeys(name for blocks in filled for name in blocks.extras)
     return {
         name: np.concatenate(
             [
-                block.extras.get(name, np.zeros(block.records.num_rows, np.uint64))
-                for block in blocks
+                blocks.extras.get(name, np.zeros(blocks.records.num_rows, np.uint64))
+                for blocks in filled
             ]
         )
         for name in names
@@ -159,5 +188,7 @@ def _extras(blocks: Sequence[Block]) -> Extras:
 
 
 def _concatenated(present: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(present) == 1:
+        return present[0]
     # The stubs are older than the function.
     return pa.concat_batches(present) if present else EMPTY  # type: ignore[attr-defined]

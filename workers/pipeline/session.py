@@ -23,7 +23,12 @@ _COMMIT_MANAGER: Final = (
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # The hot loops are Arrow's: half of the JVM's time would go into optimising code that only carries
 # rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
-_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_JAVA: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25"
+)
+# What many processes with little work each do better with: few arenas of malloc, and Arrow without
+# a pool of its own. A dozen workers would each keep tens of megabytes that they do not use.
+_SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 _LOOPBACK: Final = "127.0.0.1"
 # Other values would spoil the checkpoint: node i is state partition i, and nothing else.
 _FIXED: Final = frozenset({
@@ -62,6 +67,9 @@ def session(cluster: str, slots: int, engine: Engine | None = None) -> SparkSess
     engine = engine or Engine()
     # Workers must find the packages that this driver has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # The JVM and all workers of this machine inherit it.
+    for name, value in _SPARING.items():
+        os.environ.setdefault(name, value)
     builder = SparkSession.builder.master(engine.master).appName(f"weir-{cluster}")
     for name, value in settings(slots, engine).items():
         builder = builder.config(name, value)
@@ -107,7 +115,12 @@ def _common(slots: int) -> dict[str, str]:
 
 
 def _loopback() -> dict[str, str]:
-    return {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+    return {
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        # Executors elsewhere get the code later than their daemon starts; these have it.
+        "spark.python.daemon.module": "workers.pipeline.daemon",
+    }
 
 
 def _spread(slots: int) -> dict[str, str]:

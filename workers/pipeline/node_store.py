@@ -1,0 +1,63 @@
+"""Spark's state of one node, with as few ways to the JVM as the turn allows.
+
+Each access of Spark's state from Python is a round trip. So a list of the names that are there is
+read first, nothing is asked twice, and what has changed is written once, at the end of the turn.
+"""
+
+import json
+from typing import Final
+
+from pyspark.sql.streaming.stateful_processor import MapState
+
+# Under this name the state lists all others.
+NAMES: Final = "names"
+
+
+class NodeStore:
+    """The state of a node during one turn; `save` writes what has changed."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+        listed = state.getValue((NAMES,))
+        # State from before there was a list names itself.
+        self._listed = None if listed is None else bytes(listed[0])
+        # Its `keys` is a question to the JVM, not a dictionary's.
+        there = iter(state.keys()) if listed is None else iter(())
+        names = [key[0] for key in there] if self._listed is None else json.loads(self._listed)
+        self._names: set[str] = set(names) - {NAMES}
+        self._read: dict[str, bytes | None] = {}
+        self._written: dict[str, bytes | None] = {}
+
+    def get(self, name: str) -> bytes | None:
+        """Return what was put, None where nothing was."""
+        if name in self._written:
+            return self._written[name]
+        if name not in self._names:
+            return None
+        if name not in self._read:
+            found = self._state.getValue((name,))
+            self._read[name] = None if found is None else bytes(found[0])
+        return self._read[name]
+
+    def put(self, name: str, value: bytes) -> None:
+        """Keep bytes."""
+        if name != NAMES:
+            self._written[name] = value
+
+    def remove(self, name: str) -> None:
+        """Keep them no longer."""
+        self._written[name] = None
+
+    def save(self) -> None:
+        """Write what has changed."""
+        for name, value in self._written.items():
+            if value is None:
+                if name in self._names:
+                    self._names.remove(name)
+                    self._state.removeKey((name,))
+            elif self._read.get(name) != value:
+                self._names.add(name)
+                self._state.updateValue((name,), (value,))
+        listed = json.dumps(sorted(self._names)).encode()
+        if listed != self._listed:
+            self._state.updateValue((NAMES,), (listed,))
