@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 from controlplane.wire import log
 from controlplane.wire.blocks import SCHEMA, decode_block
 from workers.pipeline.connections import log_of
-from workers.pipeline.session import session
+from workers.pipeline.session import Engine, session
 
 DDL: Final = "ts timestamp, car int, x int, y int, speed int, stream int"
 # Spark takes columns as its own types only: time in microseconds, and what may be null.
@@ -164,7 +164,9 @@ def finished(queries: Sequence[StreamingQuery], records: int, until: float) -> l
 def main() -> int:
     """Run the queries to the end of the log, or of the time."""
     options = _parse()
-    spark = session(f"native-{options.cluster}", options.slots)
+    # The native query's work is the JVM's own: it has Spark's usual compiler and collector.
+    usual = {"spark.driver.extraJavaOptions": "", "spark.executor.extraJavaOptions": ""}
+    spark = session(f"native-{options.cluster}", options.slots, Engine(conf=usual))
     spark.dataSource.register(NativeLog)
     until = time.monotonic() + options.seconds
     seen: Seen = {}

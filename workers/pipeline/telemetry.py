@@ -59,7 +59,8 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
 
 def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] | None:
     """Return record count, mean and percentiles (ms) over delivered records, None without any."""
-    pairs = [pair for report in reports for pair in report.arrivals]
+    # Of a block without a record for a node only its event time came.
+    pairs = [pair for report in reports for pair in report.arrivals if pair[1]]
     if not pairs:
         return None
     appended, records = np.array(pairs, np.int64).T

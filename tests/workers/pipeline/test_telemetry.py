@@ -26,3 +26,4 @@ def test_latency_is_weighted_by_records() -> None:
     found = latency([report(0, 9, [[900, 9]]), report(1, 1, [[400, 1]])], 1000)
     assert found == {"n": 10, "mean": 150.0, "p50": 100, "p95": 600, "p99": 600}
     assert latency([report(0, 0, [])], 1000) is None
+    assert latency([report(0, 0, [[900, 0]])], 1000) is None
