@@ -13,6 +13,7 @@ from pyspark import daemon
 
 # What workers load at their first task: Spark's own, and this pipeline.
 _LOADED: Final = (
+    "pandas",
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.streaming.stateful_processor_util",

@@ -18,7 +18,8 @@ from controlplane.wire.blocks import SCHEMA
 from workers.pipeline.engine.records import Extras, Records, Run
 
 _HEAD: Final = struct.Struct("<I")
-EMPTY: Final = pa.RecordBatch.from_pylist([], schema=SCHEMA)
+# From values Arrow would make it with the help of pandas, which not every process has.
+EMPTY: Final = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in SCHEMA], schema=SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """The stateful operator: one call per node and batch, all the node's tasks at once."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessor,
     StatefulProcessorHandle,
@@ -16,6 +15,9 @@ from workers.pipeline.row import input_of
 from workers.pipeline.salt import node_of_key
 from workers.pipeline.seed import Seed
 from workers.pipeline.turn import Turn
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class NodeProcessor(StatefulProcessor):
@@ -35,9 +37,9 @@ class NodeProcessor(StatefulProcessor):
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
         self,
         key: Any,
-        rows: Iterator[pd.DataFrame],
+        rows: "Iterator[pd.DataFrame]",
         timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
+    ) -> "Iterator[pd.DataFrame]":
         """Evaluate one batch and yield one row: changed windows and the node's report."""
         batch = input_of(node_of_key(self.slots)[int(key[0])], list(rows))
         store = NodeStore(self._values)

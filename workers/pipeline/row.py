@@ -1,16 +1,21 @@
-"""The rows between the stages: from a split node to a node, and from there to the sink."""
+"""The rows between the stages: from a split node to a node, and from there to the sink.
+
+Frames of pandas are only what Spark hands over with; who has none does not load it.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
 import pyarrow as pa
 
 from workers.pipeline.envelope import Envelope
 from workers.pipeline.report import NodeReport
 from workers.pipeline.salt import node_keys
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "nk": pa.int32(),
@@ -68,8 +73,10 @@ class Input:
     bytes: int
 
 
-def input_of(node: int, frames: Sequence[pd.DataFrame]) -> Input:
+def input_of(node: int, frames: "Sequence[pd.DataFrame]") -> Input:
     """Return what a node got; Spark promises no order within a group."""
+    import pandas as pd  # noqa: PLC0415 - 46 MB in each process that only knows this module
+
     rows = pd.concat(frames) if len(frames) > 1 else frames[0]
     pairs = [
         (Head(**json.loads(head)), bytes(payload))
@@ -94,7 +101,7 @@ class Output:
     measures: bytes
     report: NodeReport
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> "pd.DataFrame":
         """Return the one row."""
         row: dict[str, Any] = {
             "node": [self.report.node],
@@ -105,4 +112,6 @@ class Output:
             "measures": [self.measures],
             "report": [self.report.to_json()],
         }
+        import pandas as pd  # noqa: PLC0415 - as above
+
         return pd.DataFrame(row)

@@ -24,7 +24,8 @@ _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSt
 # The hot loops are Arrow's: half of the JVM's time would go into optimising code that only carries
 # rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
 _JAVA: Final = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 "
+    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k"
 )
 # What many processes with little work each do better with: few arenas of malloc, and Arrow without
 # a pool of its own. A dozen workers would each keep tens of megabytes that they do not use.
@@ -93,7 +94,7 @@ def _common(slots: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(slots),
         "spark.default.parallelism": str(slots),
         "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": _JAVA,
         "spark.executor.extraJavaOptions": _JAVA,
         "spark.sql.session.timeZone": "UTC",
@@ -103,6 +104,8 @@ def _common(slots: int) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "64",
         # A rename of a written file instead of a create-and-verify: ten times faster commits.
         "spark.sql.streaming.checkpointFileManagerClass": _COMMIT_MANAGER,
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
