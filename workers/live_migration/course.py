@@ -26,7 +26,7 @@ from workers.live_migration.request import QUERY, Request
 CLUSTER: Final = "figure15"
 START_S: Final = 240.0
 # Every trial begins with so much that nobody measures: workers start, code warms up.
-WARM_UP_S: Final = 10.0
+WARM_UP_S: Final = 5.0
 Told = Callable[[float], None]
 Row = dict[str, Any]
 
