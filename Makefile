@@ -27,9 +27,10 @@ test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m pytest $(T)
 
-nightly: $(INSTALLED) ## twenty random schedules of plans and kills against real drivers
+nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env WEIR_SCHEDULES=20 JAVA_HOME="$$java" $(PY) -m pytest tests/workers/pipeline/schedules
+	exec env WEIR_SCHEDULES=20 JAVA_HOME="$$java" $(PY) -m pytest \
+	tests/workers/pipeline/schedules tests/workers/live_migration tests/workers/pipeline/test_repartition.py
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 
