@@ -153,8 +153,17 @@ class LogReader(DataSourceStreamReader):
             SplitPartition(
                 Head(*plan, *clock, stop.waits, split), begin.position, stop.position, stop.heard()
             )
-            for split in range(self.splits)
+            for split in range(self._splits_at(stop.version))
         ]
+
+    def _splits_at(self, version: int) -> int:
+        """Return how many split nodes there are: those it began with, and those that plans added.
+
+        One that a plan has left without a stream reads nothing.
+        """
+        table = self._table(version)
+        named = table.table.splits.values() if table is not None else ()
+        return max(self.splits, 1 + max(named, default=0))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""

@@ -68,9 +68,9 @@ class Chance:
             yield MoveTasks(query, tuple((self._node(), task, task + 1) for task in tasks))
 
     def _redirect(self, table: RoutingTable) -> Iterator[Op]:
-        """Let other split nodes read some streams."""
+        """Let other split nodes read some streams, also one that was not there at the start."""
         for stream in self.rng.choice(list(table.splits), size=4, replace=False).tolist():
-            yield AssignStream(stream, self._below(self.splits))
+            yield AssignStream(stream, self._below(self.splits + 1))
 
     def _scale(self, table: RoutingTable) -> Iterator[Op]:
         """Take a node out of use, with all it has, or take one into use."""
