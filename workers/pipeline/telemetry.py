@@ -41,6 +41,13 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         "waiting": sum(report.waiting for report in nodes),
         "dropped": _dropped(nodes, sources),
+        **_moves(nodes),
+    }
+
+
+def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:
+    """Return which tasks were handed on, and which came."""
+    return {
         "moves": [
             {"query": query, "task": task, "from": report.node, "bytes": size, "waited": waited}
             for report in nodes
