@@ -44,7 +44,7 @@ def sides_of(
     """
     join = computation.join
     assert join is not None
-    kept, late, dropped = kept_of(records, replace(computation, where=None), streams, intake)
+    kept, late, gone = kept_of(records, replace(computation, where=None), streams, intake)
     right = np.isin(records.stream, list(join.right))
     taken = np.ones(len(records), np.bool_) if kept is None else kept
     tables = [
@@ -52,7 +52,7 @@ def sides_of(
         for side in (0, 1)
     ]
     rows = pa.concat_tables(tables)
-    return Panes(rows, None, None, int(taken.sum()), late, dropped)
+    return Panes(rows, None, None, int(taken.sum()), late, gone)
 
 
 def _side(records: Records, computation: Computation, join: Join, side: int, mine: Int64s) -> Any:

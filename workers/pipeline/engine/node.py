@@ -22,6 +22,7 @@ from controlplane.wire.forms import (
 )
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Window
+from workers.pipeline.engine.arcs import dropped_by
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.joins import joined, sides_of, slowest
 from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, page_of
@@ -160,11 +161,8 @@ def _added(tasks: Tasks, records: Records | None, found: Changed) -> dict[str, l
                 added.setdefault(name, []).append(owned.select(named(name).schema.names))
                 if at == 0:
                     found.tasks.append(_records_of_tasks(owned))
-        found.dropped |= {
-            (stream, one.query): lost
-            for stream, lost in panes.dropped.items()
-            for one in group.subscriptions
-        }
+        if panes.gone is not None:
+            found.dropped |= dropped_by(group, records, panes.gone)
         spent = (time.thread_time_ns() - started) // 1000
         found.operators.append(_operator(group, records, panes, spent))
     return added

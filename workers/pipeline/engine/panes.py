@@ -5,8 +5,8 @@ computed once for all queries with the same computation, so that the work per re
 with the queries that share it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,8 +33,8 @@ class Panes:
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
     of its sketches and `blobs` one of the states of users' aggregates, None without any.
-    `selected`: how many records went in; `late`: how many came too late; `dropped`: how many each
-    stream's arc dropped before.
+    `selected`: how many records went in; `late`: how many came too late; `gone`: which records
+    arcs dropped before (None: none).
     """
 
     rows: Any
@@ -42,7 +42,7 @@ class Panes:
     blobs: Any
     selected: int
     late: int
-    dropped: Mapping[int, int] = field(default_factory=dict)
+    gone: Any = None
 
 
 def panes_of(
@@ -56,7 +56,7 @@ def panes_of(
     Where the intake says the task of each record, the tables have it as the column `task`.
     """
     layout = layout_of(computation)
-    kept, late, dropped = kept_of(records, computation, streams, intake)
+    kept, late, gone = kept_of(records, computation, streams, intake)
     table = _inputs(records, computation, layout, intake.column, kept)
     names = [*_PLACE, *(["task"] if intake.column else []), *layout.shape.key_names]
     grouped = table.group_by(names, use_threads=False).aggregate(
@@ -72,7 +72,7 @@ def panes_of(
         _blobs([one for one in sketches if is_users(one.sketch)]),
         len(table),
         late,
-        dropped,
+        gone,
     )
 
 
@@ -81,23 +81,21 @@ def kept_of(
     computation: Computation,
     streams: frozenset[int] | None,
     intake: Intake,
-) -> tuple[Any, int, dict[int, int]]:
-    """Return which records go in (None: all), how many were late, and dropped by each arc."""
-    gone, dropped = _dropped(records, intake.drops)
-    return *_kept(records, computation, streams, gone), dropped
+) -> tuple[Any, int, Any]:
+    """Return which records go in (None: all), how many were late, and which ones arcs drop."""
+    gone = _dropped(records, intake.drops)
+    return *_kept(records, computation, streams, gone), gone
 
 
-def _dropped(records: Records, drops: Drops) -> tuple[Any, dict[int, int]]:
-    """Return which records the arcs drop (None: none), and how many each of them."""
+def _dropped(records: Records, drops: Drops) -> Any:
+    """Return which records the arcs drop, None for none."""
     if not drops:
-        return None, {}
-    gone, counts = np.zeros(len(records), np.bool_), {}
+        return None
+    gone = np.zeros(len(records), np.bool_)
     for stream, shed in drops:
         mine = np.flatnonzero(records.stream == stream)
-        lost = is_dropped(shed, records.extras[LUCK][mine], records.ts_ms[mine])
-        gone[mine] = lost
-        counts[stream] = int(lost.sum())
-    return gone, counts
+        gone[mine] = is_dropped(shed, records.extras[LUCK][mine], records.ts_ms[mine])
+    return gone
 
 
 def _kept(

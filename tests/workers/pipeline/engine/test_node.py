@@ -13,7 +13,8 @@ from controlplane.wire.shedding import ALWAYS, Shed
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
 from workers.pipeline.engine.moving import put_in, taken_out
-from workers.pipeline.engine.node import advanced
+from workers.pipeline.engine.node import Changed, advanced
+from workers.pipeline.engine.records import Int64s
 from workers.pipeline.engine.shedding import is_window_dropped, luck_of
 from workers.pipeline.engine.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.tasks import Tasks
@@ -172,3 +173,26 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
     starts = np.array(sorted({start for start, _ in exact}))
     kept = set(starts[~is_window_dropped(shed, starts)].tolist())
     assert subset == {place: value for place, value in exact.items() if place[0] in kept}
+
+
+def test_what_an_arc_drops_is_counted_on_one_node() -> None:
+    """Both nodes have all records, for another query; each counts those of its own tasks."""
+    rng = np.random.default_rng(1)
+    rows: list[Row] = [(1, at, int(rng.integers(0, 40)), "a", 1) for at in range(400)]
+    records = records_of(rows, None)
+    records = replace(records, extras={"luck": luck_of(1, "1-0", len(records))})
+    intake = Intake(drops=((1, Shed.of(0.4, seed=3)),))
+    found = []
+    for mine in ([True, False, True], [False, True, False]):
+        one = Subscription(9, 0, (1,), 3, np.array(mine))
+        tasks = Tasks.of([Group.of(SPREAD, [one], intake)])
+        found.append(advanced(Memory(), tasks, records, {}, 1))
+    kept = sum(int(_taken_records(one).sum()) for one in found)
+    dropped = [one.dropped[1, 9] for one in found]
+    assert min(dropped) > 0
+    assert sum(dropped) + kept == len(rows)
+
+
+def _taken_records(changed: Changed) -> Int64s:
+    """Return the records that each task took."""
+    return np.concatenate(changed.tasks)[:, 2]

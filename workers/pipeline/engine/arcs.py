@@ -1,0 +1,36 @@
+"""What split arcs drop, counted where a record belongs: a record has one task, and one node."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.records import Records
+from workers.pipeline.engine.subscriptions import Group, Subscription
+
+Mask = NDArray[np.bool_]
+
+
+def dropped_by(group: Group, records: Records, gone: Mask) -> dict[tuple[int, int], int]:
+    """Return the records that each split arc (stream, query) of a group dropped on this node.
+
+    `gone`: bool[n], which records the arcs of the group drop. A node may have records of a query
+    whose task is elsewhere, for the sake of another query; they are counted there.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for stream, _ in group.intake.drops:
+        mine = np.flatnonzero(gone & (records.stream == stream))
+        for one in group.subscriptions:
+            found[stream, one.query] = int(_is_here(group, one, records, stream)[mine].sum())
+    return found
+
+
+def _is_here(group: Group, one: Subscription, records: Records, stream: int) -> Mask:
+    """Return which records of a stream have their task of a query on this node."""
+    if one.tasks == 1:
+        return np.ones(len(records), np.bool_)
+    if group.intake.column:
+        task = records.extras[group.intake.column].astype(np.int64)
+    else:
+        keys = [records.evaluator.array(key) for key in group.computation.task_key(stream)]
+        task = (hashes_of(keys, len(records)) % np.uint64(one.tasks)).astype(np.int64)
+    return np.asarray(one.mine[task])
