@@ -9,6 +9,7 @@ every window of every query is compared with one pass over the input.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -202,6 +203,10 @@ def _check(schedule: Schedule) -> None:
             place for place in {*measured, *wanted} if measured.get(place) != wanted.get(place)
         }
         assert not wrong, _said(one.query, wrong, measured, wanted)
+    dropped: Counter[str] = Counter()
+    for batch in batches:
+        dropped.update(batch["dropped"])
+    assert dict(+dropped) == world.dropped_records(rows)
     moved = [move for batch in batches for move in batch["moves"]]
     assert moved
     assert sum(batch["taken_in"] for batch in batches) == len(moved)

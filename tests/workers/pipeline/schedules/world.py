@@ -96,6 +96,19 @@ class World:
                 gone.loc[part.index] = lost
         return gone
 
+    def dropped_records(self, rows: pd.DataFrame) -> dict[str, int]:
+        """Return how many records each arc has dropped, by the name that telemetry gives it."""
+        found: dict[str, int] = {}
+        at_input = self.dropped(rows, INPUT)
+        for stream, query in {arc for table in self.tables for arc in table.sheds}:
+            came = rows[rows.stream == stream]
+            lost = at_input[came.index]
+            if query != INPUT:
+                lost = self.dropped(came[~lost], query)
+            name = str(stream) if query == INPUT else f"{stream}>{query}"
+            found[name] = int(lost.sum())
+        return {name: count for name, count in found.items() if count}
+
     def measured(self, one: Asked) -> dict[Place, Values]:
         """Return the windows that a reader of a query sees."""
         computation = computation_of(one.text, KINDS)
