@@ -109,7 +109,7 @@ def _kept(
     decoded = [decode_block(entry.block) for entry in read]
     records, lengths = _concatenated(decoded), np.array([one.num_rows for one in decoded])
     luck = None
-    if shed is not None or (readers is not None and readers.sheds):
+    if shed is not None or (readers is not None and readers.lucky):
         luck = np.concatenate(
             [luck_of(stream, entry.position, one.num_rows)
              for entry, one in zip(read, decoded, strict=True)]

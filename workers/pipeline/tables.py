@@ -21,6 +21,7 @@ from controlplane.wire.publish import read_table
 from controlplane.wire.query import Computation, QueryText, computation_of, mice
 from controlplane.wire.routing import NOBODY, Route, RoutingTable
 from controlplane.wire.shedding import INPUT, Arc, Shed
+from workers.pipeline.engine.records import task_column
 from workers.pipeline.engine.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.tasks import Member, Tasks
 from workers.pipeline.schemes import Scheme, scheme_of
@@ -47,13 +48,14 @@ class Keyed(NamedTuple):
 class Readers(NamedTuple):
     """Who reads a stream: nodes that need every record, and those that need some.
 
-    `marked`: nodes that need the event times of every block; `sheds`: whether a query's arc drops.
+    `marked`: nodes that need the event times of every block; `lucky`: whether the luck of each
+    record is asked for: a query's arc drops, or may when a record that has to wait is taken.
     """
 
     whole: tuple[int, ...]
     keyed: tuple[Keyed, ...]
     marked: tuple[int, ...]
-    sheds: bool
+    lucky: bool
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class CompiledTable:
                 tuple(sorted(whole.get(stream, ()))),
                 tuple(keyed.get(stream, ())),
                 tuple(sorted(marked.get(stream, ()))),
-                stream in arcs,
+                stream in arcs or bool(self.table.capacities),
             )
             for stream in {*whole, *keyed}
         }
@@ -170,7 +172,7 @@ def _keyed(query: int, route: Route, stream: int) -> Keyed | None:
 
 def _column(query: int, route: Route) -> str:
     """Return under which name records carry their task of a query; empty: their key says it."""
-    return "" if _scheme(route).by_key else f"task of {query}"
+    return "" if _scheme(route).by_key else task_column(query)
 
 
 def _scheme(route: Route) -> Scheme:

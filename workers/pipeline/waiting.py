@@ -2,7 +2,7 @@
 
 A record was routed to the node for the tasks that it had then. If one of them moves on, its
 waiting records are forwarded with it; what the node gets later has nothing to do with them. So each
-piece of the queue knows which tasks may take its records.
+piece of the queue knows which tasks may take its records, and what says the task of each.
 """
 
 import json
@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from workers.pipeline.engine.pages import Store
+from workers.pipeline.engine.records import task_column
+from workers.pipeline.engine.subscriptions import Held
 from workers.pipeline.engine.tasks import Task
 from workers.pipeline.envelope import Envelope
 
 WAITING: Final = "waiting"
-# By query its run and its tasks.
-Owned = Mapping[int, tuple[int, Sequence[int]]]
+Owned = Mapping[int, Held]
 
 
 @dataclass
@@ -89,8 +90,12 @@ class Waiting:
 
     def forwarded(self, data: Iterable[bytes], task: Task, run: int) -> None:
         """Put envelopes that waited elsewhere for a task before all others."""
-        owned = {task[0]: (run, [task[1]])}
-        pieces = [self._kept(one, _records(Envelope.decode(one)), owned) for one in data]
+        column = task_column(task[0])
+        pieces = []
+        for one in data:
+            envelope = Envelope.decode(one)
+            held = Held(run, [task[1]], column if column in envelope.extras else "")
+            pieces.append(self._kept(one, _records(envelope), {task[0]: held}))
         for piece in pieces:
             piece.older = True
         self._state.pieces = pieces + self._state.pieces
@@ -116,8 +121,8 @@ class Waiting:
         query, number = task
         found = []
         for piece in self._state.pieces:
-            _, tasks = self._state.owned[piece.owned].get(query, (0, ()))
-            if number in tasks:
+            held = self._state.owned[piece.owned].get(query)
+            if held is not None and number in held.tasks:
                 envelope = self._read(piece).slice(piece.taken, piece.records)
                 if (mine := envelope.of_streams(streams)).streams:
                     found.append(mine.encode())
@@ -180,4 +185,4 @@ def _read(data: bytes | None) -> _State:
 
 
 def _owned(row: Mapping[str, Any]) -> Owned:
-    return {int(query): (run, tasks) for query, (run, tasks) in row.items()}
+    return {int(query): Held(*held) for query, held in row.items()}

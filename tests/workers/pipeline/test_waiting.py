@@ -1,5 +1,7 @@
 """The queue of a slow node: every record once, in order, for the tasks that it came for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 from controlplane.wire.blocks import SCHEMA
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.envelope import Envelope, newest_of
+from workers.pipeline.engine.records import task_column
+from workers.pipeline.engine.subscriptions import Held
 from workers.pipeline.waiting import Waiting, Work
 
 
@@ -34,7 +38,7 @@ def cars(works: list[Work]) -> list[int]:
     return found
 
 
-OWNED = {7: (0, [0])}
+OWNED = {7: Held(0, [0])}
 
 
 @settings(max_examples=60, deadline=None)
@@ -83,17 +87,27 @@ def test_event_times_are_known_when_the_last_record_of_a_block_is_taken() -> Non
 def test_what_waits_for_a_task_leaves_with_it() -> None:
     """Records of its streams that came while the node had it; at the new node they go first."""
     here, there = Waiting(Memory()), Waiting(Memory())
-    here.come([envelope((1, 4), (2, 3))], {7: (0, [0, 1]), 8: (0, [0])})
-    here.come([envelope((1, 2), first=7)], {8: (0, [0])})
+    here.come([envelope((1, 4), (2, 3))], {7: Held(0, [0, 1]), 8: Held(0, [0])})
+    here.come([envelope((1, 2), first=7)], {8: Held(0, [0])})
     here.take(2)
     forwarded = here.leave((7, 1), streams=(1,))
     assert [Envelope.decode(data).records["car"].to_pylist() for data in forwarded] == [[2, 3]]
     assert here.records == 7, "others may need them here"
-    there.come([envelope((1, 1), first=50)], {9: (0, [0])})
+    there.come([envelope((1, 1), first=50)], {9: Held(0, [0])})
     there.forwarded(forwarded, (7, 1), run=0)
     first, second = there.take(None)
-    assert (cars([first]), first.owned) == ([2, 3], {7: (0, [1])})
-    assert (cars([second]), second.owned) == ([50], {9: (0, [0])})
+    assert (cars([first]), first.owned) == ([2, 3], {7: Held(0, [1])})
+    assert (cars([second]), second.owned) == ([50], {9: Held(0, [0])})
+
+
+def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
+    here, there = Waiting(Memory()), Waiting(Memory())
+    tells = {task_column(7): np.array([0, 1], np.uint64)}
+    chosen = replace(envelope((1, 2)), extras=tells)
+    here.come([chosen, envelope((1, 1), first=2)], {7: Held(0, [0, 1], task_column(7))})
+    there.forwarded(here.leave((7, 1), streams=(1,)), (7, 1), run=0)
+    owned = [work.owned for work in there.take(None)]
+    assert owned == [{7: Held(0, [1], task_column(7))}, {7: Held(0, [1])}]
 
 
 @pytest.mark.parametrize("elapsed", [[1_000], [100] * 10, [333, 333, 334]])

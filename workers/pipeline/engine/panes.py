@@ -94,6 +94,9 @@ def _dropped(records: Records, drops: Drops) -> Any:
     gone = np.zeros(len(records), np.bool_)
     for stream, shed in drops:
         mine = np.flatnonzero(records.stream == stream)
+        if not len(mine):
+            # Where no stream's arc drops, split nodes say nothing of luck.
+            continue
         gone[mine] = is_dropped(shed, records.extras[LUCK][mine], records.ts_ms[mine])
     return gone
 

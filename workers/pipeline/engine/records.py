@@ -16,6 +16,13 @@ Int64s = NDArray[np.int64]
 # What a split node says of each record, uint64[n] by name: its luck, its task of a query.
 Extras = Mapping[str, NDArray[np.uint64]]
 LUCK = "luck"
+
+
+def task_column(query: int) -> str:
+    """Return under which name records carry their task of a query, where not their key says it."""
+    return f"task of {query}"
+
+
 # What is before every time: no record has come yet.
 NO_MARK = np.iinfo(np.int64).min
 

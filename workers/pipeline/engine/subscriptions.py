@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,17 @@ class Intake:
 DIRECT: Final = Intake()
 
 
+class Held(NamedTuple):
+    """What a node had of a query when records came that wait: its run, its tasks.
+
+    `column`: what says the task of each of these records, empty where their key does.
+    """
+
+    run: int
+    tasks: Sequence[int]
+    column: str = ""
+
+
 @dataclass(frozen=True)
 class Subscription:
     """One query on one node: its life, its streams, and which of its tasks the node has.
@@ -47,12 +58,12 @@ class Subscription:
     tasks: int
     mine: NDArray[np.bool_]
 
-    def within(self, run: int, tasks: Sequence[int]) -> "Subscription | None":
+    def within(self, held: Held) -> "Subscription | None":
         """Return this one with these of its tasks alone, in this run; None where it has none."""
         allowed = np.zeros(self.tasks, np.bool_)
-        allowed[[task for task in tasks if task < self.tasks]] = True
+        allowed[[task for task in held.tasks if task < self.tasks]] = True
         mine = self.mine & allowed
-        return replace(self, mine=mine) if run == self.run and mine.any() else None
+        return replace(self, mine=mine) if held.run == self.run and mine.any() else None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a node has to compute: its queries, and which of their tasks are its own."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.state import Closing
-from workers.pipeline.engine.subscriptions import Drops, Group, Subscription
+from workers.pipeline.engine.subscriptions import Drops, Group, Held, Subscription
 from workers.pipeline.engine.users import work_of
 
 Task = tuple[int, int]
@@ -50,20 +50,28 @@ class Tasks:
         """Return the queries of which other nodes may have tasks."""
         return [query for query, one in self.members.items() if one.subscription.tasks > 1]
 
-    def within(self, allowed: Mapping[int, tuple[int, Sequence[int]]]) -> "Tasks":
-        """Return these tasks alone that are allowed: by query its run and its tasks."""
+    def within(self, allowed: Mapping[int, Held]) -> "Tasks":
+        """Return these tasks alone that are allowed, with records that find them as they did."""
         groups = []
         for group in self.groups:
-            pairs = ((one, allowed.get(one.query)) for one in group.subscriptions)
-            kept = [left for one, has in pairs if has and (left := one.within(*has)) is not None]
-            if kept:
-                groups.append(Group.of(group.computation, kept, group.intake))
+            kept: dict[str, list[Subscription]] = {}
+            for one in group.subscriptions:
+                held = allowed.get(one.query)
+                if held is not None and (left := one.within(held)) is not None:
+                    kept.setdefault(held.column, []).append(left)
+            groups += [
+                Group.of(group.computation, those, replace(group.intake, column=column))
+                for column, those in kept.items()
+            ]
         return Tasks.of(groups)
 
-    def owned(self) -> dict[int, tuple[int, list[int]]]:
-        """Return by query its run and the tasks that the node has."""
-        pairs = ((query, one.subscription) for query, one in self.members.items())
-        return {query: (one.run, np.flatnonzero(one.mine).tolist()) for query, one in pairs}
+    def owned(self) -> dict[int, Held]:
+        """Return by query what the node has of it."""
+        return {
+            one.query: Held(one.run, np.flatnonzero(one.mine).tolist(), group.intake.column)
+            for group in self.groups
+            for one in group.subscriptions
+        }
 
     def work(self, query: int, at: int) -> Any:
         """Return the user's aggregate of a query."""

@@ -14,9 +14,9 @@ from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
 from workers.pipeline.engine.moving import put_in, taken_out
 from workers.pipeline.engine.node import Changed, advanced
-from workers.pipeline.engine.records import Int64s
+from workers.pipeline.engine.records import Int64s, task_column
 from workers.pipeline.engine.shedding import is_window_dropped, luck_of
-from workers.pipeline.engine.subscriptions import DIRECT, Group, Intake, Subscription
+from workers.pipeline.engine.subscriptions import DIRECT, Group, Held, Intake, Subscription
 from workers.pipeline.engine.tasks import Tasks
 
 assert TestRange is not None  # registers test_range
@@ -191,6 +191,33 @@ def test_what_an_arc_drops_is_counted_on_one_node() -> None:
     dropped = [one.dropped[1, 9] for one in found]
     assert min(dropped) > 0
     assert sum(dropped) + kept == len(rows)
+
+
+def test_records_that_waited_find_their_task_as_when_they_came() -> None:
+    """The scheme of the query may have changed since then."""
+    rows: list[Row] = [(1, at, at % 40, "a", 1) for at in range(400)]
+    plain, column = records_of(rows, None), task_column(9)
+    chosen = replace(plain, extras={column: np.arange(400, dtype=np.uint64) % 3})
+    one = Subscription(9, 0, (1,), 3, np.array([False, True, False]))
+    by_key, by_column = (
+        Tasks.of([Group.of(SPREAD, [one], intake)]) for intake in (DIRECT, Intake(column))
+    )
+    held = {9: Held(0, [0, 1], column)}
+    found = advanced(Memory(), by_key, chosen, {}, 1, by_key.within(held))
+    assert _taken_records(found).sum() == np.count_nonzero(np.arange(400) % 3 == 1)
+    then = advanced(Memory(), by_key, plain, {}, 1)
+    found = advanced(Memory(), by_column, plain, {}, 1, by_column.within(by_key.owned()))
+    assert _taken_records(found).sum() == _taken_records(then).sum() > 0
+
+
+def test_records_of_streams_that_no_arc_drops_need_no_luck() -> None:
+    """They come alone where nobody has reported on the other streams."""
+    rows: list[Row] = [(1, at, at, "a", 1) for at in range(10)]
+    one = Subscription(9, 0, (1, 2), 1, np.array([True]))
+    tasks = Tasks.of([Group.of(SPREAD, [one], Intake(drops=((2, Shed.of(0.4)),)))])
+    found = advanced(Memory(), tasks, records_of(rows, None), {}, 1)
+    assert _taken_records(found).sum() == 10
+    assert not any(found.dropped.values())
 
 
 def _taken_records(changed: Changed) -> Int64s:
