@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from controlplane.wire.blocks import SCHEMA
 from tests.workers.pipeline.engine.test_node import Memory
-from workers.pipeline.envelope import Envelope, newest_of
 from workers.pipeline.engine.records import task_column
 from workers.pipeline.engine.subscriptions import Held
+from workers.pipeline.envelope import Envelope, newest_of
 from workers.pipeline.waiting import Waiting, Work
 
 
