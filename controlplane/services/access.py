@@ -48,6 +48,19 @@ class Actor:
         return OPERATOR in self.roles
 
 
+class Automatic(Actor):
+    """A part of Weir that acts by itself: the audit log names it, and it has no role."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(AnonymousUser())
+        object.__setattr__(self, "_name", name)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the part."""
+        return str(self.__dict__["_name"])
+
+
 def actor_of(request: HttpRequest) -> Actor:
     """Return who sends the request, from where."""
     return Actor(request.user, request.META.get("REMOTE_ADDR") or None)

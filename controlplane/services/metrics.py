@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.selectors.metrics import KEPT
-from controlplane.services import proposals
+from controlplane.services import failing, proposals
 from controlplane.services.events import send_samples
 from controlplane.services.samples import Before, Row, Sample, rolled_up, sample_of
 
@@ -93,6 +93,7 @@ def store(
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
+        failing.end_failed(cluster, rows)
 
 
 def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:

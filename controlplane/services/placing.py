@@ -193,7 +193,9 @@ def _save_removed(work: _Work) -> None:
         return
     gone, _ = Task.objects.filter(query__in=ids).delete()
     ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
-    ended = ending.update(state=Query.State.ENDED, ended_at=timezone.now())
+    # What ends with a reason of its own is what the data plane could not compute.
+    ended = ending.exclude(detail="").update(state=Query.State.FAILED, ended_at=timezone.now())
+    ended += ending.update(state=Query.State.ENDED, ended_at=timezone.now())
     if gone < len(ids) or ended != len(ids):
         raise VersionMoved(work.version)
 

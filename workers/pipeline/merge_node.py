@@ -18,9 +18,13 @@ def merged(turn: "Turn", marks: Mapping[int, int]) -> list[tuple[str, Form, Any]
     written theirs, whoever was first. A replay reads the same. `marks`: what the node knew at the
     end of that batch, as all others did, unless records wait somewhere; then no window is closed.
     """
-    members = turn.table.merges_of_node(turn.input.node)
+    every = turn.table.merges_of_node(turn.input.node)
+    members = {query: one for query, one in every.items() if query not in turn.faults}
     parts = _parts(turn, list(members), turn.input.head.batch - 1) if members else {}
-    return merged_parts(turn.store, members, parts, {} if turn.input.head.waits else marks)
+    closing = {} if turn.input.head.waits else marks
+    found, faults = merged_parts(turn.store, members, parts, closing)
+    turn.note(faults)
+    return found
 
 
 def _parts(turn: "Turn", queries: list[int], batch: int) -> dict[int, dict[str, list[Any]]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import Entry
 from controlplane.wire.shedding import INPUT
+from workers.pipeline.engine.faults import QueryFault
 from workers.pipeline.engine.hashing import hashes_of
 from workers.pipeline.engine.records import LUCK, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.shedding import is_dropped, luck_of
@@ -130,14 +131,20 @@ def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) ->
     evaluator = evaluator_of(stream, blocks.records)
     chosen: dict[str, NDArray[np.uint64]] = {}
     nodes_of: list[Int64s] = []
+    whole = dict.fromkeys(readers.whole)
     for key, owners, scheme, column in readers.keyed:
-        task = scheme.tasks_of(hashes_of([evaluator.array(one) for one in key], count),
-                               owners, signals)  # fmt: skip
+        try:
+            hashes = hashes_of([evaluator.array(one) for one in key], count)
+        except QueryFault:
+            # Its nodes come to the same, and say so.
+            whole |= dict.fromkeys(owners)
+            hashes = np.zeros(count, np.uint64)
+        task = scheme.tasks_of(hashes, owners, signals)
         if column:
             chosen[column] = task.astype(np.uint64)
         nodes_of.append(np.array(owners)[task])
     full = Blocks(blocks.records, {**blocks.extras, **chosen}, blocks.lengths)
-    found = dict.fromkeys(readers.whole, full)
+    found = dict.fromkeys(whole, full)
     some = [node for node in readers.marked if node not in found]
     if len(nodes_of) == 1 and some:
         return found | {n: b for n, b in full.by(nodes_of[0], readers.marked).items() if n in some}

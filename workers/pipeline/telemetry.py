@@ -41,6 +41,11 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         "waiting": sum(report.waiting for report in nodes),
         "dropped": _dropped(nodes, sources),
+        "faults": [
+            {"query": query, "run": run, "node": report.node, "why": why}
+            for report in nodes
+            for query, run, why in report.faults
+        ],
         **_moves(nodes),
     }
 

@@ -18,7 +18,9 @@ from controlplane.wire.routing import NOBODY
 from workers.pipeline import merge_node, transfer
 from workers.pipeline.changes import pack
 from workers.pipeline.engine import merging, moving
-from workers.pipeline.engine.node import Changed, advanced, marks_of
+from workers.pipeline.engine.changed import Changed
+from workers.pipeline.engine.faults import Faults, keep_faults, read_faults
+from workers.pipeline.engine.node import advanced, marks_of
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.tasks import Task, Tasks
 from workers.pipeline.envelope import Envelope, newest_of, records_of
@@ -45,12 +47,15 @@ class Turn:
     waiting: Waiting = field(init=False)
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)
+    faults: Faults = field(init=False)
 
     def __post_init__(self) -> None:
         head = self.input.head
         self.waiting = Waiting(self.store)
         self.table = self.tables.of_batch(head.leaving, head.version)
         self.tasks = self.table.tasks_of_node(self.input.node)
+        runs = {query: route.run for query, route in self.table.table.queries.items()}
+        self.faults = read_faults(self.store, runs)
 
     def run(self) -> Output:
         """Take the batch, and return what the sink has to write."""
@@ -62,6 +67,7 @@ class Turn:
         merged = merge_node.merged(self, marks)
         left = self._hand_on()
         self.waiting.save()
+        keep_faults(self.store, self.faults)
         busy_ms = (time.perf_counter() - started) * 1000
         spent = Spent(busy_ms, (time.thread_time_ns() - cpu) / 1e6, taken)
         return Output(
@@ -71,6 +77,11 @@ class Turn:
             measures=measures_of(changed, self.input.head.elapsed_ms),
             report=self._report(changed, left, came, works, spent),
         )
+
+    def note(self, faults: Mapping[int, str]) -> None:
+        """Remember that these queries have failed on this node, and why."""
+        queries = self.table.table.queries
+        self.faults |= {query: (queries[query].run, why) for query, why in faults.items()}
 
     def _take_in(self) -> list[Transfer]:
         """Put in the state of tasks that came; it was handed on in the batch before."""
@@ -118,13 +129,15 @@ class Turn:
         # A batch without work is a turn, too: closed windows leave.
         every = list(works) or [Work([], None)]
         for at, work in enumerate(every, start=1):
-            takers = self.tasks if work.owned is None else self.tasks.within(work.owned)
+            tasks = self.tasks.without(self.faults)
+            takers = tasks if work.owned is None else tasks.within(work.owned)
             newest = newest_of(work.envelopes)
             part = advanced(
-                self.store, self.tasks, records_of(work.envelopes), newest,
+                self.store, tasks, records_of(work.envelopes), newest,
                 self.input.head.batch, takers, closes=at == len(every) and not older,
             )  # fmt: skip
             found.take(part)
+            self.note(part.faults)
         return found
 
     def _hand_on(self) -> dict[Task, dict[str, bytes]]:
@@ -183,6 +196,7 @@ class Turn:
             state_us=changed.state_us,
             elapsed_ms=head.elapsed_ms,
             dropped=[[*arc, lost] for arc, lost in changed.dropped.items() if lost],
+            faults=[(query, *fault) for query, fault in self.faults.items()],
         )
 
 

@@ -1,4 +1,4 @@
-"""What split arcs drop, counted where a record belongs: a record has one task, and one node."""
+"""Records that are late or dropped, counted where they belong: at the one node of their task."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,19 @@ def dropped_by(group: Group, records: Records, gone: Mask) -> dict[tuple[int, in
         mine = np.flatnonzero(gone & (records.stream == stream))
         for one in group.subscriptions:
             found[stream, one.query] = int(_is_here(group, one, records, stream)[mine].sum())
+    return found
+
+
+def late_of(group: Group, records: Records, late: Mask) -> int:
+    """Return how many of the late records have their task of the group's first query here.
+
+    `late`: bool[n]. Queries that share a computation have the same late records.
+    """
+    first, found = group.subscriptions[0], 0
+    for stream in first.streams:
+        mine = np.flatnonzero(late & (records.stream == stream))
+        if len(mine):
+            found += int(_is_here(group, first, records, stream)[mine].sum())
     return found
 
 

@@ -9,6 +9,7 @@ from controlplane.wire.language.registered import registered
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
 from controlplane.wire.layout import ARROW
 from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.faults import users_code
 from workers.pipeline.engine.kernels import KERNELS, Value
 
 
@@ -62,7 +63,16 @@ def _by_python(call: Call, arrays: list[Value]) -> Value:
         np.asarray(_filled(array, argument.kind))
         for array, argument in zip(arrays, call.arguments, strict=True)
     ]
-    return pa.array(np.asarray(found.call(*plain)), mask=~valid)
+    with users_code(call.function):
+        return _result(found.call(*plain), valid, ARROW[call.kind])
+
+
+def _result(given: Any, valid: Any, kind: Any) -> Value:
+    """Return what a function gave as an array. Raises `ValueError` for another length."""
+    values = np.asarray(given)
+    if values.shape != valid.shape:
+        raise ValueError(f"gave {values.shape} values for {len(valid)} records")
+    return pa.array(values, mask=~valid).cast(kind)
 
 
 def _filled(array: Value, kind: Kind) -> Value:

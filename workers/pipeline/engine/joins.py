@@ -15,6 +15,7 @@ from controlplane.wire.language.tree import Column
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import EVENT_TIME, Computation, Join
 from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.faults import QueryFault
 from workers.pipeline.engine.panes import Panes, kept_of, panes_of
 from workers.pipeline.engine.records import NO_MARK, Int64s, Records
 from workers.pipeline.engine.state import containing_records
@@ -25,13 +26,14 @@ MOST_PAIRS: Final = 20_000_000
 _OWNER: Final = ("query", "run", "task")
 
 
-class TooManyPairs(Exception):
+class TooManyPairs(QueryFault):
     """The windows of a join would have more pairs than memory allows."""
 
     def __init__(self, query: int, pairs: int) -> None:
         super().__init__(
-            f"query {query} joins {pairs:,} pairs of records in a batch, at most {MOST_PAIRS:,} "
-            "are allowed: narrow its windows or what must be equal"
+            f"joins {pairs:,} pairs of records in a batch, at most {MOST_PAIRS:,} are allowed: "
+            "narrow its windows or what must be equal",
+            query,
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from controlplane.wire.finishing import newest
 from controlplane.wire.forms import Form, from_bytes, named, to_bytes
 from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.faults import QueryFault
 from workers.pipeline.engine.joins import slowest
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.state import Merged, is_closed, regrouped, whole_windows
@@ -30,30 +31,45 @@ def merged_parts(
     members: Mapping[int, Member],
     parts: Mapping[int, Tables],
     marks: Mapping[int, int],
-) -> list[tuple[str, Form, Any]]:
-    """Take new parts of the windows of these queries; return the windows that changed, by form.
+) -> tuple[list[tuple[str, Form, Any]], dict[int, str]]:
+    """Take new parts of the windows of these queries; return the windows that changed, and faults.
 
     `parts`: by query the tables of its parts by form's name, oldest first. `marks`: the newest
     event time of each stream as those who gave the parts knew it: a window behind it is closed, as
-    no part of it can come any more. Queries that are not among `members` are forgotten.
+    no part of it can come any more. Queries that are not among `members` are forgotten. Faults are
+    what the merging of a query, by its id, could not compute.
     """
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     before = json.dumps(known)
     for gone in [query for query in known if int(query) not in members]:
         _forget(store, known, gone)
-    found = []
+    found: list[tuple[str, Form, Any]] = []
+    faults: dict[int, str] = {}
     for query, tables in parts.items():
-        for name, rows in tables.items():
-            form, work = named(name), _work(members[query])
-            key = f"{MERGED}/{query}/{name}"
-            kept, changed = _merge(form, from_bytes(form, store.get(key)), rows, work)
-            found.append((name, form, changed))
-            open_ = ~is_closed(kept, {query: members[query].closing}, _marks(members[query], marks))
-            store.put(key, to_bytes(kept.filter(pa.array(open_))))
-            if name not in known.setdefault(str(query), []):
-                known[str(query)].append(name)
+        try:
+            found += _take_parts(
+                store, known.setdefault(str(query), []), members[query], tables, marks
+            )
+        except QueryFault as fault:
+            faults[query] = str(fault)
     if json.dumps(known) != before:
         store.put(MERGED, json.dumps(known).encode())
+    return found, faults
+
+
+def _take_parts(
+    store: Store, known: list[str], member: Member, tables: Tables, marks: Mapping[int, int]
+) -> list[tuple[str, Form, Any]]:
+    """Take new parts of one query; return its windows that changed. Raises `QueryFault`."""
+    found, query = [], member.subscription.query
+    for name, rows in tables.items():
+        form, key = named(name), f"{MERGED}/{query}/{name}"
+        kept, changed = _merge(form, from_bytes(form, store.get(key)), rows, _work(member))
+        found.append((name, form, changed))
+        open_ = ~is_closed(kept, {query: member.closing}, _marks(member, marks))
+        store.put(key, to_bytes(kept.filter(pa.array(open_))))
+        if name not in known:
+            known.append(name)
     return found
 
 

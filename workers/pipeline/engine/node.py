@@ -6,8 +6,8 @@ in a dictionary.
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,70 +17,22 @@ from controlplane.wire.forms import (
     Form,
     is_pairs,
     named,
-    names_of,
-    pairs_name,
 )
-from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Window
-from workers.pipeline.engine.arcs import dropped_by
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.joins import joined, sides_of, slowest
+from workers.pipeline.engine.changed import Changed
+from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.joins import joined, slowest
 from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, page_of
-from workers.pipeline.engine.panes import Panes, panes_of
-from workers.pipeline.engine.records import Int64s, Records
+from workers.pipeline.engine.records import Records
 from workers.pipeline.engine.shedding import is_window_dropped
 from workers.pipeline.engine.state import Merged, is_closed, merged, windows_of
-from workers.pipeline.engine.subscriptions import Drops, Group
+from workers.pipeline.engine.subscriptions import Drops
+from workers.pipeline.engine.taking import added_by, bytes_of_tasks
 from workers.pipeline.engine.tasks import Member, Tasks
 from workers.pipeline.engine.users import WorkOf
 
 MARKS: Final = "marks"
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """What selecting and aggregating cost for the queries of one computation on a node.
-
-    `query`: the first of them, `queries`: how many share it; `records` went in, `selected` were
-    taken, `rows` of panes came out, in `cpu_us` of processor time.
-    """
-
-    query: int
-    queries: int
-    records: int
-    selected: int
-    rows: int
-    cpu_us: int
-
-
-@dataclass
-class Changed:
-    """What a batch changed on a node: windows by form of rows, and measures.
-
-    `dropped`: records by split arc (stream, query); `tasks`: rows of query, task, records taken in
-    and bytes of state, of the tasks that were looked at; `state_us`: processor time of the state.
-    """
-
-    windows: list[tuple[str, Form, Any]] = field(default_factory=list)
-    ended: set[int] = field(default_factory=set)
-    late: int = 0
-    state_bytes: int = 0
-    dropped: dict[tuple[int, int], int] = field(default_factory=dict)
-    operators: list[Operator] = field(default_factory=list)
-    tasks: list[Int64s] = field(default_factory=list)
-    state_us: int = 0
-
-    def take(self, other: "Changed") -> None:
-        """Add what another part of the batch changed after this."""
-        self.windows += other.windows
-        self.ended |= other.ended
-        self.late += other.late
-        self.state_bytes = other.state_bytes
-        for arc, lost in other.dropped.items():
-            self.dropped[arc] = self.dropped.get(arc, 0) + lost
-        self.operators += other.operators
-        self.tasks += other.tasks
-        self.state_us += other.state_us
 
 
 def advanced(
@@ -102,7 +54,7 @@ def advanced(
     """
     found = Changed()
     marks = _marks(store, newest)
-    added = _added(takers or tasks, records, found)
+    added = added_by(takers or tasks, records, found)
     started = time.thread_time_ns()
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     before = dict(sizes)
@@ -143,104 +95,47 @@ def _marks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
     return marks
 
 
-def _added(tasks: Tasks, records: Records | None, found: Changed) -> dict[str, list[Any]]:
-    """Return the rows that a batch adds, by form."""
-    added: dict[str, list[Any]] = {}
-    if records is None or not len(records):
-        return added
-    for group in tasks.groups:
-        started = time.thread_time_ns()
-        panes, names, keys = _taken(group, records)
-        found.late += panes.late
-        tables = zip(names, (panes.rows, panes.cells, panes.blobs), strict=True)
-        for at, (name, rows) in enumerate(tables):
-            if rows is not None and len(rows):
-                owned = group.owned(rows, keys)
-                if is_pairs(name):
-                    owned = _under_one_mark(owned)
-                added.setdefault(name, []).append(owned.select(named(name).schema.names))
-                if at == 0:
-                    found.tasks.append(_records_of_tasks(owned))
-        if panes.gone is not None:
-            found.dropped |= dropped_by(group, records, panes.gone)
-        spent = (time.thread_time_ns() - started) // 1000
-        found.operators.append(_operator(group, records, panes, spent))
-    return added
-
-
-def _taken(group: Group, records: Records) -> tuple[Panes, Sequence[str], list[str]]:
-    """Return what a group takes of records, the forms of its tables, and their key columns."""
-    computation = group.computation
-    if computation.join is None:
-        layout = layout_of(computation)
-        panes = panes_of(records, computation, group.streams, group.intake)
-        return panes, names_of(layout), layout.shape.key_names
-    sides = sides_of(records, computation, group.streams, group.intake)
-    keys = [f"k{at}" for at in range(len(computation.join.on))]
-    return sides, (pairs_name(computation), "", ""), keys
-
-
-def _under_one_mark(rows: Any) -> Any:
-    """Return the rows of joins with the query as their stream: all its streams close a window."""
-    return rows.set_column(rows.schema.get_field_index("stream"), "stream", rows["query"])
-
-
-def _operator(group: Group, records: Records, panes: Panes, cpu_us: int) -> Operator:
-    mine = len(records)
-    if not records.streams <= group.streams:
-        mine = int(np.isin(records.stream, list(group.streams)).sum())
-    first = min(one.query for one in group.subscriptions)
-    count = len(group.subscriptions)
-    return Operator(first, count, mine, panes.selected, len(panes.rows), cpu_us)
-
-
-# A query has fewer tasks than this: query and task fit into one number.
-_TASKS: Final = 1 << 20
-
-
-def _records_of_tasks(owned: Any) -> Int64s:
-    """Return rows of query, task, records and no bytes."""
-    pairs, row = _tasks_of(owned)
-    records = np.bincount(row, np.asarray(owned["s0"]), len(pairs))
-    return np.column_stack([pairs, records.astype(np.int64), np.zeros(len(pairs), np.int64)])
-
-
-def _bytes_of_tasks(rows: Any, size: int) -> Int64s:
-    """Return rows of query, task, no records and bytes: each row of state is as long as another."""
-    pairs, row = _tasks_of(rows)
-    share = np.rint(np.bincount(row, minlength=len(pairs)) * (size / max(1, len(rows))))
-    return np.column_stack([pairs, np.zeros(len(pairs), np.int64), share.astype(np.int64)])
-
-
-def _tasks_of(rows: Any) -> tuple[Int64s, Int64s]:
-    """Return the tasks that occur, as pairs of query and task, and which of them each row is of."""
-    both = np.asarray(rows["query"]) * _TASKS + np.asarray(rows["task"])
-    found, row = np.unique(both, return_inverse=True)
-    return np.column_stack([found // _TASKS, found % _TASKS]), row
-
-
 def _advance_form(pages: Pages, tasks: Tasks, added: Any, turn: _Turn, found: Changed) -> None:
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
     visited = sorted({*np.unique(touched).tolist(), turn.batch % PAGES})
     state = pages.load(visited)
     live = is_live(state, tasks.members)
     found.ended |= set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
-    work = tasks.work if "state" in pages.form.schema.names else None
-    result = merged(pages.form, state.filter(pa.array(live)), added, work)
+    state, kept = state.filter(pa.array(live)), tasks.without(found.faults)
+    while True:
+        try:
+            result, windows = _merged_form(pages, kept, _of(kept, state), _of(kept, added))
+            break
+        except QueryFault as fault:
+            # It names one: users' aggregates and joins are merged query by query.
+            found.faults |= {query: str(fault) for query in fault.queries}
+            kept = kept.without(fault.queries)
+    found.windows += windows
+    marks = dict(turn.marks)
     if is_pairs(pages.name):
         marks = {query: slowest(turn.marks, one.subscription.streams)
-                 for query, one in tasks.members.items() if one.joins}  # fmt: skip
-        for name, rows in _joined(tasks, result):
-            found.windows.append((name, named(name), rows))
-    else:
-        marks = dict(turn.marks)
-        for rows in _windows(pages.form, tasks, result, work):
-            found.windows.append((pages.name, pages.form, rows))
-    closing = {query: member.closing for query, member in tasks.members.items()}
+                 for query, one in kept.members.items() if one.joins}  # fmt: skip
+    closing = {query: member.closing for query, member in kept.members.items()}
     open_ = ~is_closed(result.rows, closing, marks)
-    kept = result.rows if open_.all() else result.rows.filter(pa.array(open_))
-    pages.save(kept, visited)
-    found.tasks.append(_bytes_of_tasks(kept, pages.size_of(visited)))
+    rows = result.rows if open_.all() else result.rows.filter(pa.array(open_))
+    pages.save(rows, visited)
+    found.tasks.append(bytes_of_tasks(rows, pages.size_of(visited)))
+
+
+def _of(tasks: Tasks, rows: Any) -> Any:
+    """Return the rows of queries that the node computes, which are all but in a fault."""
+    mine = np.isin(np.asarray(rows["query"]), list(tasks.members))
+    return rows if mine.all() else rows.filter(pa.array(mine))
+
+
+def _merged_form(pages: Pages, tasks: Tasks, state: Any, added: Any) -> tuple[Merged, list[Any]]:
+    """Return the state with what came, and the windows that changed. Raises `QueryFault`."""
+    work = tasks.work if "state" in pages.form.schema.names else None
+    result = merged(pages.form, state, added, work)
+    if is_pairs(pages.name):
+        return result, [(name, named(name), rows) for name, rows in _joined(tasks, result)]
+    rows_of = _windows(pages.form, tasks, result, work)
+    return result, [(pages.name, pages.form, rows) for rows in rows_of]
 
 
 def is_live(rows: Any, members: Mapping[int, Member]) -> NDArray[np.bool_]:

@@ -33,15 +33,15 @@ class Panes:
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
     of its sketches and `blobs` one of the states of users' aggregates, None without any.
-    `selected`: how many records went in; `late`: how many came too late; `gone`: which records
-    arcs dropped before (None: none).
+    `selected`: how many records went in; `late`: which came too late, `gone`: which arcs dropped
+    before (None: none).
     """
 
     rows: Any
     cells: Any
     blobs: Any
     selected: int
-    late: int
+    late: Any = None
     gone: Any = None
 
 
@@ -81,8 +81,8 @@ def kept_of(
     computation: Computation,
     streams: frozenset[int] | None,
     intake: Intake,
-) -> tuple[Any, int, Any]:
-    """Return which records go in (None: all), how many were late, and which ones arcs drop."""
+) -> tuple[Any, Any, Any]:
+    """Return which records go in (None: all), which were late, and which ones arcs drop."""
     gone = _dropped(records, intake.drops)
     return *_kept(records, computation, streams, gone), gone
 
@@ -103,17 +103,17 @@ def _dropped(records: Records, drops: Drops) -> Any:
 
 def _kept(
     records: Records, computation: Computation, streams: frozenset[int] | None, gone: Any
-) -> tuple[Any, int]:
-    """Return which records are selected and on time (None: all), and how many were late."""
+) -> tuple[Any, Any]:
+    """Return which records are selected and on time (None: all), and which were late."""
     wanted = _wanted(records, computation, streams)
     if gone is not None:
         wanted = ~gone if wanted is None else wanted & ~gone
     late = records.is_late(computation.lateness_ms)
     if not late.any():
-        return wanted, 0
+        return wanted, None
     # A record that the query does not want is not late for it.
     too_late = late if wanted is None else late & wanted
-    return (~late if wanted is None else wanted & ~late), int(too_late.sum())
+    return (~late if wanted is None else wanted & ~late), too_late
 
 
 def _wanted(records: Records, computation: Computation, streams: frozenset[int] | None) -> Any:

@@ -1,6 +1,6 @@
 """What a node has to compute: its queries, and which of their tasks are its own."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +63,17 @@ class Tasks:
                 Group.of(group.computation, those, replace(group.intake, column=column))
                 for column, those in kept.items()
             ]
+        return Tasks.of(groups)
+
+    def without(self, gone: Collection[int]) -> "Tasks":
+        """Return these tasks but those of some queries."""
+        if self.members.keys().isdisjoint(gone):
+            return self
+        groups = []
+        for group in self.groups:
+            kept = [one for one in group.subscriptions if one.query not in gone]
+            if kept:
+                groups.append(Group.of(group.computation, kept, group.intake))
         return Tasks.of(groups)
 
     def owned(self) -> dict[int, Held]:

@@ -13,6 +13,7 @@ import numpy as np
 from controlplane.wire.language.registered import registered_aggregate
 from controlplane.wire.layout import Sketched
 from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.faults import users_code
 
 # The user's aggregate by query and place among the query's aggregates.
 WorkOf = Callable[[int, int], Any]
@@ -39,25 +40,30 @@ def partial_states(sketch: Sketched, places: Any, values: Any) -> Any:
     found = grouped.aggregate([("value", "list")]).rename_columns([*names, "value"])
     lists = found["value"].combine_chunks()
     plain, edges = np.asarray(lists.values), np.asarray(lists.offsets).tolist()
-    states = [bytes(work.partial(plain[first:past])) for first, past in pairwise(edges)]
+    with users_code(sketch.aggregate.kept.sketch):
+        states = [bytes(work.partial(plain[first:past])) for first, past in pairwise(edges)]
     which = pa.repeat(pa.scalar(sketch.at, pa.int64()), len(states))
     bare = found.select(names).append_column("a", which)
     return bare.append_column("state", pa.array(states, pa.binary()))
 
 
 def folded(rows: Any, work: WorkOf) -> Any:
-    """Return rows whose `state` is a list of states with the merge of each list instead."""
+    """Return rows whose `state` is a list of states with the merge of each list instead.
+
+    Raises `QueryFault`, with the query whose aggregate cannot.
+    """
     owners = zip(rows["query"].to_pylist(), rows["a"].to_pylist(), strict=True)
     states = [
-        _merged(states, work(query, at))
+        _merged(states, query, work(query, at))
         for states, (query, at) in zip(rows["state"].to_pylist(), owners, strict=True)
     ]
     at = rows.schema.get_field_index("state")
     return rows.set_column(at, "state", pa.array(states, pa.binary()))
 
 
-def _merged(states: Sequence[bytes], work: Any) -> bytes:
+def _merged(states: Sequence[bytes], query: int, work: Any) -> bytes:
     found = states[0]
-    for other in states[1:]:
-        found = bytes(work.merge(found, other))
+    with users_code(type(work).__name__, query):
+        for other in states[1:]:
+            found = bytes(work.merge(found, other))
     return found

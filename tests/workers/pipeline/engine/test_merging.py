@@ -82,7 +82,7 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
     merged = []
     for tables in parts_of(rows, tasks, cuts, rng):
         for _ in range(2):
-            given_out = merged_parts(store, members, {QUERY: tables}, {})
+            given_out, _ = merged_parts(store, members, {QUERY: tables}, {})
         merged.append([(name, table) for name, _, table in given_out])
         forms, store = taken_out(store, QUERY), Memory()
         put_in(store, QUERY, forms)
@@ -95,7 +95,7 @@ def test_a_merged_window_has_one_row_per_key() -> None:
     """A reader need not know how many parts there were."""
     rng = np.random.default_rng(3)
     (tables,) = parts_of(rows_of(rng, 50), 4, 1, rng)
-    given_out = merged_parts(Memory(), tasks_of([True]).members, {QUERY: tables}, {})
+    given_out, _ = merged_parts(Memory(), tasks_of([True]).members, {QUERY: tables}, {})
     (rows,) = [table for name, _, table in given_out if name.startswith("s|")]
     places = rows.select(["pane", "k0"]).to_pylist()
     assert len(places) == len({tuple(place.values()) for place in places})

@@ -12,8 +12,9 @@ from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.shedding import ALWAYS, Shed
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
+from workers.pipeline.engine.changed import Changed
 from workers.pipeline.engine.moving import put_in, taken_out
-from workers.pipeline.engine.node import Changed, advanced
+from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.records import Int64s, task_column
 from workers.pipeline.engine.shedding import is_window_dropped, luck_of
 from workers.pipeline.engine.subscriptions import DIRECT, Group, Held, Intake, Subscription
@@ -191,6 +192,16 @@ def test_what_an_arc_drops_is_counted_on_one_node() -> None:
     dropped = [one.dropped[1, 9] for one in found]
     assert min(dropped) > 0
     assert sum(dropped) + kept == len(rows)
+
+
+def test_a_late_record_is_counted_on_one_node() -> None:
+    rows: list[Row] = [(1, at, at % 40, "a", 1) for at in range(400)]
+    late = [
+        advanced(Memory(), tasks_of({(48, task) for task in mine}), records_of(rows, 10**9), {}, 1)
+        for mine in ((0, 2, 3), (1, 4))
+    ]
+    assert min(one.late for one in late) > 0
+    assert sum(one.late for one in late) == len(rows)
 
 
 def test_records_that_waited_find_their_task_as_when_they_came() -> None:
