@@ -10,12 +10,14 @@ from controlplane.models import Cluster
 from controlplane.services import queries
 from controlplane.services.queries import Checked, QuerySpec
 from controlplane.services.texts import PREFIX, pointed
-from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
+from controlplane.wire.query import DEFAULT_LATENESS_S, SIDES, QueryText
 from dashboard.forms import moment, query_spec, stream_names
 
 CUSTOM: Final = "custom"
 # The fields of the form by what the services call them, in the order of the form.
 FIELDS: Final = {
+    "text.right": "right",
+    "text.on": "on",
     "text.where": "where",
     "text.columns": "columns",
     "text.key": "key",
@@ -37,6 +39,9 @@ DEFAULTS: Final = {
 }
 # A name, then the first = that is no part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
+# What stands between the sides of a pair; no expression has it but within a text or a name.
+PAIRED: Final = "<->"
+_PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*'|\"[^\"]*\"")
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,15 @@ def checked(cluster: Cluster, values: Mapping[str, str]) -> Checked:
     """Check a custom query as far as it is written: every fault, or what it computes."""
     spec, faults = custom_spec(values)
     found = queries.checked(cluster, spec)
-    return Checked(found.fields | faults, None if faults else found.computation)
+    return Checked(found.fields | faults, None if faults else found.computation, found.usable)
+
+
+def usable(found: Checked) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the columns that a query may use, with their kinds, by what they are columns of."""
+    columns = [(name, str(kind)) for name, kind in found.usable.items()]
+    sides = zip(("Columns of the left", "Columns of the right"), SIDES, strict=True)
+    parts = [(label, [c for c in columns if c[0].startswith(f"{side}.")]) for label, side in sides]
+    return parts if any(of for _, of in parts) else [("Columns of a record", columns)]
 
 
 def custom_spec(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
@@ -90,6 +103,7 @@ def custom_spec(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         if values.get("slide", "").strip()
         else None,
         lateness_s=_seconds(values, "lateness", faults, DEFAULT_LATENESS_S),
+        on=_pairs(values, faults),
     )
     spec = QuerySpec(
         name=values.get("name", "").strip(),
@@ -97,6 +111,7 @@ def custom_spec(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         ends_at=moment(values.get("ends_at", ""), faults),
         text=text,
         tasks=_whole(values.get("tasks", ""), faults),
+        right=stream_names(values.get("right", "")),
     )
     return spec, faults
 
@@ -116,7 +131,9 @@ def _field(name: str) -> tuple[str, str]:
         return FIELDS[name], ""
     # text.columns.kmh is the column kmh of the field columns.
     field, _, of = name.removeprefix(PREFIX).partition(".")
-    return (field, of) if name.startswith(PREFIX) else ("", "")
+    if not name.startswith(PREFIX):
+        return "", ""
+    return field, f"pair {int(of) + 1}" if field == "on" else of
 
 
 def _shown(of: str, fault: str) -> ShownFault:
@@ -125,15 +142,9 @@ def _shown(of: str, fault: str) -> ShownFault:
 
 
 def _named(values: Mapping[str, str], field: str, faults: Fields) -> dict[str, str]:
-    """Return the expressions by name; a line that begins with a blank belongs to the one before."""
-    entries: list[tuple[int, str]] = []
-    for number, line in enumerate(values.get(field, "").splitlines(), start=1):
-        if entries and line[:1].isspace() and line.strip():
-            entries[-1] = entries[-1][0], f"{entries[-1][1]}\n{line}"
-        elif line.strip():
-            entries.append((number, line))
+    """Return the expressions by name."""
     found: dict[str, str] = {}
-    for number, line in entries:
+    for number, line in _entries(values.get(field, "")):
         match = _NAMED.fullmatch(line)
         if match is None:
             told = f"Line {number}: write name = expression"
@@ -144,6 +155,33 @@ def _named(values: Mapping[str, str], field: str, faults: Fields) -> dict[str, s
             continue
         faults.setdefault(PREFIX + field, []).append(told)
     return found
+
+
+def _entries(text: str) -> list[tuple[int, str]]:
+    """Return the lines by number; one that begins with a blank belongs to the one before."""
+    entries: list[tuple[int, str]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if entries and line[:1].isspace() and line.strip():
+            entries[-1] = entries[-1][0], f"{entries[-1][1]}\n{line}"
+        elif line.strip():
+            entries.append((number, line))
+    return entries
+
+
+def _pairs(values: Mapping[str, str], faults: Fields) -> list[list[str]]:
+    """Return the pairs of a join; a line that is none keeps its place among them."""
+    found = [_sides(line) for _, line in _entries(values.get("on", ""))]
+    for at, sides in enumerate(found):
+        if len(sides) != len(SIDES) or not all(sides):
+            faults[f"{PREFIX}on.{at}"] = [f"Write left {PAIRED} right, once in a line"]
+    return found
+
+
+def _sides(line: str) -> list[str]:
+    """Return what stands between the signs; one within quotes is part of a text."""
+    cuts = [one.span() for one in _PAIRED_OR_QUOTED.finditer(line) if one[0] == PAIRED]
+    begins, ends = [0, *(end for _, end in cuts)], [*(begin for begin, _ in cuts), len(line)]
+    return [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
 
 
 def _seconds(values: Mapping[str, str], field: str, faults: Fields, instead: float) -> float:

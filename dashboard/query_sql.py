@@ -2,22 +2,29 @@
 
 from collections.abc import Sequence
 
-from controlplane.wire.query import QueryText
+from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.language.sides import named_by_side
+from controlplane.wire.query import SIDES, QueryText
 
 # More names than these make the line unreadable; the page lists all of them elsewhere.
 SHOWN_STREAMS = 4
 
 
-def pseudo_sql(text: QueryText, streams: Sequence[str], tasks: int = 1) -> str:
-    """Return the query in words of SQL. It is to be read; what runs are its parts."""
+def pseudo_sql(
+    text: QueryText, streams: Sequence[str], tasks: int = 1, right: Sequence[str] = ()
+) -> str:
+    """Return the query in words of SQL. It is to be read; what runs are its parts.
+
+    `streams`: of a join, those of its left side; `right`: those of its right side.
+    """
     lines = [
         *_list("WITH", [f"{name} = {_flat(one)}" for name, one in text.columns.items()]),
         *_list("SELECT", [*text.key, *(f"{_flat(one)} AS {n}" for n, one in _aggregates(text))]),
-        _line("FROM", _streams(streams)),
+        *(_join(text, streams, right) if right else [_line("FROM", _streams(streams))]),
         *([_line("WHERE", _flat(text.where))] if text.where else []),
         _line("GROUP BY", ", ".join([*text.key, _window(text)])),
         _line("LATENESS", f"{text.lateness_s:g} s"),
-        *([_line("SPLIT", f"over {tasks:,} tasks by {', '.join(text.key)}")] if tasks > 1 else []),
+        *([_line("SPLIT", f"over {tasks:,} tasks by {_split_by(text)}")] if tasks > 1 else []),
     ]
     return "\n".join(lines)
 
@@ -26,6 +33,29 @@ def window_words(text: QueryText) -> str:
     """Return length and distance of the windows: 300 s every 60 s."""
     slides = text.slide_s is not None and text.slide_s != text.window_s
     return f"{text.window_s:g} s" + (f" every {text.slide_s:g} s" if slides else "")
+
+
+def _join(text: QueryText, left: Sequence[str], right: Sequence[str]) -> list[str]:
+    pairs = [
+        " = ".join(_of_side(*one) for one in zip(pair, SIDES, strict=True)) for pair in text.on
+    ]
+    return [
+        _line("FROM", f"({_streams(left)}) AS {SIDES[0]}"),
+        _line("JOIN", f"({_streams(right)}) AS {SIDES[1]}"),
+        *(_line("AND" if at else "ON", pair) for at, pair in enumerate(pairs)),
+        _line("WITHIN", "the same window"),
+    ]
+
+
+def _of_side(text: str, side: str) -> str:
+    try:
+        return named_by_side(_flat(text), side)
+    except BadExpression:  # an expression was checked before it was stored; this is for the eye
+        return f"{side}: {_flat(text)}"
+
+
+def _split_by(text: QueryText) -> str:
+    return "what is equal on both sides" if text.on else ", ".join(text.key)
 
 
 def _aggregates(text: QueryText) -> Sequence[tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Status
 
+from controlplane.api.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.schemas import (
     CheckOut,
     ColumnOut,
@@ -38,9 +39,11 @@ from controlplane.services.texts import output_columns, places
 
 router = Router(tags=["queries"])
 MAX_WINDOWS = 1000
+_ONE = with_examples(QUERY_EXAMPLES)
+_MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values())}})
 
 
-@router.post("/{slug}/queries", response={201: QueryOut})
+@router.post("/{slug}/queries", response={201: QueryOut}, openapi_extra=_ONE)
 def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
     """Submit one query; it is pending until the worker placed it, well under a second."""
     actor, cluster = caller(request), cluster_by_slug(slug)
@@ -61,7 +64,7 @@ def list_queries(request: HttpRequest, slug: str) -> Any:
     )
 
 
-@router.post("/{slug}/queries/bulk", response={201: SubmittedOut})
+@router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)
 def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
     """Submit up to 1000 queries, all or none; refusals name the rows."""
     actor, cluster = caller(request), cluster_by_slug(slug)
@@ -69,7 +72,7 @@ def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
 
 
-@router.post("/{slug}/queries/check", response=CheckOut)
+@router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_ONE)
 def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Say what is wrong with a query and where, or which columns its results have; save nothing."""
     caller(request)
@@ -84,6 +87,7 @@ def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
             ColumnOut(name=c.name, kind=c.kind, role=c.role)
             for c in output_columns(found.computation)
         ],
+        usable={name: str(kind) for name, kind in found.usable.items()},
     )
 
 
@@ -155,4 +159,5 @@ def _spec(body: QueryIn) -> QuerySpec:
         body.ends_at,
         None if body.text is None else body.text.value(),
         body.tasks,
+        () if body.text is None else tuple(body.text.right),
     )

@@ -7,6 +7,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import ConfigDict, Field, StrictFloat, StrictInt, model_validator
 
+from controlplane.api.examples import QUERY_EXAMPLES
 from controlplane.models import Cluster, Proposal
 from controlplane.selectors.queries import QueryRow
 from controlplane.selectors.streams import StreamRow
@@ -127,20 +128,15 @@ class TextIn(Schema):
     key: columns to group by; the column `stream` is the record's stream. aggregates: by the name
     of their result. Windows begin every slide_s seconds (null: one behind the other). Records that
     are older than the newest before them by more than lateness_s are late and left out.
+
+    A join pairs the records of the query's streams with those of the streams that right names,
+    where both are in the same window and each pair in on, [of the left, of the right], is equal.
+    Its other parts name columns with their side: a.speed is of the left, b.speed of the right.
     """
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={
-            "example": {
-                "where": "speed is not null",
-                "columns": {"kmh": "speed * 0.036"},
-                "key": ["car"],
-                "aggregates": {"reports": "count(*)", "fast": "quantile(kmh, 0.95)"},
-                "window_s": 300,
-                "slide_s": 60,
-            }
-        },
+        json_schema_extra={"examples": [one["text"] for one in QUERY_EXAMPLES.values()]},
     )
 
     aggregates: dict[str, str]
@@ -150,14 +146,16 @@ class TextIn(Schema):
     where: str = ""
     columns: dict[str, str] = Field(default_factory=dict)
     key: list[str] = Field(default_factory=list)
+    right: list[str] = Field(default_factory=list)
+    on: list[list[str]] = Field(default_factory=list)
 
     def value(self) -> QueryText:
-        """Return the text as the wire has it."""
-        return QueryText(**self.model_dump())
+        """Return the text as the wire has it, its right side still to be resolved."""
+        return QueryText(**self.model_dump(exclude={"right"}))
 
 
 class QueryIn(Schema):
-    """A query to submit: streams by name, and what it computes.
+    """A query to submit: streams by name (of a join, those of its left), and what it computes.
 
     Either `text`, split by its key over so many tasks; or the numbers of the column `value` per
     stream and window of window_s whole seconds.
@@ -207,12 +205,17 @@ class ColumnOut(Schema):
 
 
 class CheckOut(Schema):
-    """Faults by field with their places, or the columns that the results would have."""
+    """Faults by field with their places, or the columns that the results would have.
+
+    usable: the columns that the text may use besides those it names itself, with their kinds; of a
+    join those of both sides.
+    """
 
     valid: bool
     fields: dict[str, list[str]]
     places: dict[str, PlaceOut]
     columns: list[ColumnOut]
+    usable: dict[str, str]
 
 
 class QueriesIn(Schema):
@@ -230,8 +233,9 @@ class NamesIn(ReasonIn):
 class QueryOut(Schema):
     """A query; node is the index of the node its first task runs on.
 
-    text is empty for a query of window_s and value alone. Of a query that is split over several
-    tasks, spans says which node has which: [node, first, past the last].
+    text is empty for a query of window_s and value alone. Of a join, streams are those of its left
+    side and text.right names the others. Of a query that is split over several tasks, spans says
+    which node has which: [node, first, past the last].
     """
 
     id: int
@@ -261,10 +265,10 @@ class QueryOut(Schema):
             name=query.name,
             state=query.state,
             detail=query.detail,
-            streams=list(row.streams),
+            streams=list(row.left),
             window_s=query.window_s,
             value=query.value,
-            text=json.loads(query.text) if query.text else {},
+            text=_text(row),
             tasks=query.task_count,
             node=None if row.node is None else row.node.index,
             spans=list(row.spans),
@@ -275,6 +279,12 @@ class QueryOut(Schema):
             ends_at=query.ends_at,
             ended_at=query.ended_at,
         )
+
+
+def _text(row: QueryRow) -> dict[str, Any]:
+    """Return the text as it was submitted: streams by name."""
+    text: dict[str, Any] = json.loads(row.query.text) if row.query.text else {}
+    return text | {"right": list(row.right)} if row.right else text
 
 
 class CountOut(Schema):

@@ -32,6 +32,11 @@ def text_of(query: Query) -> QueryText | None:
     return QueryText.from_json(json.loads(query.text)) if query.text else None
 
 
+def right_of(query: Query) -> frozenset[int]:
+    """Return the ids of the streams on the right side of a join, none for any other query."""
+    return frozenset(json.loads(query.text).get("right", ())) if query.text else frozenset()
+
+
 def stored(text: QueryText) -> str:
     """Return the one way to write a text: what is kept, and what the data plane gets."""
     return json.dumps(text.to_json(), separators=(",", ":"), ensure_ascii=False)

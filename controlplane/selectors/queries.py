@@ -9,7 +9,7 @@ from django.db.models import FilteredRelation, Q, QuerySet
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Node, Query, Task
-from controlplane.selectors.computations import computation_of_query
+from controlplane.selectors.computations import computation_of_query, right_of
 from controlplane.selectors.paging import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -68,7 +68,8 @@ class QueryFilters:
 class QueryRow:
     """One query, the node its first task is on (None while it has none), its streams' names.
 
-    spans: which node has which tasks, (index, first, past), of a query that is split.
+    spans: which node has which tasks, (index, first, past), of a query that is split. right: which
+    of the streams are the right side of a join.
     """
 
     query: Query
@@ -76,6 +77,12 @@ class QueryRow:
     since_version: int | None
     streams: tuple[str, ...]
     spans: tuple[tuple[int, int, int], ...] = ()
+    right: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Return the streams that are not of the right side: all of them, but for a join."""
+        return tuple(name for name in self.streams if name not in self.right)
 
 
 def queries_page(cluster: Cluster, filters: QueryFilters) -> Page[QueryRow]:
@@ -169,11 +176,13 @@ def _rows(queries: Sequence[Query]) -> list[QueryRow]:
 
 def _row(query: Query) -> QueryRow:
     tasks = sorted(query.tasks.all(), key=lambda task: task.index)
-    names = tuple(sorted(stream.name for stream in query.streams.all()))
+    streams, right = query.streams.all(), right_of(query)
+    names = tuple(sorted(stream.name for stream in streams))
+    others = tuple(sorted(stream.name for stream in streams if stream.pk in right))
     if not tasks:
-        return QueryRow(query, None, None, names)
+        return QueryRow(query, None, None, names, right=others)
     since = max(task.since_version for task in tasks)
-    return QueryRow(query, tasks[0].node, since, names, _spans(query, tasks))
+    return QueryRow(query, tasks[0].node, since, names, _spans(query, tasks), others)
 
 
 def _spans(query: Query, tasks: Sequence[Task]) -> tuple[tuple[int, int, int], ...]:

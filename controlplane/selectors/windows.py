@@ -9,8 +9,11 @@ from typing import Any
 from controlplane.models import Cluster, Query
 from controlplane.selectors.queries import computed_by, query_windows
 from controlplane.wire.finishing import WindowRow
-from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import STREAM, Computation
+from controlplane.wire.language.tree import Column, Kind
+from controlplane.wire.query import SIDES, STREAM, Computation
+
+# The stream of a record, as a key names it: of a query over one side, and of a join.
+_STREAMS = (STREAM, *(f"{side}.{STREAM}" for side in SIDES))
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,10 @@ def _window(row: WindowRow, computation: Computation, streams: Mapping[int, str]
     kinds = {name: one.kind for name, one in computation.key}
     kinds |= {name: one.kind for name, one in computation.aggregates}
     key = {name: _plain(value, kinds[name]) for name, value in row.key.items()}
-    if STREAM in key:
-        key[STREAM] = streams.get(key[STREAM], str(key[STREAM]))
+    for name, one in computation.key:
+        # In a join a named column may be called stream.
+        if name in _STREAMS and one == Column(name, Kind.INT):
+            key[name] = streams.get(key[name], str(key[name]))
     values = {name: _plain(value, kinds[name]) for name, value in row.values.items()}
     return KeyedWindow(_moment(row.start_ms), key, values, row.batch)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,10 +19,16 @@ from controlplane.services.events import announce, event
 from controlplane.task_names import PLACE, send_on_commit
 from controlplane.wire.blocks import KINDS, VALUE_COLUMNS
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import Computation, QueryText, computation_of, mice
+from controlplane.wire.query import (
+    Computation,
+    QueryText,
+    computation_of,
+    mice,
+    usable_columns,
+)
 
 MAX_BULK = 1000
-# The widest real query (a taxi trip) reads 79 streams.
+# Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
 MAX_STREAMS = 200
 MIN_WINDOW_S = 1
 MAX_WINDOW_S = 86_400
@@ -35,7 +41,9 @@ class QuerySpec:
     """A query as submitted: streams by name, and what it computes.
 
     That is `text` where there is one, split by its key over so many `tasks`; else the numbers of
-    the column `value` per stream and window of `window_s` seconds.
+    the column `value` per stream and window of `window_s` seconds. A join pairs the records of
+    `streams` with those of the streams in `right`: their ids stand in the text once it is stored,
+    and what `text.right` holds before that does not count.
     """
 
     name: str
@@ -45,6 +53,12 @@ class QuerySpec:
     ends_at: datetime | None = None
     text: QueryText | None = None
     tasks: int = 1
+    right: Sequence[str] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Return the streams it reads, of both sides."""
+        return (*self.streams, *self.right)
 
 
 def submit(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Query:
@@ -78,7 +92,9 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     rows: dict[int, Fields] = {}
     seen: set[str] = set()
     for index, spec in enumerate(specs):
-        faults = _faults(spec, known, now) | _computing_faults(spec, schemas)
+        told = _faults(spec, known, now)
+        # What is wrong with the streams of a side is the reason for what else is said of it.
+        faults = told | _computing_faults(spec, known, schemas) | told
         if spec.name in taken or spec.name in seen:
             faults.setdefault("name", []).append(f"A live query is called {spec.name} already")
         seen.add(spec.name)
@@ -91,10 +107,14 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Checked:
-    """What is wrong with a query by field, and what it computes where that much is right."""
+    """What is wrong with a query by field, and what it computes where that much is right.
+
+    `usable`: the columns that its expressions may use besides its own.
+    """
 
     fields: Fields
     computation: Computation | None
+    usable: Mapping[str, Kind]
 
 
 def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
@@ -107,13 +127,19 @@ def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
     absent = {"name": not spec.name, "streams": not spec.streams}
     fields = {field: told for field, told in fields.items() if not absent.get(field)}
     wrong = [f for f in fields if f in ("window_s", "value", "tasks") or f.startswith(texts.PREFIX)]
-    return Checked(fields, None if wrong else _computation(cluster, spec))
+    text = spec.text or mice("speed", MIN_WINDOW_S)
+    known, schemas = _stream_ids(cluster, [spec]), _schemas(cluster, [spec])
+    usable = usable_columns(_resolved(spec, text, known), *_kinds(spec, schemas))
+    return Checked(fields, None if wrong else _computation(spec, known, schemas), usable)
 
 
-def _computation(cluster: Cluster, spec: QuerySpec) -> Computation:
+def _computation(
+    spec: QuerySpec, known: Mapping[str, int], schemas: Mapping[str, dict[str, Any]]
+) -> Computation:
     if spec.text is None:
         return computation_of(mice(spec.value, spec.window_s), KINDS)
-    return texts.checked(spec.text, spec.tasks, _kinds(spec, _schemas(cluster, [spec])))
+    text = _resolved(spec, spec.text, known)
+    return texts.checked(text, spec.tasks, *_kinds(spec, schemas))
 
 
 def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
@@ -176,7 +202,7 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
                 ends_at=spec.ends_at,
                 submitted_by=actor.name,
                 submitted_at=now,
-                **_computed_columns(spec),
+                **_computed_columns(spec, known),
             )
             for spec in specs
         ]
@@ -184,37 +210,46 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
     QueryStream.objects.bulk_create(
         QueryStream(query=query, stream_id=known[name])
         for query, spec in zip(queries, specs, strict=True)
-        for name in spec.streams
+        for name in spec.reads
     )
-    _tell(actor, cluster, specs)
+    _tell(actor, cluster, specs, known)
     send_on_commit(PLACE, cluster.pk)
     return queries
 
 
-def _computed_columns(spec: QuerySpec) -> dict[str, Any]:
+def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, Any]:
     """Return the columns that say what is computed; lists sort by the window in whole seconds."""
     if spec.text is None:
         return {"window_s": spec.window_s, "value": spec.value}
     return {
         "window_s": math.ceil(spec.text.window_s),
         "value": "",
-        "text": stored(spec.text),
+        "text": stored(_resolved(spec, spec.text, known)),
         "task_count": spec.tasks,
     }
 
 
-def _tell(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> None:
+def _resolved(spec: QuerySpec, text: QueryText, known: Mapping[str, int]) -> QueryText:
+    """Return the text with the streams of its right side by id, 0 for one that there is not."""
+    return replace(text, right=[known.get(name, 0) for name in spec.right])
+
+
+def _tell(
+    actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec], known: Mapping[str, int]
+) -> None:
     one = len(specs) == 1
     subject = specs[0].name if one else f"{len(specs)} queries"
     after: dict[str, Any] = {"names": [spec.name for spec in specs]}
     if one:
-        after |= {"streams": list(specs[0].streams), **_computed_columns(specs[0])}
+        spec = specs[0]
+        after |= {"streams": list(spec.streams), **_computed_columns(spec, known)}
+        after |= {"right": list(spec.right)} if spec.right else {}
     audit.record(actor, "query.submit", subject, cluster=cluster, after=after)
     announce(cluster.pk, event("state", f"{subject} submitted by {actor.name}", state="pending"))
 
 
 def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
-    wanted = sorted({name for spec in specs for name in spec.streams})
+    wanted = sorted({name for spec in specs for name in spec.reads})
     found: dict[str, int] = {}
     for begin in range(0, len(wanted), CHUNK):
         rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
@@ -223,7 +258,7 @@ def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
 
 
 def _schemas(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, dict[str, Any]]:
-    wanted = sorted({name for spec in specs for name in spec.streams})
+    wanted = sorted({name for spec in specs for name in spec.reads})
     found: dict[str, dict[str, Any]] = {}
     for begin in range(0, len(wanted), CHUNK):
         rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
@@ -231,8 +266,15 @@ def _schemas(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, dict[str
     return found
 
 
-def _kinds(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> dict[str, Kind]:
-    return kinds_of(schemas[name] for name in spec.streams if name in schemas)
+def _kinds(
+    spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]
+) -> tuple[dict[str, Kind], dict[str, Kind]]:
+    """Return the columns that all streams of a side have, of the left and of the right."""
+    left, right = (
+        kinds_of(schemas[name] for name in side if name in schemas)
+        for side in (spec.streams, spec.right)
+    )
+    return left, right
 
 
 def _taken_names(cluster: Cluster, specs: Sequence[QuerySpec]) -> set[str]:
@@ -252,14 +294,17 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
         "name": names.faults(spec.name),
         "streams": _stream_faults(spec, known),
         "ends_at": _end_faults(spec.ends_at, now),
+        f"{texts.PREFIX}right": _right_faults(spec, known),
     }
     return {field: faults for field, faults in told.items() if faults}
 
 
-def _computing_faults(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> Fields:
+def _computing_faults(
+    spec: QuerySpec, known: Mapping[str, int], schemas: Mapping[str, dict[str, Any]]
+) -> Fields:
     if spec.text is not None:
         try:
-            texts.checked(spec.text, spec.tasks, _kinds(spec, schemas))
+            _computation(spec, known, schemas)
         except Invalid as invalid:
             return invalid.fields
         return {}
@@ -271,10 +316,28 @@ def _computing_faults(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) ->
 def _stream_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
     if not 1 <= len(spec.streams) <= MAX_STREAMS:
         return [f"Name 1 to {MAX_STREAMS} streams, not {len(spec.streams)}"]
-    doubled = sorted({name for name in spec.streams if spec.streams.count(name) > 1})
-    unknown = [name for name in spec.streams if name not in known]
+    return _named_faults(spec.streams, known)
+
+
+def _named_faults(streams: Sequence[str], known: dict[str, int]) -> list[str]:
+    doubled = sorted({name for name in streams if streams.count(name) > 1})
+    unknown = [name for name in streams if name not in known]
     faults = [f"There is no stream {name[:100]}" for name in dict.fromkeys(unknown)]
     return faults + [f"{name[:100]} is named twice" for name in doubled]
+
+
+def _right_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
+    if not spec.right:
+        return []
+    if spec.text is None:
+        return ["Takes a text: it says what must be equal"]
+    if len(spec.reads) > MAX_STREAMS:
+        return [f"At most {MAX_STREAMS} streams on both sides, not {len(spec.reads)}"]
+    both = [name for name in dict.fromkeys(spec.right) if name in spec.streams]
+    if both and len(both) == len(set(spec.streams)):
+        return ["Leaves no stream for the left side: a stream is on one side only"]
+    faults = [f"{name[:100]} is on the left side already" for name in both]
+    return _named_faults(spec.right, known) + faults
 
 
 def _window_faults(window_s: int) -> list[str]:

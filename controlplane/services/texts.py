@@ -1,25 +1,26 @@
 """Whether a query's text can run: every fault at once, each with its place in the text."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from controlplane.errors import Fields, Invalid
-from controlplane.wire.language.tree import Call, Expression, Kind
-from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
+from controlplane.wire.blocks import KINDS
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of, is_join
 
 # What the field of a text is called among the fields of a query.
 PREFIX: Final = "text."
 MOST_NAMED: Final = 64
 MOST_KEYS: Final = 8
+MOST_PAIRS: Final = 8
 MAX_NAME: Final = 60
 MAX_SECONDS: Final = 7 * 86_400
 MAX_TASKS: Final = 1024
-# Columns may name each other, so that a short text can stand for an endless expression.
-MOST_OPERATIONS: Final = 5_000
-DEEPEST: Final = 100
 
+# Which side of a pair a fault is of: on.0.left.
+_SIDE: Final = re.compile(r"(on\.\d+)\.(left|right)")
 _AT_CHARACTER: Final = re.compile(r", at character (\d+)$")
 
 
@@ -45,20 +46,27 @@ class Pointed:
     character: int = 0
 
 
-def checked(text: QueryText, tasks: int, kinds: Mapping[str, Kind]) -> Computation:
-    """Return what the text computes over columns of these kinds. Raises `Invalid`, all faults."""
-    faults = _bounds(text) | tasks_faults(tasks, keyed=bool(text.key))
-    computation = None
+def checked(
+    text: QueryText,
+    tasks: int,
+    kinds: Mapping[str, Kind],
+    right: Mapping[str, Kind] | None = None,
+) -> Computation:
+    """Return what the text computes over columns of these kinds. Raises `Invalid`, all faults.
+
+    `right`: the columns of a join's right side, where they are not those of the left. A fault of
+    one side of a pair says of which, under the pair: text.on.0.
+    """
+    faults = _bounds(text) | tasks_faults(tasks, keyed=bool(text.key) or is_join(text))
     try:
-        computation = computation_of(text, kinds)
+        computation = computation_of(text, kinds, right)
     except BadQuery as bad:
-        for field, why in bad.fields.items():
-            faults.setdefault(PREFIX + field, []).append(_sentence(why))
-    except RecursionError:
-        faults.setdefault(f"{PREFIX}aggregates", []).append("An expression is nested too deeply")
-    if computation is not None:
-        faults |= _sizes(computation)
-    if faults or computation is None:
+        for named, why in bad.fields.items():
+            field, told = _of_pair(named, why)
+            known = faults.setdefault(PREFIX + field, [])
+            known += [] if told in known else [told]
+        raise Invalid(faults) from None
+    if faults:
         raise Invalid(faults)
     return computation
 
@@ -104,16 +112,18 @@ def _sentence(why: str) -> str:
     return why[:1].upper() + why[1:]
 
 
+def _of_pair(field: str, why: str) -> tuple[str, str]:
+    """Return field and sentence; what is wrong with one side of a pair is told of the pair."""
+    side = _SIDE.fullmatch(field)
+    return (side[1], f"On the {side[2]}, {why}") if side else (field, _sentence(why))
+
+
 def _bounds(text: QueryText) -> Fields:
-    faults: Fields = {}
-    for field, named in (("columns", text.columns), ("aggregates", text.aggregates)):
-        if len(named) > MOST_NAMED:
-            faults[PREFIX + field] = [f"At most {MOST_NAMED}, not {len(named):,}"]
-        for name in named:
-            if told := _name_faults(field, name, text):
-                faults[f"{PREFIX}{field}.{name[:MAX_NAME]}"] = told
-    if len(text.key) > MOST_KEYS:
-        faults[f"{PREFIX}key"] = [f"At most {MOST_KEYS} columns, not {len(text.key):,}"]
+    faults = _names_faults(text)
+    counted = (("key", text.key, MOST_KEYS, "columns"), ("on", text.on, MOST_PAIRS, "pairs"))
+    for field, parts, most, word in counted:
+        if len(parts) > most:
+            faults[PREFIX + field] = [f"At most {most} {word}, not {len(parts):,}"]
     for field in ("window_s", "slide_s", "lateness_s"):
         seconds = getattr(text, field)
         if seconds is not None and seconds > MAX_SECONDS:
@@ -121,44 +131,25 @@ def _bounds(text: QueryText) -> Fields:
     return faults
 
 
+def _names_faults(text: QueryText) -> Fields:
+    faults: Fields = {}
+    for field, named in (("columns", text.columns), ("aggregates", text.aggregates)):
+        if len(named) > MOST_NAMED:
+            faults[PREFIX + field] = [f"At most {MOST_NAMED}, not {len(named):,}"]
+        for name in named:
+            if told := _name_faults(field, name, text):
+                faults[f"{PREFIX}{field}.{name[:MAX_NAME]}"] = told
+    return faults
+
+
 def _name_faults(field: str, name: str, text: QueryText) -> list[str]:
     if len(name) > MAX_NAME:
         return [f"A name has at most {MAX_NAME} characters"]
     if field == "columns":
-        return []  # the language says what it takes for the name of a column
+        # Of what a name is made the language says. The pipeline knows all columns of a record,
+        # also those that these streams do not declare.
+        taken = name in KINDS and not is_join(text)
+        return [f"There is a column {name} already"] if taken else []
     if not name.isidentifier():
         return ["Is no name: letters, digits and _ only"]
     return [f"The key has a column {name} already"] if name in text.key else []
-
-
-def _sizes(computation: Computation) -> Fields:
-    for field, expression in _expressions(computation):
-        operations, depth = _size(expression, {})
-        if operations > MOST_OPERATIONS or depth > DEEPEST:
-            told = "Stands for too large an expression once the columns it names are put in"
-            return {PREFIX + field: [told]}
-    return {}
-
-
-def _expressions(computation: Computation) -> Iterator[tuple[str, Expression]]:
-    if computation.where is not None:
-        yield "where", computation.where
-    for _, expression in computation.key:
-        yield "key", expression
-    for name, aggregate in computation.aggregates:
-        if aggregate.argument is not None:
-            yield f"aggregates.{name}", aggregate.argument
-
-
-def _size(expression: Expression, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return how many operations an expression has and how deep it is; equal parts by identity."""
-    if id(expression) in known:
-        return known[id(expression)]
-    below = [_size(one, known) for one in _parts(expression)]
-    found = 1 + sum(size for size, _ in below), 1 + max((deep for _, deep in below), default=0)
-    known[id(expression)] = found
-    return found
-
-
-def _parts(expression: Expression) -> tuple[Expression, ...]:
-    return expression.arguments if isinstance(expression, Call) else ()

@@ -12,8 +12,8 @@ from typing import Any, Final
 from controlplane.wire.errors import WireError
 from controlplane.wire.language.aggregates import Aggregate, aggregate_parsed
 from controlplane.wire.language.errors import BadExpression
-from controlplane.wire.language.parse import parsed
-from controlplane.wire.language.tree import Call, Column, Expression, Kind
+from controlplane.wire.language.parse import DEEPEST, no_column, parsed
+from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_of, size_of
 
 # The stream of a record, as a column that every stream has.
 STREAM: Final = "stream"
@@ -23,6 +23,8 @@ DEFAULT_LATENESS_S: Final = 120.0
 SIDES: Final = ("a", "b")
 # A record is in at most so many sliding windows.
 MOST_WINDOWS: Final = 1_000
+# Columns may name each other, so that a short text can stand for an endless expression.
+MOST_OPERATIONS: Final = 5_000
 
 
 class BadQuery(WireError):
@@ -44,7 +46,8 @@ class QueryText:
 
     A join pairs the records of the streams in `right` with those of the others, where both are in
     the same window and each pair of expressions in `on` has the same value on the left and on the
-    right. Its columns are those of both sides: `a.speed` is of the left, `b.speed` of the right.
+    right. Its columns are those of both sides: `a.speed` is of the left, `b.speed` of the right;
+    in `on` each expression is over the columns of its own side, as the stream names them.
     """
 
     aggregates: Mapping[str, str]
@@ -149,27 +152,53 @@ class Computation:
         return tuple(pair[stream in self.join.right] for pair in self.join.on)
 
 
-def computation_of(query: QueryText, columns: Mapping[str, Kind]) -> Computation:
-    """Check a query against the columns of its streams. Raises `BadQuery`, with every fault."""
-    own = {**columns, STREAM: Kind.INT}
-    joins = bool(query.right or query.on)
-    reader = _Reader(of_both_sides(own) if joins else own)
+def computation_of(
+    query: QueryText, columns: Mapping[str, Kind], right: Mapping[str, Kind] | None = None
+) -> Computation:
+    """Check a query against the columns of its streams. Raises `BadQuery`, with every fault.
+
+    `right`: the columns of a join's right side, where they are not those of the left.
+    """
+    joins = is_join(query)
+    reader = _Reader(usable_columns(query, columns, right))
     reader.take_columns(query.columns)
     where = reader.where(query.where) if query.where.strip() else None
     key = reader.key(query.key)
     aggregates = reader.aggregates(query.aggregates)
     window = reader.window(query.window_s, query.slide_s)
     lateness = reader.milliseconds("lateness_s", query.lateness_s, least=0)
-    on = reader.on(query, own) if joins else ()
+    on = reader.on(query, _sides(columns, right)) if joins else ()
     if reader.faults:
         raise BadQuery(reader.faults)
     found = Computation(where, key, aggregates, window, lateness)
     return replace(found, join=_join(query, on, found)) if joins else found
 
 
-def of_both_sides(columns: Mapping[str, Kind]) -> dict[str, Kind]:
-    """Return the columns that a join has."""
-    return {f"{side}.{name}": kind for side in SIDES for name, kind in columns.items()}
+def is_join(query: QueryText) -> bool:
+    """Tell whether a query pairs the records of two sides, or is meant to."""
+    return bool(query.right or query.on)
+
+
+def usable_columns(
+    query: QueryText, columns: Mapping[str, Kind], right: Mapping[str, Kind] | None = None
+) -> dict[str, Kind]:
+    """Return the columns that a query may use besides its own; arguments as `computation_of`."""
+    sides = _sides(columns, right)
+    if not is_join(query):
+        return sides[0]
+    return {
+        f"{side}.{name}": kind
+        for side, own in zip(SIDES, sides, strict=True)
+        for name, kind in own.items()
+    }
+
+
+def _sides(
+    left: Mapping[str, Kind], right: Mapping[str, Kind] | None
+) -> tuple[dict[str, Kind], dict[str, Kind]]:
+    """Return the columns of each side, the stream among them."""
+    other = left if right is None else right
+    return {**left, STREAM: Kind.INT}, {**other, STREAM: Kind.INT}
 
 
 def _join(
@@ -201,6 +230,8 @@ class _Reader:
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         self.kinds = dict(columns)
         self.named: dict[str, Expression] = {}
+        self.sizes: dict[str, tuple[int, int]] = {}
+        self.too_large: set[str] = set()
         self.faults: dict[str, str] = {}
 
     def take_columns(self, columns: Mapping[str, str]) -> None:
@@ -210,19 +241,48 @@ class _Reader:
                 self.faults[where] = "is no name: letters, digits and _ only"
             elif name in self.kinds:
                 self.faults[where] = f"there is a column {name} already"
-            elif (expression := self.expression(where, text)) is not None:
-                if expression.kind is Kind.NULL:
-                    self.faults[where] = "is null always"
-                self.kinds[name], self.named[name] = expression.kind, expression
+            else:
+                self._name(where, name, text)
 
-    def expression(
-        self, where: str, text: str, kinds: Mapping[str, Kind] | None = None
-    ) -> Expression | None:
+    def _name(self, where: str, name: str, text: str) -> None:
+        expression = self.parsed(where, text, self.kinds)
+        if expression is None:
+            return
+        if expression.kind is Kind.NULL:
+            self.faults[where] = "is null always"
+        self.kinds[name] = expression.kind
+        if self._fits(where, text, expression):
+            self.sizes[name] = size_of(expression, self.sizes)
+            self.named[name] = inlined(expression, self.named)
+        else:
+            self.too_large.add(name)
+
+    def expression(self, where: str, text: str) -> Expression | None:
+        found = self.parsed(where, text, self.kinds)
+        if found is None or not self._fits(where, text, found):
+            return None
+        return inlined(found, self.named)
+
+    def parsed(self, where: str, text: str, kinds: Mapping[str, Kind]) -> Expression | None:
         try:
-            return inlined(parsed(text, kinds or self.kinds), self.named)
+            return parsed(text, kinds)
         except BadExpression as error:
             self.faults[where] = _shown(error)
             return None
+
+    def _fits(self, where: str, text: str, expression: Expression) -> bool:
+        """Tell whether an expression stays small with the columns it names put in.
+
+        Where it does not is said once, not of all that names it as well.
+        """
+        if self.too_large.intersection(columns_of(expression)):
+            return False
+        operations, depth = size_of(expression, self.sizes)
+        if operations <= MOST_OPERATIONS and depth <= DEEPEST:
+            return True
+        why = "stands for too large an expression once the columns it names are put in"
+        self.faults[where] = _shown(BadExpression(text, why))
+        return False
 
     def where(self, text: str) -> Expression | None:
         found = self.expression("where", text)
@@ -234,8 +294,7 @@ class _Reader:
         found: dict[str, Expression] = {}
         for name in names:
             if name not in self.kinds:
-                known = ", ".join(self.kinds)
-                self.faults["key"] = f"there is no column {name}; there are {known}"
+                self.faults["key"] = no_column(name, self.kinds)
             elif self.kinds[name] is Kind.FLOAT:
                 self.faults["key"] = f"{name} is float; group by whole numbers, text or time"
             else:
@@ -252,6 +311,8 @@ class _Reader:
                 self.faults[where] = _shown(error)
                 continue
             if aggregate.argument is not None:
+                if not self._fits(where, text, aggregate.argument):
+                    continue
                 argument = inlined(aggregate.argument, self.named)
                 aggregate = replace(aggregate, argument=argument)
             found.append((name, aggregate))
@@ -260,9 +321,12 @@ class _Reader:
         return tuple(found)
 
     def on(
-        self, query: QueryText, own: Mapping[str, Kind]
+        self, query: QueryText, sides: tuple[Mapping[str, Kind], Mapping[str, Kind]]
     ) -> tuple[tuple[Expression, Expression], ...]:
-        """Return the pairs that must be equal, each over the columns of one side."""
+        """Return the pairs that must be equal, each over the columns of its own side.
+
+        Named columns are of no side: they are not to be had here.
+        """
         if not query.right:
             self.faults["right"] = "names no stream: a join has a right side"
         if not query.on:
@@ -273,8 +337,8 @@ class _Reader:
             if len(pair) != len(SIDES):
                 self.faults[where] = "must be two expressions: of the left and of the right side"
                 continue
-            sides = [self.expression(where, text, own) for text in pair]
-            left, right = sides
+            left = self.parsed(f"{where}.left", pair[0], sides[0])
+            right = self.parsed(f"{where}.right", pair[1], sides[1])
             if left is None or right is None:
                 continue
             if left.kind is not right.kind or left.kind in (Kind.FLOAT, Kind.NULL):

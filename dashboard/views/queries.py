@@ -110,7 +110,7 @@ def _text(row: QueryRow) -> dict[str, Any]:
     text = text_of(row.query)
     if text is None:
         return {}
-    sql = pseudo_sql(text, row.streams, row.query.task_count)
+    sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
     nodes = [(node, past - first) for node, first, past in row.spans]
     return {"sql": sql, "window": window_words(text), "task_nodes": nodes}
 

@@ -1,5 +1,6 @@
 """Submitting a query: the form in its two modes, and its checks while it is filled in."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -13,9 +14,9 @@ from controlplane.services import queries
 from controlplane.services.access import require_operator
 from controlplane.services.queries import Checked
 from controlplane.services.texts import output_columns
-from controlplane.wire.blocks import KINDS, VALUE_COLUMNS
+from controlplane.wire.blocks import VALUE_COLUMNS
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.query_forms import CUSTOM, DEFAULTS, checked, shown_faults, spec_of
+from dashboard.query_forms import CUSTOM, DEFAULTS, checked, shown_faults, spec_of, usable
 from dashboard.shown import show, tell
 
 
@@ -54,14 +55,15 @@ def _form(
 ) -> HttpResponse:
     custom = values.get("mode") == CUSTOM
     filled = DEFAULTS | values
-    found = Checked(errors, None) if errors and custom else checked(cluster, filled)
+    found = checked(cluster, filled)
+    if errors and custom:
+        found = replace(found, fields=errors, computation=None)
     context = {
         "cluster": cluster,
         "values": filled,
         "errors": errors,
         "columns": VALUE_COLUMNS,
         "custom": custom,
-        "kinds": KINDS,
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
@@ -74,7 +76,7 @@ def _outcome(found: Checked) -> dict[str, Any]:
     faults = shown_faults(found.fields)
     columns = [] if found.computation is None else output_columns(found.computation)
     wrong = [field for field, told in faults.items() if told]
-    return {"faults_of": faults, "wrong": wrong, "output": columns}
+    return {"faults_of": faults, "wrong": wrong, "output": columns, "usable": usable(found)}
 
 
 def _faults(cluster: Cluster, values: dict[str, str]) -> Fields:

@@ -70,10 +70,23 @@ function startSelection() {
   document.body.addEventListener("htmx:afterSwap", show);
 }
 
+// A click on a stream's name goes to the field that was in use last, or else to the first.
 function startFilling() {
+  const first = () => document.querySelector("[data-takes-streams]");
+  let taker = null;
+  const take = (area) => {
+    taker = area;
+    const place = document.getElementById("fills");
+    if (place && area) place.textContent = area.dataset.takesStreams;
+  };
+  document.addEventListener("focusin", (event) => {
+    if (event.target.matches("[data-takes-streams]")) take(event.target);
+  });
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-stream]");
-    const area = button && document.getElementById(button.closest("[data-fills]").dataset.fills);
+    if (!button) return;
+    if (!taker?.isConnected || !taker.checkVisibility()) take(first());
+    const area = taker;
     if (!area) return;
     const names = area.value.split(/[\s,;]+/).filter(Boolean);
     if (!names.includes(button.dataset.stream)) area.value = [...names, button.dataset.stream].join("\n");

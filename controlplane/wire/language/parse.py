@@ -3,7 +3,7 @@
 Nothing of the text is ever executed; what is not in the tables below is refused where it stands.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from sqlglot import ErrorLevel, exp, parse_one
@@ -17,6 +17,9 @@ from controlplane.wire.language.times import milliseconds
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
 
 LONGEST: Final = 4_000
+# What reads expressions calls itself per level; brackets alone are no level.
+DEEPEST: Final = 100
+_TOO_DEEP: Final = "is nested too deeply"
 
 _BINARY: Final[Mapping[type[exp.Expr], str]] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%",
@@ -51,10 +54,7 @@ class _Dialect(DuckDB):
 
 def parsed(text: str, columns: Mapping[str, Kind]) -> Expression:
     """Return the expression that a text is over these columns. Raises `BadExpression`."""
-    try:
-        return Checker(text, columns).expression(tree_of(text))
-    except RecursionError:
-        raise BadExpression(text, "is nested too deeply") from None
+    return Checker(text, columns).expression(tree_of(text))
 
 
 def tree_of(text: str) -> exp.Expr:
@@ -69,7 +69,19 @@ def tree_of(text: str) -> exp.Expr:
         raise _misread(text, error) from None
     except TokenError:
         raise BadExpression(text, "ends within a text or comment", 0) from None
+    except RecursionError:
+        raise BadExpression(text, _TOO_DEEP, _innermost(text)) from None
     return tree
+
+
+def _innermost(text: str) -> int:
+    """Return where the innermost bracket opens, 0 without one."""
+    depth = deepest = found = 0
+    for at, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if depth > deepest:
+            deepest, found = depth, at
+    return found
 
 
 def _misread(text: str, error: ParseError) -> BadExpression:
@@ -93,9 +105,24 @@ class Checker:
     def __init__(self, text: str, columns: Mapping[str, Kind]) -> None:
         self.text = text
         self.columns = columns
+        self._depth = 0
 
     def expression(self, node: exp.Expr) -> Expression:
         """Return what a node stands for. Raises `BadExpression` where it stands for nothing."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if self._depth == DEEPEST:
+            raise self.bad(node, _TOO_DEEP)
+        self._depth += 1
+        try:
+            return self._read(node)
+        except RecursionError:
+            # The caller had used up most of the stack: said at the first level that has room again.
+            raise self.bad(node, _TOO_DEEP) from None
+        finally:
+            self._depth -= 1
+
+    def _read(self, node: exp.Expr) -> Expression:
         if type(node) in _BINARY:
             return self.call(_BINARY[type(node)], node, node.this, node.expression)
         if type(node) in _CALLED:
@@ -175,9 +202,17 @@ def _column(checker: Checker, node: exp.Expr) -> Expression:
     if table is not None and not any("." in known for known in checker.columns):
         raise checker.bad(node, "columns have no table before them")
     if name not in checker.columns:
-        known = ", ".join(checker.columns)
-        raise checker.bad(node, f"there is no column {name}; there are {known}")
+        raise checker.bad(node, no_column(name, checker.columns))
     return Column(name, checker.columns[name])
+
+
+def no_column(name: str, columns: Iterable[str]) -> str:
+    """Return what to say of a name that is none of the columns; of a join each names its side."""
+    known = list(columns)
+    meant = [one for one in known if one.partition(".")[2] == name]
+    if meant:
+        return f"in a join a column names its side: {' or '.join(meant)}"
+    return f"there is no column {name}; there are {', '.join(known)}"
 
 
 def _literal(checker: Checker, node: exp.Expr) -> Expression:
@@ -265,7 +300,6 @@ _READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] =
     exp.Literal: _literal,
     exp.Boolean: lambda _, node: Literal(bool(node.this), Kind.BOOL),
     exp.Null: lambda _, __: Literal(None, Kind.NULL),
-    exp.Paren: lambda checker, node: checker.expression(node.this),
     exp.Neg: _negative,
     exp.Not: lambda checker, node: checker.call("not", node, node.this),
     exp.Case: _case,

@@ -3,7 +3,7 @@
 Equal expressions are equal values, so that what several queries have in common is computed once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,3 +58,18 @@ def columns_of(expression: Expression) -> Iterator[str]:
         case Call():
             for argument in expression.arguments:
                 yield from columns_of(argument)
+
+
+def size_of(expression: Expression, sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """Return how many operations an expression has, and how deep it is.
+
+    `sizes`: the same of the columns that stand for expressions, by name.
+    """
+    match expression:
+        case Column():
+            return sizes.get(expression.name, (1, 1))
+        case Call():
+            below = [size_of(one, sizes) for one in expression.arguments]
+            depth = 1 + max((deep for _, deep in below), default=0)
+            return 1 + sum(operations for operations, _ in below), depth
+    return 1, 1

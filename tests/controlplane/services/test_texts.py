@@ -93,7 +93,7 @@ def test_every_fault_is_told_at_once_and_points_at_its_place(operator: Actor, sf
         ({"text": text(aggregates={})}, "text.aggregates"),
         ({"text": text(aggregates={"a b": "count(*)"})}, "text.aggregates.a b"),
         ({"text": text(aggregates={f"a{i}": "count(*)" for i in range(65)})}, "text.aggregates"),
-        ({"text": text(aggregates={"a": f"sum({'(' * 900}1{')' * 900})"})}, "text.aggregates"),
+        ({"text": text(aggregates={"a": f"sum({'(' * 900}1{')' * 900})"})}, "text.aggregates.a"),
         ({"text": text(window_s=604_801.0)}, "text.window_s"),
         ({"text": text(slide_s=61.0)}, "text.slide_s"),
         ({"text": text(lateness_s=-1.0)}, "text.lateness_s"),
@@ -113,11 +113,12 @@ def test_one_fault_is_told_at_its_field(
 def test_columns_that_double_each_other_are_refused_before_they_grow(
     operator: Actor, sf: Cluster
 ) -> None:
-    """Sixty lines of text would be 2 ** 60 operations in the pipeline."""
+    """Sixty lines of text would be 2 ** 60 operations in the pipeline; said where it begins."""
     columns = {"c0": "speed"} | {f"c{i + 1}": f"c{i} + c{i}" for i in range(60)}
     wrong = text(aggregates={"n": "sum(c60)"}, columns=columns)
-    (told,) = faults(operator, sf, text=wrong)["text.aggregates.n"]
-    assert "too large" in told
+    found = faults(operator, sf, text=wrong)
+    assert list(found) == ["text.columns.c12"]
+    assert "too large" in found["text.columns.c12"][0]
 
 
 def test_a_bulk_request_tells_the_faults_of_each_row(operator: Actor, sf: Cluster) -> None:

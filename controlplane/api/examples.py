@@ -1,0 +1,40 @@
+"""Bodies as the API's documentation shows them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+# Queries with a text, by what they are.
+QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Fast cabs": {
+        "name": "fast-cabs",
+        "streams": ["tile-52-65", "tile-52-66"],
+        "tasks": 8,
+        "text": {
+            "where": "speed is not null",
+            "columns": {"kmh": "speed * 0.036"},
+            "key": ["car"],
+            "aggregates": {"reports": "count(*)", "fast": "quantile(kmh, 0.95)"},
+            "window_s": 300,
+            "slide_s": 60,
+        },
+    },
+    "A join: cabs that were on both tiles": {
+        "name": "crossing-cabs",
+        "streams": ["tile-52-65"],
+        "tasks": 8,
+        "text": {
+            "right": ["tile-52-66"],
+            "on": [["car", "car"]],
+            "columns": {"faster": "b.speed - a.speed"},
+            "key": ["a.car"],
+            "aggregates": {"pairs": "count(*)", "faster": "mean(faster)"},
+            "window_s": 300,
+        },
+    },
+}
+
+
+def with_examples(bodies: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an operation adds to its documentation to show these bodies by name."""
+    examples = {name: {"value": body} for name, body in bodies.items()}
+    return {"requestBody": {"content": {"application/json": {"examples": examples}}}}

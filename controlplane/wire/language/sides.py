@@ -1,0 +1,21 @@
+"""Expressions over one side of a join, as they are written where both sides can be meant."""
+
+from sqlglot import exp
+
+from controlplane.wire.language.parse import tree_of
+
+# What can stand beside an operator as it is; anything else is set in brackets.
+_WHOLE = (exp.Column, exp.Anonymous, exp.Paren, exp.Literal)
+
+
+def named_by_side(text: str, side: str) -> str:
+    """Return an expression with its columns named by their side: `a.car` of `car`.
+
+    Raises `BadExpression` for a text that is none.
+    """
+    tree = tree_of(text)
+    shown = text
+    starts = {column.this.meta["start"] for column in tree.find_all(exp.Column)}
+    for start in sorted(starts, reverse=True):
+        shown = f"{shown[:start]}{side}.{shown[start:]}"
+    return shown if isinstance(tree, _WHOLE) else f"({shown})"
