@@ -112,6 +112,15 @@ class QueryStreamAdmin(ReadOnly):
     list_select_related = ("query", "stream")
 
 
+@admin.register(models.Drop)
+class DropAdmin(ReadOnly):
+    """What arcs drop."""
+
+    list_display = ("stream", "query", "cluster", "dropped", "set_by", "set_at")
+    list_filter = ("cluster",)
+    list_select_related = ("stream", "query", "cluster")
+
+
 @admin.register(models.RoutingVersion)
 class RoutingVersionAdmin(ReadOnly):
     """The routing table's history."""

@@ -9,7 +9,9 @@ Sample = dict[str, Any]
 MAX_POINTS = 900
 # As stored roll-ups do it (controlplane.services.samples): a chart must not hide a peak of latency.
 WORST = frozenset({"p95", "p99", "duration_ms"})
-NEWEST = frozenset({"t", "version", "tasks", "state_bytes", "event_ms", "emitted_ms"})
+NEWEST = frozenset(
+    {"t", "version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms"}
+)
 # Samples further apart than so many usual steps have a gap between them.
 GAP_STEPS = 6
 

@@ -4,6 +4,7 @@ from controlplane.models.access import ApiToken
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditEntry
 from controlplane.models.cluster import Cluster, Node
+from controlplane.models.drop import Drop
 from controlplane.models.lab import LabRun
 from controlplane.models.metrics import MetricSample
 from controlplane.models.proposal import Proposal
@@ -18,6 +19,7 @@ __all__ = [
     "AttachedQuery",
     "AuditEntry",
     "Cluster",
+    "Drop",
     "LabRun",
     "MetricSample",
     "Node",

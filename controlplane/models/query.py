@@ -14,8 +14,10 @@ class Query(models.Model):
     text is the query as JSON (controlplane.wire.query.QueryText), character for character as the
     data plane gets it: the order of its names has a meaning, which jsonb would not keep. Empty: a
     mice query, which value and window_s describe alone. task_count is over how many tasks its key
-    is split. run counts its lives: a move without state begins the next, a live move does not.
-    submitted_by is a user name, kept as text so that it outlives the user.
+    is split, scheme how its keys find their task (controlplane.wire.schemes; blank: by hash, and
+    nobody merges), merge_node who merges its windows while it is routed. run counts its lives: a
+    move without state begins the next, a live move does not. submitted_by is a user name, kept as
+    text so that it outlives the user.
     """
 
     class State(models.TextChoices):
@@ -34,6 +36,10 @@ class Query(models.Model):
     value = models.CharField(max_length=40, blank=True, default="speed")
     text = models.TextField(blank=True, default="")
     task_count = models.PositiveSmallIntegerField(default=1)
+    scheme = models.CharField(max_length=20, blank=True, default="")
+    merge_node = models.ForeignKey(
+        Node, on_delete=models.PROTECT, null=True, blank=True, related_name="merged_queries"
+    )
     run = models.PositiveIntegerField(default=0)
     submitted_by = models.CharField(max_length=150, blank=True)
     submitted_at = models.DateTimeField()

@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.selectors.metrics import KEPT
-from controlplane.services import failing, proposals
+from controlplane.services import arc_upkeep, failing, proposals
 from controlplane.services.events import send_samples
 from controlplane.services.samples import Before, Row, Sample, rolled_up, sample_of
 
@@ -92,6 +92,7 @@ def store(
     if columns:
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:
+        arc_upkeep.count(cluster.pk, rows, samples)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         failing.end_failed(cluster, rows)
 

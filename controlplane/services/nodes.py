@@ -4,9 +4,9 @@ import math
 
 from controlplane.errors import Invalid
 from controlplane.models import Node
-from controlplane.services import audit, routing
+from controlplane.services import routing
 from controlplane.services.access import Actor, require_operator
-from controlplane.services.events import announce, event
+from controlplane.services.deciding import Decision, carry_out
 from controlplane.wire.routing import SetCapacity
 
 # Ten million records/s is beyond any node; a larger number is a slip of the keyboard.
@@ -34,19 +34,18 @@ def _set_capacity(actor: Actor, node: Node, capacity: float, held: bool, reason:
     before = {"capacity": node.capacity, "emulated": node.emulated}
     node.capacity, node.emulated = capacity, held
     node.save(update_fields=["capacity", "emulated"])
-    told = f"{node.name} can carry {capacity:,.0f} records/s"
+    told, ops = f"{node.name} can carry {capacity:,.0f} records/s", []
     if held or before["emulated"]:
         told += ", and is held to that" if held else ", and is not held to it any more"
-        op = SetCapacity(node.index, capacity if held else None)
-        routing.append(node.cluster_id, node.cluster.routing_version, [op], told, actor=actor.name)
-    audit.record(
-        actor,
+        ops = [SetCapacity(node.index, capacity if held else None)]
+    decision = Decision(
         "node.capacity",
         f"{node.cluster.slug}/{node.name}",
-        cluster=node.cluster,
+        told,
         reason=reason,
         before=before,
         after={"capacity": capacity, "emulated": held},
+        pk=node.pk,
     )
-    announce(node.cluster_id, event("state", told, pk=node.pk))
+    carry_out(actor, node.cluster, ops, decision)
     return node

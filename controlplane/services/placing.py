@@ -4,22 +4,25 @@ Reading and deciding happen outside any transaction; the writes claim the routin
 states they were decided for, or nothing is written and the pass begins again.
 
 A query that is split over several tasks is placed by its first one, as one query on one node;
-its other tasks go round the active nodes by capacity (services.splitting).
+its other tasks go round the active nodes by capacity (services.splitting). One with a scheme gets a
+node that merges its windows (services.merging).
 """
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict, VersionMoved
-from controlplane.models import Cluster, Node, Query, QueryStream, Task
+from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
 from controlplane.problems.online import OnlineProblem, read_online
 from controlplane.services import routing
+from controlplane.services.merging import MergeNodes
 from controlplane.services.splitting import spans_over
-from controlplane.wire.routing import AddQuery, Op, RemoveQuery, Span
+from controlplane.wire.routing import NOBODY, AddQuery, Op, RemoveQuery, Span
+from controlplane.wire.schemes import scheme_text
 
 logger = logging.getLogger(__name__)
 
@@ -47,10 +50,11 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Place:
-    """The node of a query's first task, and the intervals of its tasks where it is split."""
+    """The node of a query's first task, and where it is split its intervals and who merges it."""
 
     node: Node
     spans: tuple[Span, ...] = ()
+    merge: Node | None = None
 
 
 def drain(cluster_id: int) -> Drained:
@@ -81,7 +85,7 @@ def _pass(cluster_id: int) -> Drained:
     if not routing.is_at(cluster_id, work.version):
         # What was read before and after the move does not fit together.
         raise VersionMoved(work.version)
-    chosen = _choose(problem, work)
+    chosen = _choose(cluster, problem, work)
     ops = _operations(work, chosen)
     if ops:
         with transaction.atomic():
@@ -115,13 +119,18 @@ def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _choose(problem: OnlineProblem | None, work: _Work) -> dict[int, _Place]:
+def _choose(cluster: Cluster, problem: OnlineProblem | None, work: _Work) -> dict[int, _Place]:
     """Return the place of each pending query; the leaving ones make room first."""
     if problem is None:
         return {}
     for task in work.ending:
         problem.remove(work.streams[task.query_id], task.node_id)
-    return {query.pk: _place(problem, query, work.streams[query.pk]) for query in work.pending}
+    places = {query.pk: _place(problem, query, work.streams[query.pk]) for query in work.pending}
+    if merged := [query.pk for query in work.pending if query.scheme]:
+        # Once all are placed: what they read counts.
+        mergers = MergeNodes(cluster, problem)
+        places |= {query: replace(places[query], merge=mergers.take()) for query in merged}
+    return places
 
 
 def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _Place:
@@ -134,20 +143,26 @@ def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _P
 def _operations(work: _Work, chosen: dict[int, _Place]) -> list[Op]:
     removals: list[Op] = [RemoveQuery(task.query_id) for task in work.ending]
     additions = [
-        AddQuery(
-            query=query.pk,
-            run=query.run,
-            node=chosen[query.pk].node.index,
-            streams=work.streams[query.pk],
-            window_s=query.window_s,
-            value=query.value,
-            text=query.text,
-            spans=chosen[query.pk].spans,
-        )
+        _addition(query, chosen[query.pk], work.streams[query.pk])
         for query in work.pending
         if query.pk in chosen
     ]
     return removals + additions
+
+
+def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Op:
+    return AddQuery(
+        query=query.pk,
+        run=query.run,
+        node=place.node.index,
+        streams=streams,
+        window_s=query.window_s,
+        value=query.value,
+        text=query.text,
+        spans=place.spans,
+        scheme=scheme_text(query.scheme),
+        merge=NOBODY if place.merge is None else place.merge.index,
+    )
 
 
 def _reason(work: _Work, chosen: dict[int, _Place]) -> str:
@@ -178,6 +193,9 @@ def _save_placed(cluster: Cluster, work: _Work, chosen: dict[int, _Place], versi
         # Ended meanwhile: what was decided is not what should be.
         raise VersionMoved(work.version)
     Task.objects.bulk_create(_task_rows(cluster, chosen, version))
+    for query, place in chosen.items():
+        if place.merge is not None:
+            Query.objects.filter(pk=query).update(merge_node=place.merge)
 
 
 def _task_rows(cluster: Cluster, chosen: dict[int, _Place], version: int) -> Iterator[Task]:
@@ -192,6 +210,9 @@ def _save_removed(work: _Work) -> None:
     if not ids:
         return
     gone, _ = Task.objects.filter(query__in=ids).delete()
+    # On the wire both go with the query.
+    Drop.objects.filter(query__in=ids).delete()
+    Query.objects.filter(pk__in=ids, merge_node__isnull=False).update(merge_node=None)
     ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
     # What ends with a reason of its own is what the data plane could not compute.
     ended = ending.exclude(detail="").update(state=Query.State.FAILED, ended_at=timezone.now())

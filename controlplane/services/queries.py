@@ -16,6 +16,7 @@ from controlplane.selectors.computations import kinds_of, stored
 from controlplane.services import audit, names, texts
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.events import announce, event
+from controlplane.services.schemes import scheme_faults
 from controlplane.task_names import PLACE, send_on_commit
 from controlplane.wire.blocks import KINDS, VALUE_COLUMNS
 from controlplane.wire.language.tree import Kind
@@ -43,7 +44,8 @@ class QuerySpec:
     That is `text` where there is one, split by its key over so many `tasks`; else the numbers of
     the column `value` per stream and window of `window_s` seconds. A join pairs the records of
     `streams` with those of the streams in `right`: their ids stand in the text once it is stored,
-    and what `text.right` holds before that does not count.
+    and what `text.right` holds before that does not count. With a `scheme` (wire.schemes) a node
+    merges its windows, and the scheme can be changed while it runs.
     """
 
     name: str
@@ -54,6 +56,7 @@ class QuerySpec:
     text: QueryText | None = None
     tasks: int = 1
     right: Sequence[str] = ()
+    scheme: str = ""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -226,6 +229,7 @@ def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, An
         "value": "",
         "text": stored(_resolved(spec, spec.text, known)),
         "task_count": spec.tasks,
+        "scheme": spec.scheme,
     }
 
 
@@ -296,7 +300,8 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
         "ends_at": _end_faults(spec.ends_at, now),
         f"{texts.PREFIX}right": _right_faults(spec, known),
     }
-    return {field: faults for field, faults in told.items() if faults}
+    faults = {field: faults for field, faults in told.items() if faults}
+    return faults | scheme_faults(spec.scheme, spec.tasks, joins=bool(spec.right))
 
 
 def _computing_faults(

@@ -17,11 +17,12 @@ from django.utils import timezone
 from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, VersionMoved
-from controlplane.models import Cluster, Proposal, QueryStream, RoutingVersion, Task
+from controlplane.models import Cluster, Drop, Proposal, QueryStream, RoutingVersion, Task
 from controlplane.services.events import announce, event
 from controlplane.wire.errors import RoutingGap, RoutingMissing
 from controlplane.wire.publish import latest_version, publish, publish_snapshot
 from controlplane.wire.routing import (
+    NOBODY,
     Op,
     Route,
     RoutingDelta,
@@ -30,6 +31,8 @@ from controlplane.wire.routing import (
     op_from_json,
     op_to_json,
 )
+from controlplane.wire.schemes import scheme_text
+from controlplane.wire.shedding import Arc, Shed
 
 logger = logging.getLogger(__name__)
 
@@ -156,6 +159,7 @@ def _read_table(cluster_id: int, version: int) -> RoutingTable:
     spans = _spans(cluster_id)
     columns = (
         "query_id", "query__run", "node__index", "query__window_s", "query__value", "query__text",
+        "query__scheme", "query__merge_node__index",
     )  # fmt: skip
     first = Task.objects.filter(query__cluster=cluster_id, index=0)
     queries = {
@@ -167,10 +171,13 @@ def _read_table(cluster_id: int, version: int) -> RoutingTable:
             value,
             text,
             spans.get(query, ()),
+            scheme_text(scheme),
+            NOBODY if merge is None else merge,
         )
-        for query, run, node, window_s, value, text in first.values_list(*columns)
+        for query, run, node, window_s, value, text, scheme, merge in first.values_list(*columns)
     }
-    return RoutingTable(version, queries, _splits(cluster_id), _capacities(cluster_id))
+    capacities, sheds = _capacities(cluster_id), _sheds(cluster_id)
+    return RoutingTable(version, queries, _splits(cluster_id), capacities, sheds)
 
 
 def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
@@ -200,6 +207,11 @@ def _capacities(cluster_id: int) -> dict[int, float]:
     """Return the records/s of the nodes that are held to them."""
     held = Cluster.objects.get(pk=cluster_id).nodes.filter(emulated=True)
     return dict(held.values_list("index", "capacity"))
+
+
+def _sheds(cluster_id: int) -> dict[Arc, Shed]:
+    """Return what arcs drop."""
+    return {drop.arc: drop.value for drop in Drop.objects.filter(cluster=cluster_id)}
 
 
 def _mark_published(cluster: Cluster, version: int) -> int:

@@ -1,9 +1,10 @@
 """Telemetry rows to samples, and samples to roll-ups: pure functions, no rows of the database.
 
 A sample is {"t", "version", "in", "read", "delivered", "rf", "imbalance", "p50", "p95", "p99",
-"batch_ms", "loads", "busy", "tasks", "late", "state_bytes", "event_ms", "emitted_ms"}: t, event_ms
-and emitted_ms in ms since the epoch, rates and loads in records/s since the previous batch, busy a
-share of wall time, latencies in ms.
+"batch_ms", "loads", "busy", "tasks", "late", "dropped", "waiting", "state_bytes", "end", "span_s",
+"event_ms", "emitted_ms"}: t, event_ms and emitted_ms in ms since the epoch, rates and loads in
+records/s since the previous batch, which was span_s seconds before, busy a share of wall time,
+latencies in ms; waiting are records that nodes have not taken yet, end is a position in the log.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +50,11 @@ def sample_of(row: Row, before: Before, capacities: Sequence[float]) -> Sample:
         "busy": [nodes[i]["busy_ms"] / 1000 / seconds if i in nodes else 0.0 for i in range(count)],
         "tasks": [nodes[i]["tasks"] if i in nodes else 0 for i in range(count)],
         "late": row["late"] / seconds,
+        "dropped": sum(row.get("dropped", {}).values()) / seconds,
+        "waiting": row.get("waiting", 0),
         "state_bytes": sum(node["state_bytes"] for node in row["nodes"]),
+        "end": row.get("end"),
+        "span_s": seconds,
         "event_ms": row["event_ms"],
         "emitted_ms": row["emitted_ms"],
     }
@@ -68,10 +73,10 @@ def _seconds(row: Row, before: Before) -> float:
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 
-MEANS = ("in", "read", "delivered", "rf", "imbalance", "p50", "batch_ms", "late")
+MEANS = ("in", "read", "delivered", "rf", "imbalance", "p50", "batch_ms", "late", "dropped")
 MEAN_LISTS = ("loads", "busy")
 MAXIMA = ("p95", "p99")
-LAST = ("version", "tasks", "state_bytes", "event_ms", "emitted_ms")
+LAST = ("version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms")
 
 
 def rolled_up(samples: Sequence[Sample], t_ms: int) -> Sample:

@@ -7,6 +7,7 @@ from controlplane.models import Cluster, Node, Task
 from controlplane.services import audit
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.events import announce, event
+from controlplane.services.merging import merged_by
 
 # Each node is a process's worth of work; more is a slip of the keyboard.
 MAX_SLOTS = 1000
@@ -15,7 +16,7 @@ DEFAULT_CAPACITY = 500.0
 
 
 def check(actor: Actor, cluster: Cluster, slots: int) -> None:
-    """Raise unless the cluster is stopped and no node that is to go has or gets tasks.
+    """Raise unless the cluster is stopped and no node that is to go has, gets or merges tasks.
 
     Raises `Forbidden`, `Invalid`, `Conflict`.
     """
@@ -36,6 +37,9 @@ def check(actor: Actor, cluster: Cluster, slots: int) -> None:
     if hosts:
         text = f"{', '.join(hosts)} would go and have queries: apply a proposal that moves them"
         raise Conflict("node_hosts", text, {"nodes": hosts})
+    if merged := merged_by(list(leaving)):
+        text = f"A node that would go merges {', '.join(merged)}: let another node merge them"
+        raise Conflict("node_merges", text, {"queries": merged})
 
 
 @transaction.atomic

@@ -4,7 +4,7 @@ import logging
 from datetime import datetime
 
 from controlplane.models import Cluster, Query
-from controlplane.services import placing, queries, routing
+from controlplane.services import arc_upkeep, placing, queries, routing
 
 logger = logging.getLogger(__name__)
 
@@ -27,3 +27,4 @@ def tend_cluster(cluster: Cluster, now: datetime) -> None:
         placing.drain(cluster.pk)
     if not routing.heal(cluster):
         routing.publish_unpublished(cluster.pk)
+    arc_upkeep.settle(cluster)

@@ -2,7 +2,7 @@
 
 // As stored roll-ups do it (controlplane/services/samples.py).
 const WORST = new Set(["p95", "p99"]);
-const NEWEST = new Set(["t", "version", "tasks", "state_bytes", "event_ms", "emitted_ms"]);
+const NEWEST = new Set(["t", "version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms"]);
 const GAP_STEPS = 6;
 
 export class SampleWindow {

@@ -11,6 +11,7 @@ from controlplane.services.access import Actor
 from controlplane.services.queries import QuerySpec
 from controlplane.services.routing import delta_of
 from controlplane.services.streams import StreamSpec
+from controlplane.wire.query import QueryText
 from controlplane.wire.routing import RoutingTable
 
 NODES = 4
@@ -50,6 +51,16 @@ def placed(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> 
     saved = submit(by, cluster, wanted)
     placing.drain(cluster.pk)
     return list(Query.objects.filter(pk__in=[query.pk for query in saved]).order_by("pk"))
+
+
+def placed_split(by: Actor, cluster: Cluster, name: str = "q", scheme: str = "") -> Query:
+    """Return a running query that counts the reports per car of s0 and s1, over eight tasks."""
+    text = QueryText({"n": "count(*)"}, key=("car",), window_s=60)
+    spec = QuerySpec(name, ("s0", "s1"), text=text, tasks=8, scheme=scheme)
+    query = queries.submit(by, cluster, spec)
+    placing.drain(cluster.pk)
+    query.refresh_from_db()
+    return query
 
 
 def replayed_table(cluster: Cluster) -> RoutingTable:

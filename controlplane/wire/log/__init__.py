@@ -24,6 +24,7 @@ from controlplane.wire.log.values import (
     Entry,
     Limits,
     Stamp,
+    Tip,
     Waiting,
 )
 
@@ -41,6 +42,7 @@ __all__ = [
     "Log",
     "RedisLog",
     "Stamp",
+    "Tip",
     "Waiting",
     "check_url",
     "identity",

@@ -34,6 +34,7 @@ from controlplane.wire.log.values import (
     Entry,
     Limits,
     Stamp,
+    Tip,
     Waiting,
     bytes_of,
 )
@@ -93,6 +94,15 @@ class KafkaLog:
     def waiting(self) -> Waiting:
         """Return what is not read yet; an estimate where other processes append, too."""
         return self._backlog.waiting()
+
+    def tip(self, streams: Sequence[int]) -> Tip:
+        """Return how far the driver has looked at the log; what is behind it nobody knows yet."""
+        try:
+            position, prefix = self._kept().newest()
+        except redis.RedisError as error:
+            raise LogAway(str(error)) from error
+        newest = {one: prefix.newest[one] for one in streams if one in prefix.newest}
+        return Tip(position, newest)
 
     def committed_cut(self) -> Cut:
         """Return the last committed cut, by the site's Redis, else by the consumer group."""

@@ -16,7 +16,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
-from controlplane.wire.log.values import WINDOW, Stamp, order_of
+from controlplane.wire.log.values import START, WINDOW, Stamp, order_of
 
 # Producers whose stamps are remembered: those that appended last.
 _PRODUCERS: Final = 1000
@@ -88,6 +88,12 @@ class KeptPrefixes:
         """
         found: Any = self._client.hget(self._prefixes, position)
         return Prefix() if found is None else Prefix.decode(found)
+
+    def newest(self) -> tuple[str, Prefix]:
+        """Return the furthest position of which something is kept, and what follows from there."""
+        names: Any = self._client.hkeys(self._prefixes)
+        position = max((name.decode() for name in names), key=order_of, default=START)
+        return position, self.at(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
         """Keep the prefix of a cut at `end` that was found by reading from `start`.

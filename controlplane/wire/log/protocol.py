@@ -11,6 +11,7 @@ from controlplane.wire.log.values import (
     Entry,
     Limits,
     Stamp,
+    Tip,
     Waiting,
 )
 
@@ -36,6 +37,12 @@ class Log(Protocol):
 
     def waiting(self) -> Waiting:
         """Return what is not read yet. Raises `LogAway`."""
+
+    def tip(self, streams: Sequence[int]) -> Tip:
+        """Return how far the log goes, with the streams of which something is there.
+
+        In Kafka, how far the pipeline has looked at it. Raises `LogAway`.
+        """
 
     def committed_cut(self) -> Cut:
         """Return the last committed cut, the start of the log before the first."""

@@ -26,6 +26,7 @@ from controlplane.wire.log.values import (
     Entry,
     Limits,
     Stamp,
+    Tip,
     Waiting,
     bytes_of,
     order_of,
@@ -101,6 +102,20 @@ class RedisLog:
         fields = found[0][1]
         records = int(fields[b"total"]) - int(done[0] or 0)
         return Waiting(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
+
+    def tip(self, streams: Sequence[int]) -> Tip:
+        """Return how far the log goes, with the streams of which something is there."""
+        # The times first: what is appended in between has no older mark.
+        pipe = self._client.pipeline(transaction=False)
+        pipe.hmget(self._newest, [*map(str, streams), ""])
+        pipe.xrevrange(self._index, count=1)
+        try:
+            times, found = pipe.execute()
+        except redis.RedisError as error:
+            raise LogAway(str(error)) from error
+        known = zip(streams, times, strict=False)
+        newest = {stream: int(ms) for stream, ms in known if ms is not None}
+        return Tip(_cut(found[0]).position if found else START, newest)
 
     def committed_cut(self) -> Cut:
         """Return the last committed cut, the start of the log before the first."""

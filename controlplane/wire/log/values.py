@@ -69,6 +69,17 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
+class Tip:
+    """How far a log goes: the position of its end, and the newest event time (ms) by stream.
+
+    What is appended behind it has marks that are no older than these.
+    """
+
+    position: str
+    newest: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """How much may wait in the log to be read before appends are refused."""
 

@@ -3,9 +3,9 @@
 import pytest
 
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.models import AuditEntry, Cluster, Node
-from controlplane.services import slots
-from tests.support.cluster import actor, placed, small_cluster
+from controlplane.models import AuditEntry, Cluster, Node, Task
+from controlplane.services import schemes, slots
+from tests.support.cluster import actor, placed, placed_split, small_cluster
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +43,22 @@ def test_nodes_that_go_must_be_off_and_empty(sf: Cluster) -> None:
     assert refusal.value.code == "node_hosts"
     assert slots.write_down(operator, sf, max(hosts) + 1).slots == max(hosts) + 1
     assert Node.objects.count() == 4, "samples speak of them"
+
+
+def test_a_node_that_merges_stays(sf: Cluster) -> None:
+    """Its tasks may be gone; what it keeps of open windows is not."""
+    operator = actor(name="op")
+    Node.objects.exclude(index=3).update(active=False)
+    query = placed_split(operator, sf, scheme="hash")
+    Task.objects.update(node=Node.objects.get(index=0))
+    Node.objects.update(active=False)
+    with pytest.raises(Conflict) as refusal:
+        slots.check(operator, sf, 3)
+    assert (refusal.value.code, refusal.value.data) == ("node_merges", {"queries": ["q"]})
+    Node.objects.filter(index=0).update(active=True)
+    schemes.move_merge(operator, query, 0)
+    Node.objects.update(active=False)
+    slots.check(operator, sf, 3)
 
 
 @pytest.mark.parametrize("changed", [{"desired": "running"}, {"state": "degraded"}])

@@ -1,0 +1,60 @@
+"""What arcs of the data plane drop."""
+
+from django.db import models
+
+from controlplane.models.cluster import Cluster
+from controlplane.models.query import Query
+from controlplane.models.stream import Stream
+from controlplane.wire.shedding import INPUT, Arc, Shed
+
+
+class Drop(models.Model):
+    """What one arc drops: the input arc of a stream, or its split arc to a query.
+
+    shed is the wire's value (controlplane.wire.shedding.Shed) as JSON. The row lives while the
+    routing table has the drop. dropped counts the records since the row was made, per_s follows how
+    many a second they are. settles: from which step on (since, ms) the drop is kept once the
+    pipeline has processed the log up to position; null while no step can go.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="drops")
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="drops")
+    query = models.ForeignKey(
+        Query, on_delete=models.CASCADE, null=True, blank=True, related_name="drops"
+    )
+    shed = models.JSONField()
+    since_version = models.PositiveBigIntegerField()
+    set_by = models.CharField(max_length=150, blank=True)
+    set_at = models.DateTimeField()
+    reason = models.TextField(blank=True)
+    dropped = models.PositiveBigIntegerField(default=0)
+    per_s = models.FloatField(default=0.0)
+    settles = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stream", "query"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["stream", "query"],
+                condition=models.Q(query__isnull=False),
+                name="drop_split_arc_once",
+            ),
+            models.UniqueConstraint(
+                fields=["stream"],
+                condition=models.Q(query__isnull=True),
+                name="drop_input_arc_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"drop of {self.stream_id}>{self.query_id or INPUT}"
+
+    @property
+    def arc(self) -> Arc:
+        """Return the arc as the wire names it."""
+        return self.stream_id, self.query_id or INPUT
+
+    @property
+    def value(self) -> Shed:
+        """Return what the arc drops as the wire has it."""
+        return Shed.from_json(self.shed)

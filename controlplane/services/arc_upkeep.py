@@ -1,0 +1,120 @@
+"""What drops leave behind: records they lost are counted, steps that nothing needs are forgotten.
+
+A step is needed as long as a record may come for a window that began before the next one. A record
+is on time if it is no older than its block's mark by more than the query's lateness, and marks only
+grow: what is appended from now on is on time only behind the newest event time of now, less the
+largest lateness. What was appended before is on its way; it has arrived once a batch that ends
+behind the log's end of now was emitted, and no node has records waiting. So forgetting takes two
+looks: one notes how far the log goes (Drop.settles), a later one sees that the pipeline is there.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.db.models import F
+
+from controlplane.models import Cluster, Drop, Query
+from controlplane.selectors.computations import computation_of_query
+from controlplane.selectors.metrics import latest_values
+from controlplane.services import routing
+from controlplane.services.arcs import arc_told
+from controlplane.services.event_time import tip_of
+from controlplane.services.samples import Row, Sample
+from controlplane.wire.log.values import order_of
+from controlplane.wire.query import BadQuery
+from controlplane.wire.routing import SetShed
+from controlplane.wire.shed_steps import needed_since, without_old
+from controlplane.wire.shedding import INPUT
+
+# The time in which the shown records/s follow a change by 63 %.
+PER_S_TAU: Final = 10.0
+
+
+def settle(cluster: Cluster) -> int:
+    """Forget the steps of a cluster's drops that no open window needs; returns of how many drops.
+
+    Raises `Away` where the log does not tell how far it goes.
+    """
+    drops = [drop for drop in cluster.drops.all() if drop.value.window_ms]
+    if not drops:
+        return 0
+    sample = latest_values(cluster) or {}
+    settled = 0
+    for drop in drops:
+        if drop.settles is None:
+            _note(cluster, drop)
+        elif _has_processed(sample, drop.settles["position"]):
+            settled += routing.retry_when_moved(lambda drop=drop: _forget(drop))  # type: ignore[misc]
+    return settled
+
+
+def count(cluster_id: int, rows: Sequence[Row], samples: Sequence[Sample]) -> None:
+    """Count what telemetry rows say that arcs dropped, in the caller's transaction."""
+    seconds = sum(sample["span_s"] for sample in samples)
+    drops = list(Drop.objects.filter(cluster=cluster_id).only("stream_id", "query_id", "per_s"))
+    if not drops or not seconds:
+        return
+    weight = 1 - math.exp(-seconds / PER_S_TAU)
+    for drop in drops:
+        lost = sum(row.get("dropped", {}).get(_name(drop), 0) for row in rows)
+        per_s = drop.per_s + weight * (lost / seconds - drop.per_s)
+        per_s = per_s if per_s > 1e-3 else 0.0  # noqa: PLR2004 - less than one in a quarter hour
+        if lost or per_s != drop.per_s:
+            Drop.objects.filter(pk=drop.pk).update(dropped=F("dropped") + lost, per_s=per_s)
+
+
+def _name(drop: Drop) -> str:
+    """Return what telemetry calls an arc."""
+    stream, query = drop.arc
+    return str(stream) if query == INPUT else f"{stream}>{query}"
+
+
+def _note(cluster: Cluster, drop: Drop) -> None:
+    tip = tip_of(cluster, [drop.stream_id])
+    newest = tip.newest.get(drop.stream_id)
+    if newest is None:
+        return
+    since = needed_since(drop.value, newest - _lateness_ms(drop))
+    if since is not None:
+        # A drop that was changed meanwhile is looked at anew.
+        same = Drop.objects.filter(pk=drop.pk, since_version=drop.since_version)
+        same.update(settles={"since": since, "position": tip.position})
+
+
+def _lateness_ms(drop: Drop) -> int:
+    """Return the largest lateness of the queries that get what the arc lets through."""
+    readers = Query.objects.filter(streams=drop.stream_id, state__in=("running", "ending"))
+    if drop.query_id is not None:
+        readers = readers.filter(pk=drop.query_id)
+    kinds = readers.order_by().values_list("text", "value", "window_s").distinct()
+    return max((_lateness_of(*kind) for kind in kinds), default=0)
+
+
+def _lateness_of(text: str, value: str, window_s: int) -> int:
+    try:
+        return computation_of_query(Query(text=text, value=value, window_s=window_s)).lateness_ms
+    except BadQuery:
+        return 0  # what calls a function that is gone computes nothing
+
+
+def _has_processed(sample: dict[str, Any], position: str) -> bool:
+    end = sample.get("end")
+    return end is not None and sample.get("waiting") == 0 and order_of(end) >= order_of(position)
+
+
+def _forget(drop: Drop) -> int:
+    cluster = Cluster.objects.get(pk=drop.cluster_id)
+    found = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()
+    if found is None or found.settles is None:
+        return 0
+    left = without_old(found.value, found.settles["since"])
+    stream, query = found.arc
+    told = f"{arc_told(found)}: what it dropped before is forgotten"
+    routing.append(cluster.pk, cluster.routing_version, [SetShed(stream, query, left)], told)
+    if left is None:
+        found.delete()
+    else:
+        found.shed, found.settles = left.to_json(), None
+        found.save(update_fields=["shed", "settles"])
+    return 1

@@ -1,0 +1,196 @@
+"""Drops: what the input arc of a stream, or its split arc to a query, loses on purpose.
+
+A random drop takes effect with the next micro-batch. A drop of whole windows begins, changes and
+ends with a window of which no record was seen yet (wire.shed_steps): so it is decided some seconds
+ahead of the newest event time, and steps of the past are forgotten by services.arc_upkeep.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from django.utils import timezone
+
+from controlplane.errors import Conflict, Invalid
+from controlplane.models import Cluster, Drop, Query, Stream
+from controlplane.selectors.queries import computed_by
+from controlplane.services import routing
+from controlplane.services.access import Actor, require_operator
+from controlplane.services.deciding import Decision, carry_out
+from controlplane.services.drop_specs import DropSpec, spec_faults
+from controlplane.services.event_time import ahead_of
+from controlplane.wire.routing import SetShed
+from controlplane.wire.shed_steps import first_group, with_step
+from controlplane.wire.shedding import INPUT, Shed
+
+# Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
+MAX_STEPS: Final = 32
+
+
+def set_drop(
+    actor: Actor, stream: Stream, spec: DropSpec, query_name: str = "", reason: str = ""
+) -> Drop:
+    """Let an arc drop a share, or another one than before; without a query the input arc.
+
+    Raises `Forbidden`, `Invalid` per field, `Conflict` after too many changes in a short time, and
+    `Away` where the log does not tell its newest event time.
+    """
+    require_operator(actor)
+    if faults := spec_faults(spec):
+        raise Invalid(faults)
+    return routing.retry_when_moved(lambda: _set(actor, stream, spec, query_name, reason))
+
+
+def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -> Drop | None:
+    """Let an arc keep all records again.
+
+    Returns None if that is so from the next batch on, else the drop, which ends with a window that
+    is to come. Raises as `set_drop` does, and `Invalid` where the arc drops nothing.
+    """
+    require_operator(actor)
+    return routing.retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
+
+
+def arc_told(drop: Drop) -> str:
+    """Return the arc as people read it."""
+    return f"{drop.stream.name} to {drop.query.name}" if drop.query else drop.stream.name
+
+
+def windows_told(shed: Shed) -> str:
+    """Return what goes: records, or windows of so many seconds."""
+    if not shed.window_ms:
+        return "records"
+    told = f"{shed.window_ms / 1000:g} s windows"
+    if shed.slide_ms != shed.window_ms:
+        told += f" every {shed.slide_ms / 1000:g} s"
+    return told if shed.batch == 1 else f"{told}, {shed.batch} together"
+
+
+def share_told(share: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * share:.3g} %"
+
+
+def _set(actor: Actor, stream: Stream, spec: DropSpec, query_name: str, reason: str) -> Drop:
+    cluster, query, drop = _present(stream, query_name)
+    shed = _shed(spec, query)
+    if drop is not None:
+        shed = _following(drop.value, shed, spec, cluster, stream)
+    elif shed.window_ms:
+        shed = replace(shed, steps=((_begin(shed, cluster, stream), spec.share),))
+    if drop is None:
+        drop = Drop(cluster=cluster, stream=stream, query=query)
+    told = f"{arc_told(drop)} drops {share_told(spec.share)} of its {windows_told(shed)}"
+    _write(actor, cluster, drop, shed, told, reason)
+    return drop
+
+
+def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | None:
+    cluster, query, drop = _present(stream, query_name)
+    if drop is None:
+        field = "stream" if query is None else "query"
+        raise Invalid({field: ["Nothing is dropped there"]})
+    shed, left = drop.value, None
+    if shed.window_ms:
+        if not shed.steps[-1][1]:
+            return drop  # it is being lifted already
+        left = _bounded(with_step(shed, _begin(shed, cluster, stream), 0.0))
+    told = f"{arc_told(drop)} drops nothing any more"
+    _write(actor, cluster, drop, left, told, reason)
+    return drop if left is not None else None
+
+
+def _present(stream: Stream, query_name: str) -> tuple[Cluster, Query | None, Drop | None]:
+    """Return the cluster with its version, then the arc's query and what the arc drops."""
+    # The version first: what changes behind it makes the append fail.
+    cluster = Cluster.objects.get(pk=stream.cluster_id)
+    query = _reader(cluster, stream, query_name) if query_name else None
+    found = Drop.objects.select_related("stream", "query").filter(stream=stream, query=query)
+    return cluster, query, found.first()
+
+
+def _reader(cluster: Cluster, stream: Stream, name: str) -> Query:
+    running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING, name=name)
+    found = running.filter(streams=stream).first()
+    if found is None:
+        raise Invalid({"query": [f"No running query {name[:100]} reads {stream.name}"]})
+    return found
+
+
+def _shed(spec: DropSpec, query: Query | None) -> Shed:
+    """Return what is asked for, from always on. Raises `Invalid`."""
+    # An arc of its own luck: what the input arc lets through is drawn from anew.
+    shed = Shed.of(spec.share, INPUT if query is None else query.pk)
+    if spec.window_s is None:
+        return shed
+    window_ms = round(spec.window_s * 1000)
+    slide_ms = window_ms if spec.slide_s is None else round(spec.slide_s * 1000)
+    if query is not None:
+        own = computed_by(query).window
+        if spec.slide_s is None:
+            slide_ms = own.slide_ms
+        if (window_ms, slide_ms) != (own.size_ms, own.slide_ms):
+            own_told = f"{own.size_ms / 1000:g} s every {own.slide_ms / 1000:g} s"
+            raise Invalid({"window_s": [f"The windows of {query.name} are {own_told}"]})
+    return replace(shed, window_ms=window_ms, slide_ms=slide_ms, batch=spec.batch)
+
+
+def _following(
+    before: Shed, wanted: Shed, spec: DropSpec, cluster: Cluster, stream: Stream
+) -> Shed:
+    """Return what an arc drops that dropped something before."""
+    if not before.window_ms:
+        if not wanted.window_ms:
+            return wanted
+        return replace(wanted, steps=((_begin(wanted, cluster, stream), spec.share),))
+    if replace(before, steps=()) != replace(wanted, steps=()):
+        told = f"It drops {windows_told(before)}: lift that first"
+        raise Invalid({"window_s": [told]})
+    after = _bounded(with_step(before, _begin(before, cluster, stream), spec.share))
+    assert after is not None
+    return after
+
+
+def _begin(shed: Shed, cluster: Cluster, stream: Stream) -> int:
+    return first_group(shed, ahead_of(cluster, stream))
+
+
+def _bounded(shed: Shed | None) -> Shed | None:
+    if shed is not None and len(shed.steps) > MAX_STEPS:
+        told = f"It was changed {MAX_STEPS} times, and windows are open that know of each"
+        raise Conflict("too_many_steps", told, {"steps": MAX_STEPS})
+    return shed
+
+
+def _write(
+    actor: Actor, cluster: Cluster, drop: Drop, shed: Shed | None, told: str, reason: str
+) -> None:
+    decision = Decision(
+        "drop.lift" if shed is None or not shed.steps[-1][1] else "drop.set",
+        arc_told(drop),
+        told,
+        reason=reason,
+        before=dict(drop.shed or {}),
+        after={} if shed is None else shed.to_json(),
+    )
+    # First of all the version: who loses the race for it has written nothing.
+    version = carry_out(actor, cluster, [_op(drop, shed)], decision)
+    assert version is not None
+    if shed is None:
+        drop.delete()
+        return
+    columns: dict[str, Any] = {
+        "shed": shed.to_json(),
+        "since_version": version.version,
+        "set_by": actor.name,
+        "set_at": timezone.now(),
+        "reason": reason,
+        "settles": None,
+    }
+    for name, value in columns.items():
+        setattr(drop, name, value)
+    drop.save(update_fields=None if drop.pk is None else list(columns))
+
+
+def _op(drop: Drop, shed: Shed | None) -> SetShed:
+    stream, query = drop.arc
+    return SetShed(stream, query, shed)

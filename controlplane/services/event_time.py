@@ -1,0 +1,56 @@
+"""How far a cluster's event time is: in the log, and when a decision of now takes effect."""
+
+from datetime import timedelta
+from functools import lru_cache
+from typing import Final
+
+from django.conf import settings
+from django.utils import timezone
+
+from controlplane.errors import Away
+from controlplane.models import Cluster, Stream
+from controlplane.selectors.metrics import samples
+from controlplane.wire.errors import LogAway
+from controlplane.wire.log import Log, Tip, open_log
+
+# A version is published within milliseconds, and a cut of the log made before that is of the past.
+# What comes in between may be newer than all that is there: so much time is allowed for it.
+LEAD_S: Final = 10
+# Event time may be replayed faster than it passed; beyond this it has jumped.
+FASTEST: Final = 1000
+WATCHED: Final = timedelta(seconds=60)
+AWAY_S: Final = 5
+
+
+def ahead_of(cluster: Cluster, stream: Stream) -> int | None:
+    """Return an event time (ms) that no record of a stream has before a decision takes effect.
+
+    None if the stream never had a record. Raises `Away`.
+    """
+    newest = tip_of(cluster, [stream.pk]).newest.get(stream.pk)
+    return None if newest is None else newest + round(LEAD_S * 1000 * _speed(cluster))
+
+
+def tip_of(cluster: Cluster, streams: list[int]) -> Tip:
+    """Return how far the log of a cluster goes. Raises `Away`."""
+    try:
+        return _opened(cluster.log_url, cluster.slug, settings.REDIS_URL).tip(streams)
+    except LogAway as away:
+        raise Away("log_away", f"{away}. The newest event time is not known", AWAY_S) from away
+
+
+def _speed(cluster: Cluster) -> float:
+    """Return the seconds of event time that pass in one, at least 1."""
+    now = timezone.now()
+    found = [one for one in samples(cluster, now - WATCHED, now, 1) if one.get("event_ms")]
+    if len(found) < 2:  # noqa: PLR2004 - a speed takes two moments
+        return 1.0
+    passed: int = max(1, found[-1]["t"] - found[0]["t"])
+    events: int = found[-1]["event_ms"] - found[0]["event_ms"]
+    return min(max(1.0, events / passed), FASTEST)
+
+
+@lru_cache(maxsize=64)
+def _opened(url: str, slug: str, site: str) -> Log:
+    """Return this process's log; it is only asked how far it goes."""
+    return open_log(url, slug, site)

@@ -1,0 +1,41 @@
+"""The key schemes by name, as a route carries them; what they do is in the pipeline."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScheme:
+    """A scheme: how it is called, what it does in a few words, whether the key alone decides."""
+
+    name: str
+    title: str
+    by_key: bool
+
+
+HASH: Final = "hash"
+SCHEMES: Final[Mapping[str, KeyScheme]] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            KeyScheme(HASH, "by hash: each key has one task", by_key=True),
+            KeyScheme(
+                "two_choices", "two choices: a key's records go to the less loaded of two tasks",
+                by_key=False,
+            ),
+        )
+    }
+)  # fmt: skip
+
+
+def scheme_text(name: str) -> str:
+    """Return a scheme as a route has it: empty for the hash, which needs no word."""
+    return "" if name in ("", HASH) else json.dumps({"kind": name})
+
+
+def splits_keys(name: str) -> bool:
+    """Tell whether a key may have several tasks under a scheme, "" for the hash."""
+    return bool(name) and not SCHEMES[name].by_key
