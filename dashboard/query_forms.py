@@ -1,7 +1,7 @@
 """The form of a custom query: its text into a checked value, its faults back to their fields."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +37,8 @@ DEFAULTS: Final = {
     "lateness": f"{DEFAULT_LATENESS_S:g}",
     "tasks": "1",
 }
+# Fields that are called otherwise than they are labelled.
+_LABELS: Final = {"right": "right streams", "on": "equal on both sides"}
 # A name, then the first = that is no part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
 # What stands between the sides of a pair; no expression has it but within a text or a name.
@@ -124,6 +126,11 @@ def shown_faults(fields: Fields) -> dict[str, list[ShownFault]]:
         if field in found:
             found[field] += [_shown(of, fault) for fault in told]
     return found
+
+
+def labels(fields: Iterable[str]) -> list[str]:
+    """Return what fields of the form are called on the page."""
+    return [_LABELS.get(field, field) for field in fields]
 
 
 def _field(name: str) -> tuple[str, str]:

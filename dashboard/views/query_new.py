@@ -16,7 +16,7 @@ from controlplane.services.queries import Checked
 from controlplane.services.texts import output_columns
 from controlplane.wire.blocks import VALUE_COLUMNS
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.query_forms import CUSTOM, DEFAULTS, checked, shown_faults, spec_of, usable
+from dashboard.query_forms import CUSTOM, DEFAULTS, checked, labels, shown_faults, spec_of, usable
 from dashboard.shown import show, tell
 
 
@@ -75,7 +75,7 @@ def _outcome(found: Checked) -> dict[str, Any]:
     """Return the faults by field, or the columns that the results will have."""
     faults = shown_faults(found.fields)
     columns = [] if found.computation is None else output_columns(found.computation)
-    wrong = [field for field, told in faults.items() if told]
+    wrong = labels(field for field, told in faults.items() if told)
     return {"faults_of": faults, "wrong": wrong, "output": columns, "usable": usable(found)}
 
 

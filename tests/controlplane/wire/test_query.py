@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controlplane.wire.language import Column, Kind
-from controlplane.wire.query import BadQuery, QueryText, Window, computation_of
+from controlplane.wire.query import BadQuery, QueryText, Window, computation_of, usable_columns
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "x": Kind.INT, "speed": Kind.INT, "f": Kind.FLOAT}
 
@@ -22,6 +22,44 @@ def test_named_columns_stand_for_their_expressions() -> None:
 def test_the_stream_is_a_column() -> None:
     found = computation_of(QueryText({"n": "count(*)"}, key=["stream"]), COLUMNS)
     assert found.key == (("stream", Column("stream", Kind.INT)),)
+
+
+def test_the_sides_of_a_join_have_columns_of_their_own() -> None:
+    """Pairs are over the columns of one side, without names of the query's own."""
+    query = QueryText(
+        {"n": "sum(speed)"}, columns={"speed": "a.car + b.x"}, right=[2], on=[["car", "x"]]
+    )
+    left, right = {"ts": Kind.TIME, "car": Kind.INT}, {"ts": Kind.TIME, "x": Kind.INT}
+    found = computation_of(query, left, right).join
+    assert found is not None
+    assert found.on == ((Column("car", Kind.INT), Column("x", Kind.INT)),)
+    assert (found.left, found.right_columns) == (
+        (Column("a.car", Kind.INT),), (Column("b.x", Kind.INT),),
+    )  # fmt: skip
+    assert list(usable_columns(query, left, right)) == [
+        "a.ts", "a.car", "a.stream", "b.ts", "b.x", "b.stream",
+    ]  # fmt: skip
+    with pytest.raises(BadQuery) as refusal:
+        computation_of(query, right, left)
+    assert set(refusal.value.fields) == {"columns.speed", "aggregates.n", "on.0.left", "on.0.right"}
+
+
+def test_a_named_column_is_none_of_a_side() -> None:
+    query = QueryText(
+        {"n": "sum(speed)"}, columns={"speed": "a.speed * 2"}, right=[2], on=[["speed", "speed"]]
+    )
+    found = computation_of(query, COLUMNS).join
+    assert found is not None
+    assert found.on == ((Column("speed", Kind.INT), Column("speed", Kind.INT)),)
+
+
+def test_what_grows_too_large_is_said_once_where_it_begins() -> None:
+    """Neither of all that names it, nor of the aggregate."""
+    columns = {"c0": "x"} | {f"c{i + 1}": f"c{i}{' + 1' * 60}" for i in range(60)}
+    with pytest.raises(BadQuery) as refusal:
+        computation_of(QueryText({"n": "sum(c60)"}, columns=columns), COLUMNS)
+    assert list(refusal.value.fields) == ["columns.c2"]
+    assert "too large" in refusal.value.fields["columns.c2"]
 
 
 def test_panes_are_the_largest_common_span() -> None:

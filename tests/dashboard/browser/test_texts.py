@@ -82,6 +82,34 @@ def test_a_custom_query_is_submitted_and_shows_its_results(
     expect(page.locator("[data-figures] h2")).to_have_text("fast")
 
 
+def test_a_join_is_written_checked_and_submitted(operating: Page, cluster: Cluster) -> None:
+    """The section opens, a click fills the side in use, and a folded join says that it is on."""
+    page = operating
+    page.get_by_label("Name", exact=True).fill("crossing")
+    page.get_by_label("Custom").check()
+    expect(page.get_by_label("Right streams")).to_be_hidden()
+    page.locator("#suggested button").first.click()
+    page.locator(".join summary").click()
+    page.get_by_label("Right streams").click()
+    expect(page.locator("#fills")).to_have_text("Right streams")
+    page.locator("#suggested button").nth(1).click()
+    expect(page.get_by_label("Right streams")).to_have_value("s4")
+    expect(page.get_by_label("Streams", exact=True)).to_have_value("s5")
+    expect(page.locator("#usable")).to_contain_text("b.speed")
+    page.locator("#on").fill("car <-> cab")
+    page.locator("#key").fill("a.car")
+    page.locator("#aggregates").fill("n = count(*)")
+    expect(page.locator("#faults-on .marks")).to_have_text("^^^")
+    page.locator("#on").fill("car <-> car")
+    expect(page.locator("#outcome li")).to_have_text(["a.car int, key", "n int"])
+    page.locator(".join summary").click()
+    marked = "getComputedStyle(document.querySelector('.join summary'), '::after').content"
+    assert page.evaluate(marked) == '"on"'
+    page.get_by_role("button", name="Submit query").click()
+    page.wait_for_url(re.compile(r"/queries/\d+/"))
+    expect(page.locator("pre.sql")).to_contain_text("a.car = b.car")
+
+
 def _write() -> None:
     row = {"stream": 1, "k0": 1007, "s0": 12, "s1": 41.25}
     write_windows(Query.objects.get(name="fast"), 3, [row, row | {"pane": 60_000}])
@@ -95,5 +123,8 @@ def test_the_form_does_not_scroll_sideways(operating: Page, width: int) -> None:
     page.get_by_label("Custom").check()
     page.get_by_label("Where").fill(f"speed > {' + '.join(['x'] * 80)} and spede")
     expect(page.locator("#faults-where .marks")).to_be_visible()
+    page.locator(".join summary").click()
+    page.locator("#on").fill(f"{' + '.join(['x'] * 80)} + cab <-> car")
+    expect(page.locator("#faults-on .marks")).to_be_visible()
     page.get_by_text("Functions and aggregates").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.wire.language import BadExpression, Call, Column, Kind, Literal, parsed
-from controlplane.wire.language.tree import columns_of
+from controlplane.wire.language.aggregates import aggregate_parsed
+from controlplane.wire.language.parse import DEEPEST
+from controlplane.wire.language.sides import named_by_side
+from controlplane.wire.language.tree import columns_of, size_of
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "speed": Kind.INT, "name": Kind.TEXT, "f": Kind.FLOAT}
 
@@ -103,3 +106,71 @@ def test_any_text_is_an_expression_or_refused(text: str) -> None:
     except BadExpression as refusal:
         refused = refusal
     assert refused is None or 0 <= refused.start <= refused.end <= len(text)
+
+
+DEEP = {
+    "brackets": "(" * 900 + "car" + ")" * 900,
+    "calls": "abs(" * 400 + "car" + ")" * 400,
+    "signs": "- " * 1_900 + "car",
+    "words": "not " * 900 + "true",
+    "a chain": "+".join(["car"] * 900),
+    "cases": "case when true then " * 150 + "car" + " end" * 150,
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_what_is_nested_too_deeply_is_refused_with_a_place(text: str) -> None:
+    """By the grammar and by what reads its tree, also within an aggregate."""
+    for read, whole in ((parsed, text), (aggregate_parsed, f"sum({text})")):
+        with pytest.raises(BadExpression, match="nested too deeply") as refused:
+            read(whole, COLUMNS)
+        assert refused.value.pointed().endswith("^")
+
+
+def test_the_place_of_brackets_is_the_innermost_one() -> None:
+    with pytest.raises(BadExpression) as refused:
+        parsed(f"(car) + {DEEP['brackets']}", COLUMNS)
+    assert refused.value.start == len("(car) + ") + 899
+
+
+def test_little_stack_is_no_other_fault() -> None:
+    """A text that reads well is refused where its reader has hardly any stack left."""
+    text = "+".join(["car"] * 90)
+    assert size_of(parsed(text, COLUMNS), {}) == (179, 90)
+
+    def below(frames: int) -> None:
+        if frames:
+            below(frames - 1)
+        else:
+            aggregate_parsed(f"sum({text})", COLUMNS)
+
+    told = set()
+    for frames in range(600, 1000, 10):
+        try:
+            below(frames)
+        except BadExpression as refused:
+            told.add(refused.why)
+        except RecursionError:
+            continue  # the frames of this test itself
+    assert told == {"is nested too deeply"}
+
+
+def test_as_deep_as_allowed_is_read() -> None:
+    assert size_of(parsed("+".join(["car"] * DEEPEST), COLUMNS), {})[1] == DEEPEST
+    with pytest.raises(BadExpression, match="nested too deeply"):
+        parsed("+".join(["car"] * (DEEPEST + 1)), COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("car", "a.car"),
+        ("Car % 7", "(a.Car % 7)"),
+        ("concat('car', car)", "concat('car', a.car)"),
+        ('"car" + speed', '(a."car" + a.speed)'),
+        ("case when car > 3 then f end", "(case when a.car > 3 then a.f end)"),
+        ("7", "7"),
+    ],
+)
+def test_an_expression_names_the_side_of_its_columns(text: str, shown: str) -> None:
+    assert named_by_side(text, "a") == shown
