@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
+from tests.end_to_end.joining import Place, read, settled, submit_sides_and_join
 from tests.support.running_weir import RunningWeir
 
 logger = logging.getLogger(__name__)
 
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 
+# Windows and cars that were on both sides: enough that no luck makes them right.
+JOINED = 50
 NEWEST_RATE = """() => {
   const chart = document.querySelector('[data-figure=rates]');
   const trace = chart?.data?.find((t) => t.x && t.x.length);
@@ -99,6 +102,20 @@ def test_custom_query_is_checked_submitted_and_computed(page: Page) -> None:
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
     reports = page.locator("#results tbody tr td.number").first
     assert int(reports.inner_text().replace(",", "")) > 0
+
+
+def test_join_pairs_what_its_sides_have(page: Page) -> None:
+    """Submitted by the API: the counts of equal cars multiply, in every window of both sides."""
+    page.goto("/")
+    right = submit_sides_and_join(page)
+    assert read(page, "queries/both-sides")["text"]["right"] == right
+    found: dict[Place, Any] = {}
+    for _ in range(30):
+        found, expected = settled(page)
+        assert found == expected
+        if len(found) >= JOINED:
+            break
+    assert len(found) >= JOINED
 
 
 def test_wrong_query_is_told_while_one_types(page: Page) -> None:
