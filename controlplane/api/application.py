@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from controlplane.api import attached, clusters, lab, proposals, queries, records, streams
+from controlplane.api import arcs, attached, clusters, lab, proposals, queries, records, streams
 from controlplane.api.schemas import PlaceOut
 from controlplane.api.security import AUTHENTICATION
 from controlplane.errors import Away, Busy, Conflict, Fields, Forbidden, Invalid, NotFound, TryLater
@@ -31,6 +31,7 @@ api.add_router("/clusters", clusters.router)
 api.add_router("/clusters", streams.router)
 api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)
+api.add_router("/clusters", arcs.router)
 api.add_router("/clusters", proposals.router)
 api.add_router("/lab", lab.router)
 api.add_router("/attached", attached.router)

@@ -18,6 +18,13 @@ QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
             "slide_s": 60,
         },
     },
+    "Hot keys: a key on two tasks, merged": {
+        "name": "busy-minutes",
+        "streams": ["tile-52-65", "tile-52-66"],
+        "tasks": 8,
+        "scheme": "two_choices",
+        "text": {"key": ["stream"], "aggregates": {"reports": "count(*)"}, "window_s": 60},
+    },
     "A join: cabs that were on both tiles": {
         "name": "crossing-cabs",
         "streams": ["tile-52-65"],
@@ -31,6 +38,20 @@ QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
             "window_s": 300,
         },
     },
+}
+
+DROP_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "A third of a stream's records": {"share": 0.33, "reason": "the nodes cannot keep up"},
+    "Half of what one query gets": {"share": 0.5, "query": "fast-cabs"},
+    "Half of the minutes, each whole": {"share": 0.5, "window_s": 60},
+}
+SCHEME_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "By load": {"scheme": "two_choices", "reason": "one car has half the records"},
+    "By the hash of the key": {"scheme": "hash"},
+}
+MERGE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "On node 2": {"node": 2, "reason": "node 0 is going"},
+    "On the least loaded of the other nodes": {"node": None},
 }
 
 

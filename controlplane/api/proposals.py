@@ -5,7 +5,8 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from controlplane.api.schemas import ApplyIn, ProposalIn, ProposalOut, ProposalPage, ReasonIn
+from controlplane.api.proposal_schemas import ApplyIn, ProposalIn, ProposalOut, ProposalPage
+from controlplane.api.schemas import ReasonIn
 from controlplane.api.security import caller
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page

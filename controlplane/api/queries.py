@@ -160,4 +160,5 @@ def _spec(body: QueryIn) -> QuerySpec:
         None if body.text is None else body.text.value(),
         body.tasks,
         () if body.text is None else tuple(body.text.right),
+        body.scheme,
     )

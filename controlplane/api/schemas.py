@@ -7,8 +7,10 @@ from typing import Any
 from ninja import Schema
 from pydantic import ConfigDict, Field, StrictFloat, StrictInt, model_validator
 
+from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
-from controlplane.models import Cluster, Proposal
+from controlplane.models import Cluster
+from controlplane.selectors.drops import input_arc_first
 from controlplane.selectors.queries import QueryRow
 from controlplane.selectors.streams import StreamRow
 from controlplane.services.texts import Pointed
@@ -94,7 +96,7 @@ class StreamsIn(Schema):
 
 
 class StreamOut(Schema):
-    """A stream; id is its id on the wire, rates in records/s."""
+    """A stream; id is its id on the wire, rates in records/s, drops are those of all its arcs."""
 
     id: int
     name: str
@@ -104,6 +106,7 @@ class StreamOut(Schema):
     split: int
     meta: dict[str, Any]
     queries: int
+    drops: list[DropOut]
 
     @staticmethod
     def of(row: StreamRow) -> "StreamOut":
@@ -118,6 +121,7 @@ class StreamOut(Schema):
             split=stream.split,
             meta=stream.meta,
             queries=row.queries,
+            drops=[DropOut.of(drop) for drop in input_arc_first(stream.drops.all())],
         )
 
 
@@ -158,7 +162,8 @@ class QueryIn(Schema):
     """A query to submit: streams by name (of a join, those of its left), and what it computes.
 
     Either `text`, split by its key over so many tasks; or the numbers of the column `value` per
-    stream and window of window_s whole seconds.
+    stream and window of window_s whole seconds. scheme (hash, two_choices): how keys find their
+    task; a query that is submitted with one has a merge node, and its scheme can be changed.
     """
 
     name: str
@@ -168,6 +173,7 @@ class QueryIn(Schema):
     ends_at: datetime | None = None
     text: TextIn | None = None
     tasks: StrictInt = 1
+    scheme: str = ""
 
     @model_validator(mode="after")
     def _says_it_once(self) -> "QueryIn":
@@ -235,7 +241,9 @@ class QueryOut(Schema):
 
     text is empty for a query of window_s and value alone. Of a join, streams are those of its left
     side and text.right names the others. Of a query that is split over several tasks, spans says
-    which node has which: [node, first, past the last].
+    which node has which: [node, first, past the last]; scheme how its keys find their task, ""
+    for the hash; merge_node who puts its windows together, null for whoever reads them. drops are
+    those of its split arcs.
     """
 
     id: int
@@ -249,6 +257,9 @@ class QueryOut(Schema):
     tasks: int
     node: int | None
     spans: list[tuple[int, int, int]]
+    scheme: str
+    merge_node: int | None
+    drops: list[DropOut]
     run: int
     submitted_by: str
     submitted_at: datetime
@@ -272,6 +283,9 @@ class QueryOut(Schema):
             tasks=query.task_count,
             node=None if row.node is None else row.node.index,
             spans=list(row.spans),
+            scheme=query.scheme,
+            merge_node=None if query.merge_node is None else query.merge_node.index,
+            drops=[DropOut.of(drop) for drop in query.drops.all()],
             run=query.run,
             submitted_by=query.submitted_by,
             submitted_at=query.submitted_at,
@@ -342,57 +356,3 @@ class StreamPage(Schema):
     page: int
     pages: int
     streams: list[StreamOut]
-
-
-class ProposalIn(Schema):
-    """Which algorithm of the placement planner, and its parameters."""
-
-    algorithm: str = "mms"
-    parameters: dict[str, Any] = Field(default_factory=dict)
-
-
-class ApplyIn(Schema):
-    """The seal names exactly the moves that are approved."""
-
-    seal: str
-
-
-class ProposalOut(Schema):
-    """A proposal without its snapshot; lower_bound is a bound of the replication factor."""
-
-    id: int
-    state: str
-    progress: float
-    algorithm: str
-    parameters: dict[str, Any]
-    requested_by: str
-    requested_at: datetime
-    decided_by: str
-    decided_at: datetime | None
-    snapshot_version: int
-    before: dict[str, Any]
-    after: dict[str, Any]
-    lower_bound: float | None
-    move_count: int
-    moves: list[dict[str, Any]]
-    seal: str
-    error: str
-
-    @staticmethod
-    def resolve_move_count(row: Proposal) -> int:
-        """Return how many queries the proposal moves."""
-        return len(row.moves)
-
-
-class ProposalPage(Schema):
-    """One page of proposals."""
-
-    total: int
-    page: int
-    pages: int
-    proposals: list[ProposalOut]
-
-
-def cluster_out(cluster: Cluster) -> ClusterOut:
-    """Return the body of a cluster."""
-    return ClusterOut.from_orm(cluster)

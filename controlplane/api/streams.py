@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.http import HttpRequest
 from ninja import Router
 
@@ -40,6 +41,7 @@ def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
     """Register streams together; known names are brought up to date."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     saved = streams.register(actor, cluster, [_spec(row) for row in body.streams])
+    prefetch_related_objects(saved, "drops__stream", "drops__query")
     return [StreamOut.of(StreamRow(stream, 0)) for stream in saved]
 
 

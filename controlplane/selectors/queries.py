@@ -144,7 +144,8 @@ def state_counts(cluster: Cluster) -> dict[str, int]:
 
 
 def _whole(cluster: Cluster) -> QuerySet[Query]:
-    return Query.objects.filter(cluster=cluster).prefetch_related("tasks__node", "streams")
+    whole = Query.objects.filter(cluster=cluster).select_related("merge_node")
+    return whole.prefetch_related("tasks__node", "streams", "drops__stream", "drops__query")
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:

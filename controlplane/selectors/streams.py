@@ -57,6 +57,7 @@ class StreamRow:
 def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
     """Return one page of streams with the number of live queries that read each."""
     found = _filtered(cluster, filters).annotate(query_count=_live_readers())
+    found = found.prefetch_related("drops__stream", "drops__query")
     column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
     ordered = found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0)).order_by(
         column, "pk"
