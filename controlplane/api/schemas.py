@@ -190,7 +190,7 @@ class QueryCheckIn(QueryIn):
 
 
 class PlaceOut(Schema):
-    """Where in the text of a field the fault is; character counts from 1 in the whole text."""
+    """Where in the text of a field (in `on`: of one side) its first fault is; characters from 1."""
 
     line: str
     marks: str
