@@ -26,6 +26,7 @@ FIELDS: Final = {
     "text.slide_s": "slide",
     "text.lateness_s": "lateness",
     "tasks": "tasks",
+    "scheme": "scheme",
 }
 DEFAULTS: Final = {
     "mode": "simple",
@@ -113,6 +114,7 @@ def custom_spec(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         ends_at=moment(values.get("ends_at", ""), faults),
         text=text,
         tasks=_whole(values.get("tasks", ""), faults),
+        scheme=values.get("scheme", ""),
         right=stream_names(values.get("right", "")),
     )
     return spec, faults

@@ -4,6 +4,7 @@ from django.urls import URLPattern, path
 
 from dashboard.views import (
     account,
+    arcs,
     attached,
     audit,
     clusters,
@@ -14,6 +15,7 @@ from dashboard.views import (
     proposals,
     queries,
     query_new,
+    schemes,
     streams,
 )
 
@@ -33,6 +35,9 @@ _streams: list[URLPattern] = [
     path(f"{CLUSTER}streams/", streams.index, name="streams"),
     path(f"{CLUSTER}streams/suggest/", streams.suggest, name="stream-suggest"),
     path(f"{CLUSTER}streams/<int:pk>/", streams.detail, name="stream"),
+    path(f"{CLUSTER}streams/<int:pk>/drops/", arcs.index, name="stream-drops"),
+    path(f"{CLUSTER}streams/<int:pk>/drops/set/", arcs.post_set, name="drop-set"),
+    path(f"{CLUSTER}streams/<int:pk>/drops/lift/", arcs.post_lift, name="drop-lift"),
 ]
 _queries: list[URLPattern] = [
     path(f"{CLUSTER}queries/", queries.index, name="queries"),
@@ -42,6 +47,8 @@ _queries: list[URLPattern] = [
     path(f"{CLUSTER}queries/<int:pk>/", queries.detail, name="query"),
     path(f"{CLUSTER}queries/<int:pk>/results/", queries.results, name="query-results"),
     path(f"{CLUSTER}queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
+    path(f"{CLUSTER}queries/<int:pk>/scheme/", schemes.post_scheme, name="query-scheme"),
+    path(f"{CLUSTER}queries/<int:pk>/merge-node/", schemes.post_merge, name="query-merge-node"),
 ]
 _proposals: list[URLPattern] = [
     path(f"{CLUSTER}proposals/", proposals.index, name="proposals"),

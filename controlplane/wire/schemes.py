@@ -9,10 +9,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class KeyScheme:
-    """A scheme: how it is called, what it does in a few words, whether the key alone decides."""
+    """A scheme: its name, how people call it, what it does, whether the key alone decides."""
 
     name: str
     title: str
+    about: str
     by_key: bool
 
 
@@ -21,10 +22,10 @@ SCHEMES: Final[Mapping[str, KeyScheme]] = MappingProxyType(
     {
         one.name: one
         for one in (
-            KeyScheme(HASH, "by hash: each key has one task", by_key=True),
+            KeyScheme(HASH, "by hash", "each key has one task", by_key=True),
             KeyScheme(
-                "two_choices", "two choices: a key's records go to the less loaded of two tasks",
-                by_key=False,
+                "two_choices", "by two choices",
+                "the records of a key go to the less loaded of two tasks", by_key=False,
             ),
         )
     }

@@ -30,6 +30,7 @@ from dashboard.figures.parts import Figure
 from dashboard.figures.results import tile_figure, unit_of
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.keyed import drawn_values, keyed_rows, lines_of
+from dashboard.query_arcs import splitting
 from dashboard.query_sql import pseudo_sql, window_words
 from dashboard.results import busiest_tiles, result_rows, stream_names
 from dashboard.shown import show, show_list, tell, tell_refusal
@@ -64,6 +65,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
     row = query_by_id(cluster, pk)
     context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
+    context |= splitting(cluster, row.query)
     context["results_template"] = f"dashboard/{RESULTS[bool(row.query.text)]}"
     whole = context | {"tile": request.GET.get("tile", "")} | _results(request, cluster, row.query)
     return show_list(request, "query.html", "_query_facts.html", whole)

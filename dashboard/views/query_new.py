@@ -15,6 +15,7 @@ from controlplane.services.access import require_operator
 from controlplane.services.queries import Checked
 from controlplane.services.texts import output_columns
 from controlplane.wire.blocks import VALUE_COLUMNS
+from controlplane.wire.schemes import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.query_forms import CUSTOM, DEFAULTS, checked, labels, shown_faults, spec_of, usable
 from dashboard.shown import show, tell
@@ -63,6 +64,7 @@ def _form(
         "values": filled,
         "errors": errors,
         "columns": VALUE_COLUMNS,
+        "schemes": SCHEMES.values(),
         "custom": custom,
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),

@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from controlplane.models import Cluster
 from controlplane.selectors.queries import QueryFilters, queries_page
 from controlplane.selectors.streams import StreamFilters, stream_by_id, streams_page
+from dashboard.drops import drops_context
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import show, show_list
 
@@ -33,7 +34,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
     )
     context = {"cluster": cluster, "row": row, "page": queries_page(cluster, filters)}
-    return show(request, "stream.html", context)
+    return show(request, "stream.html", context | drops_context(row.stream))
 
 
 @cluster_page

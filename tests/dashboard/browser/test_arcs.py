@@ -1,0 +1,89 @@
+"""Dropping some of a stream, and choosing a scheme, in a real browser."""
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from controlplane.models import Cluster, Drop, Query
+from tests.dashboard.browser.conftest import apart
+from tests.support import cluster as made
+
+pytestmark = pytest.mark.browser
+PHRASE = "a-long-pass-phrase"
+
+
+@pytest.fixture
+def split(web: str) -> Query:
+    """A query over eight tasks that a node merges; it reads s0 and s1."""
+    return apart(_split)
+
+
+def _split() -> Query:
+    by = made.actor("operator")
+    assert isinstance(by.user, User)
+    by.user.set_password(PHRASE)
+    by.user.save()
+    return made.placed_split(by, made.small_cluster(by), "split", "hash")
+
+
+@pytest.fixture
+def operating(page: Page, split: Query) -> Page:
+    """An operator's browser."""
+    page.goto("/login/")
+    page.get_by_label("User name").fill("a-operator")
+    page.get_by_label("Password").fill(PHRASE)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    return page
+
+
+def opened(page: Page, path: str) -> Page:
+    page.goto(path)
+    page.locator("body[data-ready]").wait_for(state="attached")
+    return page
+
+
+def test_a_drop_is_set_changed_and_lifted(operating: Page, split: Query) -> None:
+    """Windows have fields of their own; the row has a dialog, and a button that lifts at once."""
+    stream = apart(lambda: made.stream_id(Cluster.objects.get(), "s0"))
+    page = opened(operating, f"/clusters/sf/streams/{stream}/")
+    expect(page.locator("#drop-rows")).to_contain_text("Every record goes to every query")
+    page.get_by_role("button", name="Drop…").click()
+    expect(page.get_by_label("Together")).to_be_hidden()
+    page.get_by_label("Whole windows").check()
+    expect(page.get_by_label("Together")).to_be_visible()
+    page.get_by_label("On the arc").select_option("split")
+    page.locator("#drop-share").fill("30")
+    page.locator("#drop-new").get_by_role("button", name="Drop", exact=True).click()
+    expect(page.locator(".message")).to_have_text("s0 to split drops 30 % of its 60 s windows.")
+    page.locator("body[data-ready]").wait_for(state="attached")
+    page.get_by_role("button", name="Change…").click()
+    page.locator("dialog[open] input[name=percent]").fill("45")
+    page.locator("dialog[open]").get_by_role("button", name="Drop", exact=True).click()
+    expect(page.locator("table.drops tbody")).to_contain_text("45 %")
+    page.get_by_role("button", name="Lift").click()
+    expect(page.locator("#drop-rows")).to_contain_text("Every record goes to every query")
+    assert apart(Drop.objects.count) == 0
+
+
+def test_the_scheme_is_chosen_in_a_dialog(operating: Page, split: Query) -> None:
+    page = opened(operating, f"/clusters/sf/queries/{split.pk}/")
+    page.get_by_role("button", name="by hash").click()
+    page.get_by_label("By two choices").check()
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("button", name="by two choices")).to_be_visible()
+    expect(page.locator("#facts")).to_contain_text("less loaded of two tasks")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_pages_do_not_scroll_sideways(operating: Page, split: Query, width: int) -> None:
+    """Also with the dialogs open."""
+    stream = apart(lambda: made.stream_id(Cluster.objects.get(), "s0"))
+    page = operating
+    page.set_viewport_size({"width": width, "height": 900})
+    for path, button in (
+        (f"/clusters/sf/streams/{stream}/", "Drop…"),
+        (f"/clusters/sf/queries/{split.pk}/", "by hash"),
+    ):
+        opened(page, path).get_by_role("button", name=button).click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
