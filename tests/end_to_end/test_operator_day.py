@@ -83,7 +83,7 @@ def test_submitted_query_is_placed_and_shows_results(page: Page) -> None:
 
 
 def test_custom_query_is_checked_submitted_and_computed(page: Page) -> None:
-    """Written as text, pointed at while wrong, split over nodes, its windows seen by key."""
+    """Written as text, pointed at while wrong, split by load and merged, its windows by key."""
     page.goto("/clusters/sf/queries/new/?mode=custom")
     page.fill("#name", "fast-cabs")
     page.locator("#suggested button").first.click()
@@ -91,6 +91,7 @@ def test_custom_query_is_checked_submitted_and_computed(page: Page) -> None:
     page.fill("#columns", "kmh = speed * 0.036")
     page.fill("#key", "car")
     page.fill("#tasks", "8")
+    page.select_option("#scheme", "two_choices")
     page.fill("#aggregates", "reports = count(*)\nfast = maximum(kmh)")
     expect(page.locator("#faults-aggregates .marks")).to_have_text("^^^^^^^")
     page.fill("#aggregates", "reports = count(*)\nfast = max(kmh)")
@@ -98,6 +99,7 @@ def test_custom_query_is_checked_submitted_and_computed(page: Page) -> None:
     page.click("button:has-text('Submit query')")
     page.wait_for_url(re.compile(r"/queries/\d+/"))
     expect(page.locator("#facts")).to_contain_text("since routing v", timeout=60_000)
+    expect(page.locator("#facts")).to_contain_text("by two choices")
     expect(page.locator("pre.sql")).to_contain_text("max(kmh) AS fast")
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
     reports = page.locator("#results tbody tr td.number").first
@@ -116,6 +118,21 @@ def test_join_pairs_what_its_sides_have(page: Page) -> None:
         if len(found) >= JOINED:
             break
     assert len(found) >= JOINED
+
+
+def test_dropped_records_are_counted_until_the_drop_is_lifted(page: Page) -> None:
+    """The pipeline drops what the page asks for, and the page counts what is lost."""
+    page.goto("/clusters/sf/streams/?order=-rate")
+    page.locator("td strong a[href*='/streams/']").first.click()
+    page.locator("body[data-ready]").wait_for(state="attached")
+    page.get_by_role("button", name="Drop…").click()
+    page.fill("#drop-share", "50")
+    page.locator("#drop-new").get_by_role("button", name="Drop", exact=True).click()
+    page.locator("body[data-ready]").wait_for(state="attached")
+    lost = page.locator("table.drops td[data-label='Dropped']")
+    expect(lost).not_to_have_text("0", timeout=60_000)
+    page.get_by_role("button", name="Lift").click()
+    expect(page.locator("#drop-rows")).to_contain_text("Nothing is dropped")
 
 
 def test_wrong_query_is_told_while_one_types(page: Page) -> None:
