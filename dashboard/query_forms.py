@@ -39,7 +39,11 @@ DEFAULTS: Final = {
     "tasks": "1",
 }
 # Fields that are called otherwise than they are labelled.
-_LABELS: Final = {"right": "right streams", "on": "equal on both sides"}
+_LABELS: Final = {
+    "right": "right streams",
+    "on": "equal on both sides",
+    "scheme": "keys find their task",
+}
 # A name, then the first = that is no part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
 # What stands between the sides of a pair; no expression has it but within a text or a name.

@@ -31,6 +31,8 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
     except ValidationError as refusal:
         raise Invalid(refusal.message_dict) from refusal
     cluster.save(update_fields=["log_url", "log_limit_mb"])
+    # Positions of one log say nothing in another.
+    cluster.drops.update(settles=None)
     audit.record(
         actor,
         "cluster.log",

@@ -7,6 +7,7 @@ from controlplane.errors import Away
 from controlplane.models import Cluster, Drop, Stream
 from controlplane.services import arc_upkeep, arcs, metrics, tending
 from controlplane.services.access import Actor
+from controlplane.services.cluster_log import set_log
 from controlplane.services.drop_specs import DropSpec
 from controlplane.services.routing import current_table
 from controlplane.wire.query import DEFAULT_LATENESS_S
@@ -91,6 +92,14 @@ def test_a_change_in_between_is_looked_at_anew(
     arc_upkeep.settle(sf)
     assert Drop.objects.get().settles is not None
     arcs.set_drop(operator, stream, DropSpec(0.25, window_s=60))
+    assert Drop.objects.get().settles is None
+
+
+def test_a_place_in_another_log_says_nothing(operator: Actor, sf: Cluster, lifted: Drop) -> None:
+    append_at(sf, lifted.stream_id, NOON + 6 * MINUTE + OVER)
+    arc_upkeep.settle(sf)
+    assert Drop.objects.get().settles is not None
+    set_log(operator, sf, "kafka://127.0.0.1:9092/elsewhere", 512)
     assert Drop.objects.get().settles is None
 
 

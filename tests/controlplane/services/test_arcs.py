@@ -1,6 +1,10 @@
 """Drops: set, changed and lifted, so that no window is dropped in part."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
+from django.db import connection
 
 from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
@@ -213,6 +217,27 @@ def test_changes_that_cannot_be_forgotten_are_bounded(
         arcs.set_drop(operator, stream, DropSpec(0.9, window_s=60))
     assert refusal.value.code == "too_many_steps"
     assert Drop.objects.get().value.steps[-1][1] == 3 / 8
+
+
+def test_of_changes_at_the_same_time_each_is_a_version(
+    operator: Actor, sf: Cluster, stream: Stream
+) -> None:
+    """Who loses the race for a version reads again; an arc has one drop all the same."""
+    sf.refresh_from_db()
+    before, barrier = sf.routing_version, Barrier(4)
+
+    def change(share: float) -> None:
+        barrier.wait(10)
+        try:
+            arcs.set_drop(operator, stream, DropSpec(share))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(change, (0.1, 0.2, 0.3, 0.4)))
+    sf.refresh_from_db()
+    assert sf.routing_version == before + 4
+    assert len(published(sf)) == Drop.objects.count() == 1
 
 
 def test_without_the_log_only_records_are_dropped(
