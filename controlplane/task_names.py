@@ -3,6 +3,8 @@
 place             cluster id     place pending queries, remove ending ones
 compute_proposal  proposal id    compute a requested proposal
 run_lab           run id         carry out a run of the Lab, on the Lab's own queue
+advance           proposal id    do what comes next for an approved proposal
+tend_executions   every 2 s      ask for the advance of executions that may have something to do
 tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
 tend_lab          every 15 s     queue anew the runs of lost workers and of lost messages
 roll_up           every 10 s     10 s and 60 s samples
@@ -19,6 +21,8 @@ from controlplane.after_commit import after_commit
 
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
+ADVANCE = "weir.advance"
+TEND_EXECUTIONS = "weir.tend_executions"
 TEND_ROUTING = "weir.tend_routing"
 RUN_LAB = "weir.run_lab"
 TEND_LAB = "weir.tend_lab"

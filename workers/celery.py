@@ -11,6 +11,7 @@ from django.conf import settings
 from controlplane.task_names import (
     PRUNE,
     ROLL_UP,
+    TEND_EXECUTIONS,
     TEND_LAB,
     TEND_ROUTING,
 )
@@ -21,6 +22,7 @@ app.autodiscover_tasks(["workers"])
 app.conf.beat_schedule = {
     # expires: after an outage one run catches up, not a hundred.
     "tend": {"task": TEND_ROUTING, "schedule": 5.0, "options": {"expires": 5}},
+    "tend executions": {"task": TEND_EXECUTIONS, "schedule": 2.0, "options": {"expires": 2}},
     "tend lab": {"task": TEND_LAB, "schedule": 15.0, "options": {"expires": 15}},
     "roll up": {"task": ROLL_UP, "schedule": 10.0, "options": {"expires": 10}},
     "prune": {"task": PRUNE, "schedule": 300.0, "options": {"expires": 300}},

@@ -46,7 +46,7 @@ def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
 def apply_proposal(request: HttpRequest, slug: str, pk: int, body: ApplyIn) -> Any:
     """Carry out exactly the sealed moves, with their state, or refuse and say what drifted."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return proposals.apply(actor, proposal, body.seal)
+    return proposals.approve(actor, proposal, body.seal)
 
 
 @router.post("/{slug}/proposals/{int:pk}/reject", response=ProposalOut)

@@ -1,16 +1,20 @@
 """The rows of Weir; the words are those of the glossary (docs/glossary.md)."""
 
-from controlplane.models.access import ApiToken
+from controlplane.models.access import ApiToken, Grant
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditEntry
 from controlplane.models.cluster import Cluster, Node
 from controlplane.models.drop import Drop
+from controlplane.models.execution import Execution, Step
 from controlplane.models.lab import LabRun
 from controlplane.models.metrics import MetricSample
-from controlplane.models.proposal import Proposal
+from controlplane.models.policy import Blackout, Exclusion, Policy
+from controlplane.models.proposal import Comparison, Proposal
 from controlplane.models.query import Query, QueryStream, Task
 from controlplane.models.routing import RoutingVersion
+from controlplane.models.snapshot import Snapshot
 from controlplane.models.stream import Stream
+from controlplane.models.watching import Decision, LedgerEntry
 
 __all__ = [
     "ApiToken",
@@ -18,15 +22,25 @@ __all__ = [
     "AttachedProgress",
     "AttachedQuery",
     "AuditEntry",
+    "Blackout",
     "Cluster",
+    "Comparison",
+    "Decision",
     "Drop",
+    "Exclusion",
+    "Execution",
+    "Grant",
     "LabRun",
+    "LedgerEntry",
     "MetricSample",
     "Node",
+    "Policy",
     "Proposal",
     "Query",
     "QueryStream",
     "RoutingVersion",
+    "Snapshot",
+    "Step",
     "Stream",
     "Task",
 ]

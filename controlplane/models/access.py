@@ -1,7 +1,43 @@
-"""Tokens by which scripts speak to the API."""
+"""Who may do what where, and the tokens by which scripts speak to the API."""
 
 from django.conf import settings
 from django.db import models
+
+from controlplane.models.cluster import Cluster
+
+
+class Grant(models.Model):
+    """A role of a user on one cluster, or on all (cluster None)."""
+
+    class Role(models.TextChoices):
+        """Each may what those before it may."""
+
+        VIEWER = "viewer"
+        OPERATOR = "operator"
+        APPROVER = "approver"
+        ADMIN = "admin"
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="grants"
+    )
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="grants"
+    )
+    role = models.CharField(max_length=10, choices=Role)
+    granted_by = models.CharField(max_length=150, blank=True)
+    granted_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["user", "cluster", "role"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "cluster"], name="grant_once"),
+            models.UniqueConstraint(
+                fields=["user"], condition=models.Q(cluster=None), name="grant_for_all_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role}"
 
 
 class ApiToken(models.Model):

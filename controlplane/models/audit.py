@@ -20,7 +20,10 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One change by a person or a script; actor is a user name, kept as text for good."""
+    """One change by a person or a script; actor is a user name, kept as text for good.
+
+    request is the id of the request that asked for it, seal that of the plan it was about.
+    """
 
     at = models.DateTimeField(db_index=True)
     actor = models.CharField(max_length=150)
@@ -30,6 +33,8 @@ class AuditEntry(models.Model):
     )
     action = models.CharField(max_length=60)
     object = models.CharField(max_length=200)
+    request = models.CharField(max_length=40, blank=True)
+    seal = models.CharField(max_length=64, blank=True)
     reason = models.TextField(blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)

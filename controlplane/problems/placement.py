@@ -17,12 +17,14 @@ from controlplane.errors import Conflict
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan in the words of a proposal; lower_bound is one of the replication factor."""
+    """A plan in the words of a proposal.
+
+    lower_bound is one of the replication factor; bytes_bound one of the bytes that move.
+    """
 
     moves: list[dict[str, Any]]
-    before: dict[str, Any]
-    after: dict[str, Any]
-    lower_bound: float | None
+    lower_bound: float | None = None
+    bytes_bound: float | None = None
 
 
 def plan_moves(
@@ -40,11 +42,8 @@ def plan_moves(
     plan = algorithm.solve(problem, parameters, progress)
     present = present_positions(snapshot)
     labels = fewest_moves_labels(present, plan.assignment, servers, len(snapshot["nodes"]))
-    planned = labels[plan.assignment]
     return Planned(
-        moves=moves_between(snapshot, present, planned),
-        before=measures(snapshot, problem, present),
-        after=measures(snapshot, problem, planned),
+        moves=moves_between(snapshot, present, labels[plan.assignment]),
         lower_bound=plan.lower_bound / problem.live_rate if problem.live_rate else None,
     )
 
@@ -103,23 +102,6 @@ def moves_between(snapshot: dict[str, Any], present: Any, planned: Any) -> list[
         }
         for row in np.flatnonzero(present != planned).tolist()
     ]
-
-
-def measures(snapshot: dict[str, Any], problem: PlacementProblem, positions: Any) -> dict[str, Any]:
-    """Return what an assignment costs: traffic and rates in records/s, loads in queries."""
-    nodes = snapshot["nodes"]
-    rates = received_rates(problem, positions, len(nodes))
-    loads = np.bincount(positions, minlength=len(nodes))
-    shares = [rate / node["capacity"] for rate, node in zip(rates, nodes, strict=True)]
-    traffic = float(sum(rates))
-    return {
-        "replication_factor": traffic / problem.live_rate if problem.live_rate else None,
-        "traffic": traffic,
-        "loads": loads.tolist(),
-        "rates": rates,
-        "imbalance": max(shares) - sum(shares) / len(shares),
-        "max_load": int(loads.max()),
-    }
 
 
 def received_rates(problem: PlacementProblem, positions: Any, nodes: int) -> list[float]:

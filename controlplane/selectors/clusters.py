@@ -63,7 +63,7 @@ def fleet() -> list[FleetRow]:
     active = _count(Node.objects.filter(active=True))
     waiting = _waiting()
     applying = dict(
-        Proposal.objects.filter(state=Proposal.State.APPLYING).values_list("cluster_id", "id")
+        Proposal.objects.filter(state__in=Proposal.ACTIVE).values_list("cluster_id", "id")
     )
     return [
         FleetRow(

@@ -30,8 +30,10 @@ class ProposalFilters:
 
 
 def proposals_page(cluster: Cluster, filters: ProposalFilters) -> Page[Proposal]:
-    """Return one page, the newest first; the large snapshot is read when it is asked for."""
-    found = Proposal.objects.filter(cluster=cluster).defer("snapshot")
+    """Return one page, the newest first; the many moves are read when they are asked for."""
+    found = (
+        Proposal.objects.filter(cluster=cluster).defer("moves", "path").select_related("cluster")
+    )
     if filters.state:
         found = found.filter(state=filters.state)
     return page_of(found, filters.page, filters.per_page, list)

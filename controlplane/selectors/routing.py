@@ -21,5 +21,5 @@ def routing_between(
         found.filter(shown)
         .order_by("-version")
         .select_related("proposal")
-        .defer("ops", "proposal__snapshot")
+        .defer("ops", "proposal__moves", "proposal__path")
     )

@@ -1,51 +1,97 @@
-"""Who acts and what they may do: roles are the Django groups viewer and operator.
+"""Who acts and what they may do: viewer, operator, approver and admin, on all clusters or one.
 
-An operator may all that a viewer may; a superuser may all.
+Each role may what those before it may. Django groups of these names, and grants without a cluster,
+hold on every cluster; a superuser is admin everywhere.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.http import HttpRequest
 
 from controlplane.errors import Forbidden
+from controlplane.models import Cluster, Grant
 
-VIEWER = "viewer"
-OPERATOR = "operator"
+VIEWER: Final = Grant.Role.VIEWER.value
+OPERATOR: Final = Grant.Role.OPERATOR.value
+APPROVER: Final = Grant.Role.APPROVER.value
+ADMIN: Final = Grant.Role.ADMIN.value
+# Each may what those before it may.
+ROLES: Final = (VIEWER, OPERATOR, APPROVER, ADMIN)
+_RANK: Final = {role: rank for rank, role in enumerate(ROLES, start=1)}
 
 
 @dataclass(frozen=True)
 class Actor:
-    """A person or script with a user account, and the address they come from."""
+    """A person or script with a user account, and the address they come from.
+
+    `request`: the id of the request by which they act. `cluster_id`: the cluster they act on,
+    whose grants count besides those for all. `ceiling`: the highest role that what they came with
+    (a token's scope) lets them use, empty for no such limit.
+    """
 
     user: AbstractBaseUser | AnonymousUser
     address: str | None = None
+    request: str = ""
+    cluster_id: int | None = None
+    ceiling: str = ""
 
     @property
     def name(self) -> str:
         """Return the user name that rows and the audit log keep."""
         return self.user.get_username()
 
+    def on(self, cluster: Cluster) -> "Actor":
+        """Return this actor, acting on a cluster."""
+        return self if self.cluster_id == cluster.pk else replace(self, cluster_id=cluster.pk)
+
     @cached_property
-    def roles(self) -> frozenset[str]:
-        """Return the roles; read once per actor, so an actor lives for one request."""
+    def _ranks(self) -> dict[int | None, int]:
+        """Return the rank by cluster; read once per actor, so an actor lives for one request."""
         if not isinstance(self.user, User) or not self.user.is_active:
-            return frozenset()
+            return {}
         if self.user.is_superuser:
-            return frozenset({VIEWER, OPERATOR})
-        groups = frozenset(self.user.groups.values_list("name", flat=True))
-        return groups | {VIEWER} if OPERATOR in groups else groups
+            return {None: _RANK[ADMIN]}
+        groups = self.user.groups.filter(name__in=ROLES).values_list("name", flat=True)
+        found: dict[int | None, int] = {None: max((_RANK[name] for name in groups), default=0)}
+        for cluster, role in self.user.grants.values_list("cluster", "role"):
+            found[cluster] = max(found.get(cluster, 0), _RANK[role])
+        return found
+
+    def may(self, role: str, cluster_id: int | None = None) -> bool:
+        """Tell whether the actor has a role, or one above it: on a cluster, or on all."""
+        rank = max(self._ranks.get(None, 0), self._ranks.get(cluster_id or self.cluster_id, 0))
+        most = _RANK[self.ceiling] if self.ceiling else rank
+        return min(rank, most) >= _RANK[role]
+
+    @property
+    def clusters(self) -> frozenset[int] | None:
+        """Return the ids of the clusters that the actor may see, None for all."""
+        if self._ranks.get(None, 0):
+            return None
+        return frozenset(cluster for cluster in self._ranks if cluster is not None)
 
     @property
     def is_viewer(self) -> bool:
         """Tell whether the actor may see."""
-        return VIEWER in self.roles
+        return self.may(VIEWER)
 
     @property
     def is_operator(self) -> bool:
         """Tell whether the actor may change."""
-        return OPERATOR in self.roles
+        return self.may(OPERATOR)
+
+    @property
+    def is_approver(self) -> bool:
+        """Tell whether the actor may approve plans."""
+        return self.may(APPROVER)
+
+    @property
+    def is_admin(self) -> bool:
+        """Tell whether the actor may change policies and grants."""
+        return self.may(ADMIN)
 
 
 class Automatic(Actor):
@@ -63,16 +109,21 @@ class Automatic(Actor):
 
 def actor_of(request: HttpRequest) -> Actor:
     """Return who sends the request, from where."""
-    return Actor(request.user, request.META.get("REMOTE_ADDR") or None)
+    address = request.META.get("REMOTE_ADDR") or None
+    return Actor(request.user, address, getattr(request, "id", ""))
 
 
-def require_viewer(actor: Actor) -> None:
+def require(actor: Actor, role: str, cluster: Cluster | None = None) -> None:
+    """Raise `Forbidden` unless the actor has the role: on the cluster, or on all without one."""
+    if not actor.may(role, None if cluster is None else cluster.pk):
+        raise Forbidden(role)
+
+
+def require_viewer(actor: Actor, cluster: Cluster | None = None) -> None:
     """Raise `Forbidden` unless the actor may see."""
-    if not actor.is_viewer:
-        raise Forbidden(VIEWER)
+    require(actor, VIEWER, cluster)
 
 
-def require_operator(actor: Actor) -> None:
+def require_operator(actor: Actor, cluster: Cluster | None = None) -> None:
     """Raise `Forbidden` unless the actor may change."""
-    if not actor.is_operator:
-        raise Forbidden(OPERATOR)
+    require(actor, OPERATOR, cluster)

@@ -18,6 +18,7 @@ def record(
     reason: str = "",
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
+    seal: str = "",
 ) -> None:
     """Write one row; a bulk request is one change and gets one row."""
     AuditEntry.objects.create(
@@ -27,6 +28,8 @@ def record(
         cluster=cluster,
         action=action,
         object=subject[:200],
+        request=actor.request[:40],
+        seal=seal,
         reason=reason,
         before=dict(before or {}),
         after=dict(after or {}),

@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.selectors.metrics import KEPT
-from controlplane.services import arc_upkeep, failing, proposals
+from controlplane.services import arc_upkeep, executions, failing
 from controlplane.services.events import send_samples
 from controlplane.services.samples import Before, Row, Sample, rolled_up, sample_of
 
@@ -94,6 +94,7 @@ def store(
     if rows:
         arc_upkeep.count(cluster.pk, rows, samples)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
+        executions.acknowledge(cluster, rows, samples)
         failing.end_failed(cluster, rows)
 
 
@@ -155,7 +156,6 @@ def _acknowledge(cluster_id: int, version: int) -> None:
         cluster=cluster_id, version__lte=version, applied_at=None
     )
     waiting.update(applied_at=datetime.now(UTC))
-    proposals.finish(cluster_id, version)
 
 
 def _roll_up(cluster: Cluster, seconds: int, now: datetime) -> int:

@@ -18,6 +18,7 @@ from controlplane.models import Cluster, Proposal
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
 from controlplane.services import proposals
 from controlplane.services.access import require_operator
+from controlplane.services.proposals.states import ACTIVE
 from dashboard.figures.proposal import proposal_figures
 from dashboard.forms import offered_algorithms, parameter_fields, parameters, shown_fields
 from dashboard.guards import PageRequest, cluster_page
@@ -25,7 +26,7 @@ from dashboard.shown import show, show_list, tell, tell_refusal
 
 MOVES_PER_PAGE = 100
 MOVE_COLUMNS = ("query", "name", "from", "to", "outcome", "note")
-UNDER_WAY = (Proposal.State.COMPUTING, Proposal.State.APPLYING)
+UNDER_WAY = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 
 
 @cluster_page
@@ -116,7 +117,7 @@ def apply(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedire
     seal = request.POST.get("seal", "")
 
     def carry_out(proposal: Proposal) -> None:
-        proposals.apply(request.actor, proposal, seal)
+        proposals.approve(request.actor, proposal, seal)
 
     return _decided(request, cluster, pk, carry_out, "The moves are being carried out.")
 

@@ -14,6 +14,12 @@ def operator(db: None, redis_url: str) -> Actor:
 
 
 @pytest.fixture
+def approver(db: None, redis_url: str) -> Actor:
+    """A person who may approve plans."""
+    return made.actor("approver")
+
+
+@pytest.fixture
 def viewer(db: None, redis_url: str) -> Actor:
     """A person who may look."""
     return made.actor("viewer")

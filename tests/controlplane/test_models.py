@@ -30,11 +30,22 @@ def test_one_live_query_per_name(sf: Cluster) -> None:
         Query.objects.create(cluster=sf, name="q", submitted_at=timezone.now(), state="running")
 
 
-def test_one_applying_proposal_per_cluster(sf: Cluster) -> None:
+@pytest.mark.parametrize("second", ["executing", "paused", "rolling back"])
+def test_one_execution_per_cluster(sf: Cluster, second: str) -> None:
     """Two workers cannot both win."""
-    Proposal.objects.create(cluster=sf, requested_at=timezone.now(), state="applying")
+    sealed = {"cluster": sf, "requested_at": timezone.now(), "seal": "s", "approved_by": "a"}
+    Proposal.objects.create(**sealed, state="executing")
     with pytest.raises(IntegrityError), transaction.atomic():
-        Proposal.objects.create(cluster=sf, requested_at=timezone.now(), state="applying")
+        Proposal.objects.create(**sealed, state=second)
+
+
+@pytest.mark.parametrize("lacking", ["seal", "approved_by"])
+def test_nothing_runs_unsealed_or_unapproved(sf: Cluster, lacking: str) -> None:
+    columns = {"seal": "s", "approved_by": "a"} | {lacking: ""}
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Proposal.objects.create(
+            cluster=sf, requested_at=timezone.now(), state="executing", **columns
+        )
 
 
 def test_a_node_without_capacity_cannot_be(sf: Cluster) -> None:

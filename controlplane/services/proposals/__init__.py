@@ -1,19 +1,21 @@
-"""Proposals: request, compute, cancel, reject, apply, finish; the front door of this room."""
+"""Proposals: request, compute, decide; the front door of this room."""
 
-from controlplane.services.proposals.applying import apply, finish
 from controlplane.services.proposals.computing import compute, fail_lost
-from controlplane.services.proposals.deciding import cancel, reject
+from controlplane.services.proposals.deciding import approve, cancel, reject, withdraw
 from controlplane.services.proposals.drift import Drift, drift_of
-from controlplane.services.proposals.requesting import request
+from controlplane.services.proposals.requesting import ask_anew, request
+from controlplane.services.proposals.transitions import allowed_verbs
 
 __all__ = [
     "Drift",
-    "apply",
+    "allowed_verbs",
+    "approve",
+    "ask_anew",
     "cancel",
     "compute",
     "drift_of",
     "fail_lost",
-    "finish",
     "reject",
     "request",
+    "withdraw",
 ]

@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from algorithms.errors import PlanningError
-from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Conflict
-from controlplane.models import Proposal
-from controlplane.problems.placement import plan_moves
-from controlplane.problems.snapshot import seal_of, take_snapshot
+from controlplane.models import Cluster, Proposal, Snapshot
+from controlplane.problems import planning
+from controlplane.problems.snapshot import keep_snapshot, take_snapshot
+from controlplane.selectors.metrics import latest_values
+from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.telling import tell
 
 # Between two writes of the progress: smooth to the eye, nothing to the database.
@@ -48,23 +49,40 @@ def fail_lost(now: datetime) -> int:
 
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
-    chosen = algorithm(PLACEMENT, proposal.algorithm)
-    own = {field.name for field in chosen.parameters.fields()}
-    given = {name: value for name, value in proposal.parameters.items() if name in own}
-    snapshot = take_snapshot(proposal.cluster_id, proposal.parameters["nu"])
-    planned = plan_moves(
-        snapshot, chosen, chosen.parameters.from_mapping(given), _progress_of(proposal)
+    row = _snapshot_of(proposal)
+    snapshot = row.value()
+    found = planning.planned(
+        proposal.planner,
+        proposal.algorithm,
+        proposal.parameters,
+        snapshot,
+        _progress_of(proposal),
     )
-    return {
+    caps = caps_of(policy_of(proposal.cluster))
+    columns = planning.columns_of(row, found.moves, caps, step_seconds(proposal.cluster))
+    if found.bytes_bound is not None:
+        columns["predicted"]["bytes_bound"] = found.bytes_bound
+    return columns | {
         "progress": 1.0,
-        "snapshot": snapshot,
+        "snapshot_row": row,
         "snapshot_version": snapshot["version"],
-        "moves": planned.moves,
-        "before": planned.before,
-        "after": planned.after,
-        "lower_bound": planned.lower_bound,
-        "seal": seal_of(planned.moves, snapshot),
+        "lower_bound": found.lower_bound,
     }
+
+
+def _snapshot_of(proposal: Proposal) -> Snapshot:
+    """Return the snapshot that all candidates of a comparison share, or one of now."""
+    if proposal.comparison is not None and proposal.comparison.snapshot_row is not None:
+        return proposal.comparison.snapshot_row
+    nu = proposal.parameters.get("nu", proposal.cluster.nu)
+    return keep_snapshot(take_snapshot(proposal.cluster_id, nu))
+
+
+def step_seconds(cluster: Cluster) -> float:
+    """Return how long a step takes: as long as the batches of late, two of them."""
+    sample = latest_values(cluster)
+    batch_ms = (sample or {}).get("batch_ms") or cluster.trigger_ms
+    return 2 * max(batch_ms, cluster.trigger_ms) / 1000
 
 
 def _progress_of(proposal: Proposal) -> Callable[[float], None]:

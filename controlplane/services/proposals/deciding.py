@@ -1,49 +1,47 @@
-"""Cancelling and rejecting proposals."""
+"""What people decide about proposals: cancel, reject, approve, withdraw the approval."""
 
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
-from controlplane.services import audit
-from controlplane.services.access import Actor, require_operator
-from controlplane.services.proposals.telling import tell
-
-
-def cancel(actor: Actor, proposal: Proposal, reason: str = "") -> Proposal:
-    """Stop the computing of a proposal. Raises `Forbidden`, `Conflict` if it does not compute."""
-    return _decide(actor, proposal, Proposal.State.COMPUTING, "proposal.cancel", reason)
-
-
-def reject(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
-    """Reject a ready proposal. Raises `Forbidden`, `Invalid` without a reason, `Conflict`."""
-    require_operator(actor)
-    if not reason.strip():
-        raise Invalid({"reason": ["Say why, for those who ask later"]})
-    return _decide(actor, proposal, Proposal.State.READY, "proposal.reject", reason.strip())
+from controlplane.services.access import Actor, require
+from controlplane.services.policies import policy_of
+from controlplane.services.proposals.outdating import refuse_if_stale
+from controlplane.services.proposals.transitions import approver_role, move_on
+from controlplane.task_names import ADVANCE, send_on_commit
 
 
 @transaction.atomic
-def _decide(
-    actor: Actor, proposal: Proposal, expected: Proposal.State, action: str, reason: str
-) -> Proposal:
-    require_operator(actor)
-    claimed = Proposal.objects.filter(pk=proposal.pk, state=expected)
-    changed = claimed.update(
-        state=Proposal.State.REJECTED, decided_by=actor.name, decided_at=timezone.now()
-    )
-    proposal.refresh_from_db()
-    if changed != 1:
-        told = f"The proposal is {proposal.state}, not {expected.value}"
-        raise Conflict(f"not_{expected.value}", told, {"state": proposal.state})
-    audit.record(
-        actor,
-        action,
-        str(proposal),
-        cluster=proposal.cluster,
-        reason=reason,
-        before={"state": expected},
-        after={"state": proposal.state},
-    )
-    tell(proposal, f"{proposal.state} by {actor.name}")
+def cancel(actor: Actor, proposal: Proposal, reason: str = "") -> Proposal:
+    """Stop the computing of a proposal. Raises `Forbidden`, `Conflict` if it does not compute."""
+    return move_on(actor, proposal, "cancel", reason=reason)
+
+
+@transaction.atomic
+def reject(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
+    """Reject a ready proposal. Raises `Forbidden`, `Invalid` without a reason, `Conflict`."""
+    return move_on(actor, proposal, "reject", reason=reason)
+
+
+def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Proposal:
+    """Approve exactly the moves that the seal names; they begin at once if the policy says so.
+
+    Raises `Forbidden`, and `Conflict` with code not_allowed, wrong_seal, own_proposal, or stale
+    (data: the drift), which leaves the proposal stale.
+    """
+    require(actor, approver_role(proposal), proposal.cluster)
+    refuse_if_stale(proposal)
+    with transaction.atomic():
+        move_on(
+            actor, proposal, "approve", seal=seal, reason=reason,
+            approved_by=actor.name, approved_at=timezone.now(),
+        )  # fmt: skip
+        if policy_of(proposal.cluster).starts:
+            send_on_commit(ADVANCE, proposal.pk)
     return proposal
+
+
+@transaction.atomic
+def withdraw(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
+    """Take an approval back before it begins. Raises `Forbidden`, `Invalid`, `Conflict`."""
+    return move_on(actor, proposal, "withdraw", reason=reason, approved_by="", approved_at=None)

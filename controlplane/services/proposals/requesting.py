@@ -7,75 +7,111 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from algorithms.errors import BadParameters, UnknownAlgorithm
-from algorithms.placement.planner import PlacementAlgorithm
+from algorithms.errors import BadParameters, UnknownAlgorithm, UnknownPlanner
+from algorithms.migration.planner import MIGRATION
+from algorithms.planner import Algorithm
 from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Invalid
-from controlplane.models import Cluster, Proposal
+from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.problems.planning import CONNECTED
 from controlplane.services import audit
-from controlplane.services.access import Actor, require_operator
+from controlplane.services.access import Actor, Automatic, require_operator
+from controlplane.services.policies import policy_of
 from controlplane.services.proposals.telling import tell
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 # With nu = 1 a server may host twice its share; more slack than ten times is no balance at all.
-MAX_NU = 10.0
+MAX_SLACK = 10.0
+DEFAULTS = {PLACEMENT: "mms", MIGRATION: "single_step"}
+# The slack of each planner's balance, which is the proposal's, and its default.
+TAU = 0.4
 
 
 @transaction.atomic
 def request(
     actor: Actor,
     cluster: Cluster,
-    algorithm_name: str = "mms",
+    algorithm_name: str = "",
     parameters: Mapping[str, Any] | None = None,
+    *,
+    planner: str = PLACEMENT,
+    base: Proposal | None = None,
+    comparison: Comparison | None = None,
 ) -> Proposal:
     """Save a proposal that a worker computes.
 
-    parameters are the algorithm's own, and nu, the balance slack, the cluster's by default.
-    Raises `Forbidden`, `Invalid` per parameter.
+    parameters are the algorithm's own, and the balance slack: nu for placement, the cluster's by
+    default, tau for migration. base: the proposal that it is asked for instead of. Raises
+    `Forbidden`, `Invalid` per parameter.
     """
-    require_operator(actor)
-    chosen = _algorithm(algorithm_name)
-    checked = _parameters(chosen, dict(parameters or {}), cluster)
+    if not isinstance(actor, Automatic):
+        require_operator(actor, cluster)
+    chosen = _algorithm(planner, algorithm_name or DEFAULTS.get(planner, ""))
+    checked = _parameters(planner, chosen, dict(parameters or {}), cluster)
     proposal = Proposal.objects.create(
         cluster=cluster,
-        planner=PLACEMENT,
+        planner=planner,
         algorithm=chosen.name,
         parameters=checked,
         seed=int(checked.get("seed", 0)),
+        origin="watch" if isinstance(actor, Automatic) else "person",
+        base=base,
+        comparison=comparison,
         requested_by=actor.name,
         requested_at=timezone.now(),
+        four_eyes=policy_of(cluster).four_eyes,
     )
     audit.record(
         actor,
         "proposal.request",
         str(proposal),
         cluster=cluster,
-        after={"algorithm": chosen.name, "parameters": checked},
+        after={"planner": planner, "algorithm": chosen.name, "parameters": checked},
     )
     tell(proposal, f"asked by {actor.name}")
     send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
     return proposal
 
 
-def _algorithm(name: str) -> PlacementAlgorithm:
+def ask_anew(actor: Actor, proposal: Proposal) -> Proposal:
+    """Ask for the same plan on the cluster as it is now. Raises `Forbidden`."""
+    return request(
+        actor,
+        proposal.cluster,
+        proposal.algorithm,
+        proposal.parameters,
+        planner=proposal.planner,
+        base=proposal,
+    )
+
+
+def _algorithm(planner: str, name: str) -> Algorithm:
+    if planner not in CONNECTED:
+        known = ", ".join(CONNECTED)
+        raise Invalid({"planner": [f"Must be one of {known}, not {planner[:40] or 'empty'}"]})
     try:
-        return algorithm(PLACEMENT, name)
-    except UnknownAlgorithm as unknown:
+        found = algorithm(planner, name)
+    except (UnknownAlgorithm, UnknownPlanner) as unknown:
         raise Invalid({"algorithm": [str(unknown)]}) from None
+    if found.kind != "offline" or found.read is not None:
+        raise Invalid({"algorithm": [f"{name} does not plan for a running cluster"]})
+    return found
 
 
 def _parameters(
-    chosen: PlacementAlgorithm, given: dict[str, Any], cluster: Cluster
+    planner: str, chosen: Algorithm, given: dict[str, Any], cluster: Cluster
 ) -> dict[str, float]:
-    nu = given.pop("nu", cluster.nu)
-    if isinstance(nu, bool) or not isinstance(nu, int | float) or not math.isfinite(nu):
-        raise Invalid({"nu": ["Must be a number"]})
-    if not 0 <= nu <= MAX_NU:
-        raise Invalid({"nu": [f"Must be 0 to {MAX_NU:g}"]})
+    name = "nu" if planner == PLACEMENT else "tau"
+    slack = given.pop(name, cluster.nu if planner == PLACEMENT else TAU)
+    if isinstance(slack, bool) or not isinstance(slack, int | float) or not math.isfinite(slack):
+        raise Invalid({name: ["Must be a number"]})
+    if not 0 <= slack <= MAX_SLACK:
+        raise Invalid({name: [f"Must be 0 to {MAX_SLACK:g}"]})
     own = {field.name for field in chosen.parameters.fields()}
-    if "nu" in own:
-        given["nu"] = float(nu)
+    if name in own:
+        given[name] = float(slack)
     try:
-        return chosen.parameters.from_mapping(given).to_mapping() | {"nu": float(nu)}
+        found: dict[str, float] = chosen.parameters.from_mapping(given).to_mapping()
     except BadParameters as bad:
         raise Invalid(dict(bad.fields)) from None
+    return found | {name: float(slack)}

@@ -7,13 +7,12 @@ import pytest
 
 from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Conflict
+from controlplane.problems.measures import measures
 from controlplane.problems.placement import (
     active_positions,
     fewest_moves_labels,
-    measures,
     placement_problem,
     plan_moves,
-    present_positions,
 )
 from controlplane.problems.snapshot import canonical, seal_of
 
@@ -24,14 +23,13 @@ def snapshot(**changed: Any) -> dict[str, Any]:
     queries = [[1, "a", 0, [7]], [2, "b", 1, [7]], [3, "c", 0, [8]], [4, "d", 1, [8]]]
     return {
         "version": 3, "nu": 0.0, "nodes": nodes, "streams": [[7, 10.0], [8, 1.0]],
-        "queries": queries,
+        "queries": queries, "state": [], "split": [], "excluded": [],
     } | changed  # fmt: skip
 
 
 def test_measures_count_each_stream_once_per_node() -> None:
     """Both streams go to both nodes: 22 records/s delivered of 11."""
-    told = snapshot()
-    found = measures(told, placement_problem(told, 2), present_positions(told))
+    found = measures(snapshot())
     assert found["traffic"] == 22
     assert found["replication_factor"] == 2
     assert found["loads"] == [2, 2]
@@ -43,7 +41,7 @@ def test_the_best_plan_halves_the_traffic_with_two_moves() -> None:
     """Whichever way the algorithm numbers the servers."""
     chosen = algorithm(PLACEMENT, "mms")
     plan = plan_moves(snapshot(), chosen, chosen.parameters(), lambda share: None)
-    assert plan.after["replication_factor"] == 1
+    assert measures(snapshot(), plan.moves)["replication_factor"] == 1
     assert plan.lower_bound == 1
     assert len(plan.moves) == 2
 
@@ -64,7 +62,7 @@ def test_queries_of_an_inactive_node_move_to_active_ones() -> None:
     chosen = algorithm(PLACEMENT, "mms")
     plan = plan_moves(told, chosen, chosen.parameters(), lambda share: None)
     assert {(move["query"], move["to"]) for move in plan.moves} == {(2, 0), (4, 0)}
-    assert plan.after["loads"] == [4, 0]
+    assert measures(told, plan.moves)["loads"] == [4, 0]
 
 
 @pytest.mark.parametrize("missing", ["queries", "nodes"])
@@ -76,10 +74,15 @@ def test_nothing_to_place_or_nowhere_is_told(missing: str) -> None:
 
 
 def test_the_seal_covers_moves_and_snapshot() -> None:
-    """Any other move or any other snapshot has another seal; outcomes do not count."""
-    moves = [{"query": 1, "name": "a", "from": 0, "to": 1, "outcome": None, "note": ""}]
-    seal = seal_of(moves, snapshot())
-    assert seal_of([moves[0] | {"outcome": "moved"}], snapshot()) == seal
-    assert seal_of([moves[0] | {"to": 0}], snapshot()) != seal
-    assert seal_of(moves, snapshot(version=4)) != seal
+    """Any other move, order or snapshot has another seal; what is said of moves does not count."""
+    moves = [
+        {"query": query, "name": "a", "from": 0, "to": 1, "outcome": None, "note": ""}
+        for query in (1, 2)
+    ]
+    seal = seal_of(moves, "abc")
+    assert seal_of([moves[0] | {"outcome": "moved"}, moves[1]], "abc") == seal
+    assert seal_of([moves[0] | {"to": 0}, moves[1]], "abc") != seal
+    assert seal_of([moves[0] | {"first": 1, "past": 2}, moves[1]], "abc") != seal
+    assert seal_of(moves[::-1], "abc") != seal
+    assert seal_of(moves, "abd") != seal
     assert canonical({"b": 1, "a": [1.5]}) == '{"a":[1.5],"b":1}'

@@ -1,13 +1,27 @@
 """A proposal runs exactly as sealed, or is refused with what drifted."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
+from controlplane.models import (
+    AuditEntry,
+    Cluster,
+    Exclusion,
+    Grant,
+    Node,
+    Policy,
+    Proposal,
+    Stream,
+    Task,
+)
 from controlplane.problems.snapshot import seal_of
-from controlplane.services import placing, proposals, queries, routing
+from controlplane.services import placing, proposals, queries
 from controlplane.services.access import Actor
 from controlplane.services.proposals import computing
 from controlplane.services.queries import QuerySpec
@@ -44,116 +58,46 @@ def test_a_ready_proposal_holds_plan_bound_and_seal(operator: Actor, scattered: 
     assert proposal.lower_bound <= after["replication_factor"] + 1e-9
     assert sum(after["loads"]) == 12
     assert after["traffic"] == pytest.approx(sum(after["rates"]))
-    assert proposal.seal == seal_of(proposal.moves, proposal.snapshot)
+    assert proposal.snapshot_row is not None
+    assert proposal.seal == seal_of(proposal.moves, proposal.snapshot_row.digest)
+    assert proposal.predicted["moves"] == proposal.undo["moves"] == len(proposal.moves)
+    assert proposal.path[-1] == pytest.approx(after["imbalance"], abs=1e-5)
 
 
-def test_the_same_plan_moves_nothing_twice(operator: Actor, scattered: Cluster) -> None:
-    """Servers are numbered by overlap: planning anew what was just applied moves no query."""
-    first = ready(operator, scattered)
-    assert first.moves
-    proposals.apply(operator, first, first.seal)
-    assert ready(operator, scattered).moves == []
-
-
-def test_applying_moves_exactly_the_sealed_queries(operator: Actor, scattered: Cluster) -> None:
-    """One version, every moved query on its new node, its run going on; done when acknowledged."""
-    proposal = ready(operator, scattered)
-    before = dict(Task.objects.values_list("query_id", "node__index"))
-    applied = proposals.apply(operator, proposal, proposal.seal)
-    assert applied.state == "applying"
-    assert {move["outcome"] for move in applied.moves} == {"moved"}
-    after = dict(Task.objects.values_list("query_id", "node__index"))
-    assert {q for q in after if after[q] != before[q]} == {m["query"] for m in applied.moves}
-    assert all(after[move["query"]] == move["to"] for move in applied.moves)
-    runs = Query.objects.filter(pk__in=[move["query"] for move in applied.moves])
-    assert set(runs.values_list("run", flat=True)) == {0}
-    version = applied.routing_versions.get().version
-    assert proposals.finish(scattered.pk, version - 1) == 0
-    assert proposals.finish(scattered.pk, version) == 1
-    applied.refresh_from_db()
-    assert applied.state == "done"
-    assert AuditEntry.objects.filter(action="proposal.apply").count() == 1
-
-
-def test_the_deltas_lead_to_the_stored_tasks_after_moves(
-    operator: Actor, scattered: Cluster
-) -> None:
-    """The moves in the log mean what the rows say, and hand every query's state on."""
-    table = routing.current_table(scattered.pk)
-    proposal = ready(operator, scattered)
-    applied = proposals.apply(operator, proposal, proposal.seal)
-    delta = routing.delta_of(applied.routing_versions.get())
-    after = table.apply(delta)
-    assert after == routing.current_table(scattered.pk)
-    was, is_now = table.queries, after.queries
-    moved = {(q, was[q].node, is_now[q].node) for q in was if was[q].node != is_now[q].node}
-    assert moved == {(move["query"], move["from"], move["to"]) for move in applied.moves}
-    # A new run would begin without the state.
-    assert all(was[query].run == is_now[query].run for query in was)
-
-
-def test_a_split_query_stays_where_it_is(operator: Actor, scattered: Cluster) -> None:
-    """It is on all nodes anyway: no plan speaks of it, and its coming makes none stale."""
-    first = ready(operator, scattered)
+def test_no_placement_moves_a_split_query(operator: Actor, scattered: Cluster) -> None:
+    """It is on all nodes anyway: no plan for queries of one task speaks of it."""
     text = QueryText({"records": "count(*)"}, key=["car"])
     split = queries.submit(operator, scattered, QuerySpec("split", ["s0"], text=text, tasks=8))
     placing.drain(scattered.pk)
-    spans = routing.current_table(scattered.pk).queries[split.pk].spans
-    assert len(spans) == 4
-    assert split.pk not in {query for query, *_ in ready(operator, scattered).snapshot["queries"]}
-    assert proposals.apply(operator, first, first.seal).state == "applying"
-    assert routing.current_table(scattered.pk).queries[split.pk].spans == spans
-
-
-def test_nothing_to_move_is_done_at_once(operator: Actor, scattered: Cluster) -> None:
-    """No version is made for no change: all queries to move have ended."""
     proposal = ready(operator, scattered)
-    queries.end(operator, scattered, [move["name"] for move in proposal.moves])
-    placing.drain(scattered.pk)
-    scattered.refresh_from_db()
-    version = scattered.routing_version
-    assert proposals.apply(operator, proposal, proposal.seal).state == "done"
-    scattered.refresh_from_db()
-    assert scattered.routing_version == version
+    assert split.pk in {query for query, *_ in proposal.snapshot["split"]}
+    assert split.pk not in {move["query"] for move in proposal.moves}
 
 
-def test_a_wrong_seal_is_refused(operator: Actor, scattered: Cluster) -> None:
+def test_a_wrong_seal_is_refused(approver: Actor, scattered: Cluster) -> None:
     """Approval names the moves, not the row."""
-    proposal = ready(operator, scattered)
+    proposal = ready(approver, scattered)
     with pytest.raises(Conflict) as refused:
-        proposals.apply(operator, proposal, "0" * 64)
+        proposals.approve(approver, proposal, "0" * 64)
     assert refused.value.code == "wrong_seal"
 
 
-def test_moves_changed_behind_the_seal_are_refused(operator: Actor, scattered: Cluster) -> None:
+def test_moves_changed_behind_the_seal_are_refused(approver: Actor, scattered: Cluster) -> None:
     """The seal is recomputed: a row edited in the database is not what was approved."""
-    proposal = ready(operator, scattered)
+    proposal = ready(approver, scattered)
     proposal.moves[0]["to"] = (proposal.moves[0]["to"] + 1) % 4
     proposal.save()
     with pytest.raises(Conflict) as refused:
-        proposals.apply(operator, proposal, proposal.seal)
+        proposals.approve(approver, proposal, proposal.seal)
     assert refused.value.code == "wrong_seal"
 
 
-def _end_one(operator: Actor, cluster: Cluster, proposal: Proposal) -> None:
-    queries.end(operator, cluster, [proposal.moves[0]["name"]])
-    placing.drain(cluster.pk)
+def _other_capacity(proposal: Proposal) -> None:
+    Node.objects.filter(index=0).update(capacity=250)
 
 
-def _submit_one(operator: Actor, cluster: Cluster, proposal: Proposal) -> None:
-    placed(operator, cluster, {"late": ["s5"]})
-
-
-@pytest.mark.parametrize("drift", [_end_one, _submit_one])
-def test_ended_and_new_queries_do_not_make_it_stale(
-    operator: Actor, scattered: Cluster, drift: Callable[[Actor, Cluster, Proposal], None]
-) -> None:
-    """Queries come and go all day; the rest of the moves still mean what was approved."""
-    proposal = ready(operator, scattered)
-    drift(operator, scattered, proposal)
-    applied = proposals.apply(operator, proposal, proposal.seal)
-    assert applied.state == "applying"
-    assert {move["outcome"] for move in applied.moves} <= {"moved", "ended"}
+def _rates(proposal: Proposal) -> None:
+    Stream.objects.update(rate=30.0)
 
 
 def _lose_node(proposal: Proposal) -> None:
@@ -166,60 +110,104 @@ def _move_elsewhere(proposal: Proposal) -> None:
     Task.objects.filter(query=move["query"]).update(node=other)
 
 
-@pytest.mark.parametrize("drift", [_lose_node, _move_elsewhere])
+@pytest.mark.parametrize("drift", [_lose_node, _move_elsewhere, _other_capacity, _rates])
 def test_a_proposal_that_no_longer_fits_is_stale_and_says_why(
-    operator: Actor, scattered: Cluster, drift: Callable[[Proposal], None]
+    approver: Actor, scattered: Cluster, drift: Callable[[Proposal], None]
 ) -> None:
-    """Refused with the drift in the data, and nothing has moved."""
-    proposal = ready(operator, scattered)
+    """Refused with the drift in the data, and not approved."""
+    proposal = ready(approver, scattered)
     drift(proposal)
     before = dict(Task.objects.values_list("query_id", "node__index"))
     with pytest.raises(Conflict) as refused:
-        proposals.apply(operator, proposal, proposal.seal)
+        proposals.approve(approver, proposal, proposal.seal)
     assert refused.value.code == "stale"
-    assert refused.value.data["gone_nodes"] or refused.value.data["moved"]
+    assert refused.value.data["exceeded"]
     proposal.refresh_from_db()
     assert proposal.state == "stale"
+    assert proposal.drift == refused.value.data
     assert dict(Task.objects.values_list("query_id", "node__index")) == before
 
 
-def test_one_proposal_is_applied_at_a_time(operator: Actor, scattered: Cluster) -> None:
-    """The second waits until the pipeline runs with the first, and stays ready."""
-    first = ready(operator, scattered)
-    other = ready(operator, scattered)
-    Proposal.objects.filter(pk=first.pk).update(state="applying")
-    with pytest.raises(Conflict) as refused:
-        proposals.apply(operator, other, other.seal)
-    assert refused.value.code == "another_applying"
-    other.refresh_from_db()
-    assert other.state == "ready"
-
-
-def test_an_applied_proposal_supersedes_those_about_the_same_queries(
-    operator: Actor, scattered: Cluster
-) -> None:
-    """Their moves start from where the queries no longer are."""
-    first, second = ready(operator, scattered), ready(operator, scattered)
-    proposals.apply(operator, second, second.seal)
-    first.refresh_from_db()
-    assert first.state == "superseded"
-
-
-def test_a_proposal_is_decided_once(operator: Actor, scattered: Cluster) -> None:
-    """Reject and apply are both conditional on ready."""
-    proposal = ready(operator, scattered)
-    proposals.reject(operator, proposal, "not during the fair")
+def test_a_proposal_is_decided_once(approver: Actor, scattered: Cluster) -> None:
+    """Reject and approve are both conditional on ready, and say what is allowed instead."""
+    proposal = ready(approver, scattered)
+    proposals.reject(approver, proposal, "not during the fair")
     assert proposal.state == "rejected"
+    with pytest.raises(Conflict) as refused:
+        proposals.approve(approver, proposal, proposal.seal)
+    assert refused.value.data == {"state": "rejected", "allowed": []}
     with pytest.raises(Conflict):
-        proposals.apply(operator, proposal, proposal.seal)
-    with pytest.raises(Conflict):
-        proposals.reject(operator, proposal, "again")
+        proposals.reject(approver, proposal, "again")
 
 
-def test_a_rejection_needs_a_reason(operator: Actor, scattered: Cluster) -> None:
+def test_approval_is_noted_with_its_seal_and_can_be_taken_back(
+    approver: Actor, scattered: Cluster
+) -> None:
+    proposal = ready(approver, scattered)
+    proposals.approve(approver, proposal, proposal.seal, "as agreed")
+    assert (proposal.state, proposal.approved_by) == ("approved", approver.name)
+    noted = AuditEntry.objects.get(action="proposal.approve")
+    assert (noted.seal, noted.reason) == (proposal.seal, "as agreed")
+    assert (noted.before, noted.after) == ({"state": "ready"}, {"state": "approved"})
+    proposals.withdraw(approver, proposal, "not yet")
+    assert (proposal.state, proposal.approved_by) == ("ready", "")
+
+
+def test_four_eyes_are_a_matter_of_the_policy_and_the_database(
+    approver: Actor, operator: Actor, scattered: Cluster
+) -> None:
+    """Who asked may not approve, whatever code says so."""
+    Policy.objects.create(cluster=scattered, four_eyes=True)
+    own, other = ready(approver, scattered), ready(operator, scattered)
+    assert "approve" not in {verb.name for verb in proposals.allowed_verbs(approver, own)}
+    with pytest.raises(Conflict) as refused:
+        proposals.approve(approver, own, own.seal)
+    assert refused.value.code == "own_proposal"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Proposal.objects.filter(pk=own.pk).update(state="approved", approved_by=approver.name)
+    proposals.approve(approver, other, other.seal)
+
+
+def test_the_policy_says_who_approves(operator: Actor, scattered: Cluster) -> None:
+    proposal = ready(operator, scattered)
+    with pytest.raises(Forbidden):
+        proposals.approve(operator, proposal, proposal.seal)
+    Policy.objects.create(cluster=scattered, approvers="operator")
+    proposals.approve(operator, proposal, proposal.seal)
+
+
+def test_a_grant_on_one_cluster_is_none_on_another(operator: Actor, scattered: Cluster) -> None:
+    other = Cluster.objects.create(slug="other", name="Other", slots=1)
+    user = User.objects.create_user("anna")
+    Grant.objects.create(user=user, cluster=other, role="admin", granted_at=timezone.now())
+    proposal = ready(operator, scattered)
+    with pytest.raises(Forbidden):
+        proposals.approve(Actor(user), proposal, proposal.seal)
+    Grant.objects.create(user=user, cluster=scattered, role="approver", granted_at=timezone.now())
+    proposals.approve(Actor(user), proposal, proposal.seal)
+
+
+def test_what_is_excluded_is_not_moved(operator: Actor, scattered: Cluster) -> None:
+    moved = {move["name"] for move in ready(operator, scattered).moves}
+    until = timezone.now() + timedelta(hours=1)
+    for kind, subject in (("query", min(moved)), ("node", "node 3"), ("stream", "s1")):
+        Exclusion.objects.create(
+            cluster=scattered, kind=kind, subject=subject, reason="r", owner="o",
+            created_at=timezone.now(), expires_at=until,
+        )  # fmt: skip
+    proposal = ready(operator, scattered)
+    names = {move["name"] for move in proposal.moves}
+    assert names
+    assert min(moved) not in names
+    assert not names & {"q1", "q4", "q7", "q10"}
+    assert 3 not in {move[end] for move in proposal.moves for end in ("from", "to")}
+    assert proposal.predicted["left_out"] > 0
+
+
+def test_a_rejection_needs_a_reason(approver: Actor, scattered: Cluster) -> None:
     """Those who ask later find it in the audit log."""
     with pytest.raises(Invalid):
-        proposals.reject(operator, ready(operator, scattered), " ")
+        proposals.reject(approver, ready(approver, scattered), " ")
 
 
 def test_a_viewer_may_not_request_or_apply(
@@ -230,7 +218,7 @@ def test_a_viewer_may_not_request_or_apply(
         proposals.request(viewer, scattered, "mms", {})
     proposal = ready(operator, scattered)
     with pytest.raises(Forbidden):
-        proposals.apply(viewer, proposal, proposal.seal)
+        proposals.approve(viewer, proposal, proposal.seal)
 
 
 def test_a_cancelled_proposal_stops_computing(

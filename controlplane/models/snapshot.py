@@ -1,0 +1,45 @@
+"""Snapshots: what proposals were computed from, kept once for all that share one."""
+
+import hashlib
+import json
+import zlib
+from typing import Any
+
+from django.db import models
+
+# Most of a snapshot is numbers and repeated names: level 6 brings it to a sixth in little time.
+LEVEL = 6
+
+
+class Snapshot(models.Model):
+    """A cluster as it was, as canonical JSON (controlplane.problems.snapshot), compressed.
+
+    digest is the sha256 of the JSON, in hex: two proposals on equal clusters share one row. size
+    is the length of the JSON in bytes.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    data = models.BinaryField()
+    size = models.PositiveBigIntegerField()
+    taken_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-taken_at"]
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+    @classmethod
+    def packed(cls, text: str) -> bytes:
+        """Return canonical JSON as the row keeps it."""
+        return zlib.compress(text.encode(), LEVEL)
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether the data is what the digest names."""
+        return hashlib.sha256(zlib.decompress(bytes(self.data))).hexdigest() == self.digest
+
+    def value(self) -> dict[str, Any]:
+        """Return the snapshot."""
+        found: dict[str, Any] = json.loads(zlib.decompress(bytes(self.data)))
+        return found

@@ -1,0 +1,58 @@
+"""What the watch loops decided, and what became of what planners had promised."""
+
+from django.db import models
+
+from controlplane.models.cluster import Cluster
+from controlplane.models.proposal import Proposal
+
+
+class Decision(models.Model):
+    """One decision of a watch loop; equal ones in a row are one, from first_at to last_at.
+
+    code is the reason (services.watching.codes), number the figure that decided and limit what it
+    was compared with.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="decisions")
+    loop = models.CharField(max_length=20)
+    code = models.CharField(max_length=30)
+    number = models.FloatField(null=True, blank=True)
+    limit = models.FloatField(null=True, blank=True)
+    text = models.CharField(max_length=300)
+    proposal = models.ForeignKey(
+        Proposal, on_delete=models.SET_NULL, null=True, blank=True, related_name="decisions"
+    )
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    count = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["-last_at", "-id"]
+        indexes = [models.Index(fields=["cluster", "loop", "-last_at"], name="decision_by_loop")]
+
+    def __str__(self) -> str:
+        return f"{self.loop}: {self.code}"
+
+
+class LedgerEntry(models.Model):
+    """What a plan promised and what was measured, of one executed proposal.
+
+    predicted and measured have the same names: imbalance, replication_factor, bytes, pause_ms,
+    latency_ms; one that is not known is absent.
+    """
+
+    proposal = models.OneToOneField(Proposal, on_delete=models.CASCADE, related_name="ledger")
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="ledger")
+    planner = models.CharField(max_length=30)
+    algorithm = models.CharField(max_length=30)
+    predicted = models.JSONField(default=dict)
+    measured = models.JSONField(default=dict)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        verbose_name_plural = "ledger entries"
+        indexes = [models.Index(fields=["cluster", "planner", "-at"], name="ledger_by_planner")]
+
+    def __str__(self) -> str:
+        return f"ledger of proposal {self.proposal_id}"

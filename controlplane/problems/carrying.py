@@ -1,0 +1,152 @@
+"""Moves as they are carried out: their order, their steps, what they take, and the way back."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.ordering import Loads, Move, Unit, ordered
+
+Row = Mapping[str, Any]
+Moves = Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Bounds of one step: moves that a node takes part in, moves in all; bytes of state per second.
+
+    A step has one move at least, whatever its size.
+    """
+
+    node_moves: int
+    cluster_moves: int
+    bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Moves in the order of their carrying out; path: the imbalance after each.
+
+    safe: whether no node is worse loaded on the way than the worst one at the beginning.
+    """
+
+    moves: list[dict[str, Any]]
+    path: list[float]
+    safe: bool
+
+
+def tasks_of(move: Row) -> tuple[int, int]:
+    """Return which tasks of its query a move takes along: [first, past)."""
+    return move.get("first", 0), move.get("past", 1)
+
+
+def in_order(snapshot: Row, moves: Moves) -> Ordered:
+    """Return the moves in an order in which operators can stop anywhere."""
+    nodes = {node["index"]: at for at, node in enumerate(snapshot["nodes"])}
+    units = _units(snapshot)
+    loads = Loads(
+        [rate for _, rate in snapshot["streams"]],
+        [node["capacity"] for node in snapshot["nodes"]],
+        ((unit, nodes[node]) for unit, node in units.values()),
+    )
+    steps = [
+        Move(units[one["query"], task][0], nodes[one["from"]], nodes[one["to"]])
+        for one in moves
+        for task in range(*tasks_of(one))
+    ]
+    found = ordered(loads, steps)
+    single = [
+        one if tasks_of(one) == (task, task + 1) else {**one, "first": task, "past": task + 1}
+        for one in moves
+        for task in range(*tasks_of(one))
+    ]
+    return Ordered(
+        [dict(single[at]) for at in found.order],
+        [round(value, 6) for value in found.imbalance.tolist()],
+        found.safe,
+    )
+
+
+def _units(snapshot: Row) -> dict[tuple[int, int], tuple[Unit, int]]:
+    """Return what moves as a whole, with its node, by query and task."""
+    sources = {stream: at for at, (stream, _) in enumerate(snapshot["streams"])}
+    found: dict[tuple[int, int], tuple[Unit, int]] = {
+        (query, 0): (Unit(tuple(sources[stream] for stream in streams)), node)
+        for query, _, node, streams in snapshot["queries"]
+    }
+    for query, _, spans, work, _ in snapshot["split"]:
+        for node, first, past in spans:
+            for task in range(first, past):
+                found[query, task] = Unit(load=work[task]), node
+    return found
+
+
+def priced(snapshot: Row, moves: Moves) -> list[dict[str, Any]]:
+    """Return the moves with the bytes of state that each takes along, as last measured."""
+    state = dict(snapshot["state"])
+    return [{**move, "bytes": move.get("bytes", state.get(move["query"], 0))} for move in moves]
+
+
+def allowed(snapshot: Row, moves: Moves) -> list[dict[str, Any]]:
+    """Return the moves that no exclusion forbids."""
+    excluded = {(kind, subject) for kind, subject in snapshot["excluded"]}
+    if not excluded:
+        return [dict(move) for move in moves]
+    names = {node["index"]: node["name"] for node in snapshot["nodes"]}
+    streams = {query: read for query, _, _, read in snapshot["queries"]}
+    shielded = {subject for kind, subject in excluded if kind == "stream"}
+    return [
+        dict(move)
+        for move in moves
+        if ("query", move["name"]) not in excluded
+        and ("node", names[move["from"]]) not in excluded
+        and ("node", names[move["to"]]) not in excluded
+        and shielded.isdisjoint(streams.get(move["query"], ()))
+    ]
+
+
+def next_step(moves: Moves, first: int, caps: Caps, seconds: float) -> int:
+    """Return where the step that begins at `first` ends: as many moves as the caps allow.
+
+    `seconds`: how long a step takes, within which its bytes must go over.
+    """
+    busy: Counter[int] = Counter()
+    sent = 0
+    for at in range(first, len(moves)):
+        move = moves[at]
+        sent += move["bytes"]
+        ends = {move["from"], move["to"]}
+        full = (
+            at - first >= caps.cluster_moves
+            or any(busy[node] >= caps.node_moves for node in ends)
+            or sent > caps.bytes_per_s * seconds
+        )
+        if full and at > first:
+            return at
+        busy.update(ends)
+    return len(moves)
+
+
+def price(moves: Moves, caps: Caps, step_s: float) -> dict[str, Any]:
+    """Return what carrying these moves out takes, a step taking so many seconds."""
+    steps, at = 0, 0
+    while at < len(moves):
+        at = next_step(moves, at, caps, step_s)
+        steps += 1
+    sent = sum(move["bytes"] for move in moves)
+    return {
+        "moves": len(moves),
+        "bytes": sent,
+        "steps": steps,
+        # A task's records of one batch meet its state where it was, those of the next where it is.
+        "pause_ms": round(step_s * 1000),
+        "seconds": round(max(steps * step_s, sent / caps.bytes_per_s), 1),
+    }
+
+
+def backwards(moves: Moves) -> list[dict[str, Any]]:
+    """Return the compensating plan: the moves that undo these, the last first."""
+    return [
+        {**move, "from": move["to"], "to": move["from"], "outcome": None, "note": ""}
+        for move in reversed(moves)
+    ]

@@ -1,0 +1,26 @@
+"""What the data plane measured of tasks, for those who plan and price moves."""
+
+import logging
+from collections.abc import Mapping
+
+from redis.exceptions import RedisError
+
+from controlplane.connections import redis_client
+from controlplane.models import Cluster
+from controlplane.wire.measures import TaskMeasure, read_tasks
+
+logger = logging.getLogger(__name__)
+
+# By query and task.
+Measured = Mapping[tuple[int, int], TaskMeasure]
+
+
+def measured_tasks(cluster: Cluster) -> Measured:
+    """Return the last measures by query and task; none where Redis cannot be asked."""
+    nodes = list(cluster.nodes.values_list("index", flat=True))
+    try:
+        found = read_tasks(redis_client(), cluster.slug, nodes)
+    except (RedisError, OSError) as away:
+        logger.warning("No measures of %s: %s", cluster.slug, away)
+        return {}
+    return {(one.query, one.task): one for one in found}

@@ -1,0 +1,73 @@
+"""A proposal's parts from its snapshot: moves in their order, measures, price, way back, seal."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from algorithms.migration.planner import MIGRATION
+from algorithms.registry import PLACEMENT, algorithm
+from controlplane.errors import Conflict
+from controlplane.models import Snapshot
+from controlplane.problems import carrying, migration, placement
+from controlplane.problems.carrying import Caps
+from controlplane.problems.measures import measures
+from controlplane.problems.placement import Planned
+from controlplane.problems.snapshot import seal_of
+
+Progress = Callable[[float], None]
+Row = Mapping[str, Any]
+
+
+def planned(
+    planner: str, name: str, parameters: Row, snapshot: dict[str, Any], progress: Progress
+) -> Planned:
+    """Run an algorithm of a planner. Raises `Conflict` and what the algorithm raises."""
+    if planner not in _PLANNERS:
+        raise Conflict("not_connected", f"The {planner} planner makes no proposals yet")
+    return _PLANNERS[planner](name, parameters, snapshot, progress)
+
+
+def _placement(name: str, given: Row, snapshot: dict[str, Any], progress: Progress) -> Planned:
+    chosen = algorithm(PLACEMENT, name)
+    return placement.plan_moves(snapshot, chosen, _own(chosen, given), progress)
+
+
+def _migration(name: str, given: Row, snapshot: dict[str, Any], progress: Progress) -> Planned:
+    chosen = algorithm(MIGRATION, name)
+    found = migration.plan_task_moves(
+        snapshot, chosen, _own(chosen, given), float(given["tau"]), progress
+    )
+    return Planned(found.moves, bytes_bound=found.bytes_bound)
+
+
+def _own(chosen: Any, given: Row) -> Any:
+    """Return the algorithm's own parameters out of all that were given."""
+    names = {field.name for field in chosen.parameters.fields()}
+    return chosen.parameters.from_mapping({n: v for n, v in given.items() if n in names})
+
+
+_PLANNERS: Final = {PLACEMENT: _placement, MIGRATION: _migration}
+CONNECTED: Final = tuple(_PLANNERS)
+
+
+def columns_of(row: Snapshot, moves: Sequence[Row], caps: Caps, step_s: float) -> dict[str, Any]:
+    """Return what a proposal keeps of these moves: in order, measured, priced and sealed."""
+    snapshot = row.value()
+    carried = carrying.priced(snapshot, carrying.allowed(snapshot, moves))
+    ordered = carrying.in_order(snapshot, carried)
+    before, after = measures(snapshot), measures(snapshot, ordered.moves)
+    predicted = carrying.price(ordered.moves, caps, step_s) | {
+        "safe": ordered.safe,
+        "imbalance": after["imbalance"],
+        "replication_factor": after["replication_factor"],
+        "left_out": len(moves) - len(carried),
+    }
+    back = carrying.price(carrying.backwards(ordered.moves), caps, step_s)
+    return {
+        "moves": ordered.moves,
+        "path": ordered.path,
+        "before": before,
+        "after": after,
+        "predicted": predicted,
+        "undo": {name: back[name] for name in ("moves", "bytes", "seconds")},
+        "seal": seal_of(ordered.moves, row.digest),
+    }

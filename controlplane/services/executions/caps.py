@@ -1,0 +1,77 @@
+"""How much the next step may have: more while all is well, half where it is not (AIMD).
+
+The additive-increase multiplicative-decrease rule of congestion control, on moves per step: it
+finds what a cluster bears without knowing it beforehand.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.models import Execution, Policy, Step
+from controlplane.problems.carrying import Caps
+
+# How long the latency is given to come down before the next step.
+RECOVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """The cap from now on, why, and how long to wait before the next step, and why."""
+
+    cap: int
+    reason: str
+    not_before: datetime | None = None
+    waits: str = ""
+
+
+def first_cap(policy: Policy) -> Allowance:
+    """Return the cap of the first step: a quarter of what the policy allows."""
+    cap = max(1, policy.cluster_moves // 4)
+    return Allowance(cap, f"begins with a quarter of the {policy.cluster_moves} allowed")
+
+
+def next_cap(
+    execution: Execution, step: Step, policy: Policy, sent: int, now: datetime
+) -> Allowance:
+    """Return the cap after a step; `sent`: bytes of state that all steps have moved so far."""
+    trouble = _trouble(step, policy)
+    if trouble:
+        cap = max(1, min(execution.cap, policy.cluster_moves) // 2)
+        later = now + timedelta(seconds=RECOVERY_S)
+        return Allowance(cap, f"halved to {cap}: {trouble}", later, trouble)
+    cap = min(policy.cluster_moves, execution.cap + 1)
+    reason = f"one more: {_healthy(step, policy)}" if cap > execution.cap else "as much as allowed"
+    earliest = execution.started_at + timedelta(seconds=sent / policy.bytes_per_s)
+    if earliest > now:
+        return Allowance(cap, reason, earliest, f"{policy.bytes_per_s:,} bytes/s are allowed")
+    return Allowance(cap, reason)
+
+
+def _trouble(step: Step, policy: Policy) -> str:
+    if step.p95_ms is not None and step.p95_ms > policy.latency_ms:
+        return f"p95 latency {step.p95_ms:,.0f} ms is above {policy.latency_ms:,} ms"
+    if step.pause_ms is not None and step.pause_ms > policy.pause_ms:
+        return f"a task paused {step.pause_ms:,.0f} ms, {policy.pause_ms:,} ms are allowed"
+    return ""
+
+
+def _healthy(step: Step, policy: Policy) -> str:
+    if step.p95_ms is None:
+        return "the step went through"
+    return f"p95 latency {step.p95_ms:,.0f} of {policy.latency_ms:,} ms"
+
+
+def step_caps(cap: int, policy: Policy) -> Caps:
+    """Return the bounds of the next step."""
+    return Caps(policy.node_moves, min(cap, policy.cluster_moves), float(policy.bytes_per_s))
+
+
+def columns(allowance: Allowance) -> dict[str, Any]:
+    """Return what an execution keeps of it."""
+    return {
+        "cap": allowance.cap,
+        "cap_reason": allowance.reason[:200],
+        "not_before": allowance.not_before,
+        "waits": allowance.waits[:200],
+    }

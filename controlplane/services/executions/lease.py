@@ -1,0 +1,53 @@
+"""Who advances an execution: one process at a time, and another when it does not come back."""
+
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from django.db.models import Q
+from django.utils import timezone
+
+from controlplane.models import Execution
+
+# Longer than any one action takes; a process that was killed is followed by another after it.
+LEASE: Final = timedelta(seconds=15)
+
+
+class Taken(Exception):
+    """Another process advances the execution."""
+
+
+@contextmanager
+def lease_on(execution_id: int) -> Iterator[str]:
+    """Hold the lease; raises `Taken` where another does.
+
+    It keeps two processes from doing the same work. That no move happens twice does not hang on it:
+    every step is one transaction that is conditional on the step before.
+    """
+    owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    if not _take(execution_id, owner):
+        raise Taken
+    try:
+        yield owner
+    finally:
+        mine = Execution.objects.filter(pk=execution_id, lease_owner=owner)
+        mine.update(lease_owner="", lease_until=None)
+
+
+def _take(execution_id: int, owner: str) -> bool:
+    now = timezone.now()
+    free = Execution.objects.filter(
+        Q(lease_owner="") | Q(lease_until=None) | Q(lease_until__lt=now), pk=execution_id
+    )
+    return free.update(lease_owner=owner, lease_until=now + LEASE) == 1
+
+
+def renew(execution_id: int, owner: str) -> None:
+    """Hold the lease for longer. Raises `Taken` where it was lost."""
+    mine = Execution.objects.filter(pk=execution_id, lease_owner=owner)
+    if mine.update(lease_until=timezone.now() + LEASE) != 1:
+        raise Taken

@@ -1,0 +1,80 @@
+"""What people do to an execution: pause, resume, stop, and the way back."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from controlplane.errors import Conflict, NotFound
+from controlplane.models import Execution, Proposal
+from controlplane.services.access import Actor
+from controlplane.services.executions.caps import columns, first_cap
+from controlplane.services.policies import policy_of
+from controlplane.services.proposals.transitions import move_on
+from controlplane.task_names import ADVANCE, send_on_commit
+
+
+@transaction.atomic
+def pause(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
+    """Begin no further step; the one under way is finished.
+
+    Raises `Forbidden`, `Invalid` without a reason, `Conflict`, as all here.
+    """
+    return move_on(actor, proposal, "pause", reason=reason)
+
+
+@transaction.atomic
+def resume(actor: Actor, proposal: Proposal) -> Proposal:
+    """Go on with the next step."""
+    move_on(actor, proposal, "resume")
+    send_on_commit(ADVANCE, proposal.pk)
+    return proposal
+
+
+@transaction.atomic
+def finish_step(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
+    """Stop once the step under way is done."""
+    move_on(actor, proposal, "finish step", reason=reason)
+    _execution(proposal, last_step=True)
+    send_on_commit(ADVANCE, proposal.pk)
+    return proposal
+
+
+@transaction.atomic
+def stop(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
+    """Stop here; what has moved stays where it is."""
+    move_on(actor, proposal, "stop", reason=reason)
+    _execution(proposal, finished_at=timezone.now(), waits="", not_before=None)
+    return proposal
+
+
+def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Proposal:
+    """Move back what has moved, step by step, the last first.
+
+    Raises `Conflict` also where nothing has moved (nothing_moved), and while another proposal of
+    the cluster is being carried out (another_executing).
+    """
+    execution = Execution.objects.filter(proposal=proposal).first()
+    if execution is None or not execution.done:
+        raise Conflict("nothing_moved", "Nothing of it has moved: there is nothing to move back")
+    try:
+        with transaction.atomic():
+            move_on(actor, proposal, "roll back", seal=seal, reason=reason)
+            _execution(
+                proposal,
+                direction=Execution.Direction.BACK,
+                undone=0,
+                last_step=False,
+                finished_at=None,
+                **columns(first_cap(policy_of(proposal.cluster))),
+            )
+            send_on_commit(ADVANCE, proposal.pk)
+    except IntegrityError:
+        told = "Another proposal of the cluster is being carried out"
+        raise Conflict("another_executing", told) from None
+    return proposal
+
+
+def _execution(proposal: Proposal, **changed: Any) -> None:
+    if Execution.objects.filter(proposal=proposal).update(**changed) != 1:
+        raise NotFound("execution of proposal", proposal.pk)

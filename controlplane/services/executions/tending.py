@@ -1,0 +1,23 @@
+"""Looking after executions: whatever was killed, somebody asks again."""
+
+from controlplane.models import Proposal
+from controlplane.services.policies import policy_of
+from controlplane.services.proposals.states import State
+from controlplane.task_names import ADVANCE, send_on_commit
+
+# The next look comes by then.
+EVERY_S = 2.0
+
+
+def tend() -> int:
+    """Ask for the advance of every proposal that may have something to do; returns how many."""
+    open_ = Proposal.objects.select_related("cluster").filter(
+        state__in=(State.APPROVED, State.EXECUTING, State.ROLLING_BACK)
+    )
+    asked = 0
+    for proposal in open_.defer("moves", "path", "before", "after").order_by("approved_at"):
+        if proposal.state == State.APPROVED and not policy_of(proposal.cluster).starts:
+            continue
+        send_on_commit(ADVANCE, proposal.pk, expires_s=EVERY_S)
+        asked += 1
+    return asked

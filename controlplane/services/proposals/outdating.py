@@ -1,0 +1,29 @@
+"""Proposals that the cluster has drifted away from."""
+
+from django.db import transaction
+
+from controlplane.errors import Conflict
+from controlplane.models import Proposal
+from controlplane.services.access import Actor, Automatic
+from controlplane.services.proposals.drift import Drift, drift_of
+from controlplane.services.proposals.transitions import move_on
+
+WEIR = Automatic("weir")
+
+
+def refuse_if_stale(proposal: Proposal) -> None:
+    """Raise `Conflict` stale, with the drift, where a ready proposal fits no more; it is marked."""
+    if proposal.state != Proposal.State.READY:
+        return
+    drift = drift_of(proposal)
+    if drift.stale:
+        outdate(proposal, drift)
+        told = f"Out of date: {drift}. Ask for it anew"
+        raise Conflict("stale", told, drift.to_json())
+
+
+@transaction.atomic
+def outdate(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> None:
+    """Mark a proposal as stale, with what drifted by how much."""
+    move_on(by, proposal, "outdate", told=f"stale: {drift}", error=str(drift),
+            drift=drift.to_json())  # fmt: skip

@@ -1,0 +1,121 @@
+"""One step in the life of a proposal: checked, conditional, audited and told."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.errors import Conflict, Invalid
+from controlplane.models import Proposal
+from controlplane.problems.snapshot import seal_of
+from controlplane.services import audit
+from controlplane.services.access import APPROVER, Actor, Automatic, require
+from controlplane.services.policies import policy_of
+from controlplane.services.proposals.states import BY_NAME, Verb, verbs_from
+from controlplane.services.proposals.telling import tell
+
+
+def move_on(
+    actor: Actor,
+    proposal: Proposal,
+    name: str,
+    *,
+    seal: str = "",
+    reason: str = "",
+    told: str = "",
+    **columns: Any,
+) -> Proposal:
+    """Apply a verb to a proposal within the caller's transaction; columns are saved with it.
+
+    Exactly one row changes, or nothing. Raises `Forbidden`, `Invalid` without a reason that is
+    asked for, and `Conflict`: not_allowed (data: state and what it allows), wrong_seal.
+    """
+    verb = BY_NAME[name]
+    _require(actor, proposal, verb, seal, reason)
+    before = proposal.state
+    found = Proposal.objects.filter(pk=proposal.pk, state__in=verb.sources)
+    if verb.target is not None:
+        columns["state"] = verb.target
+    if not verb.by_weir and name != "approve":
+        columns |= {"decided_by": actor.name, "decided_at": timezone.now()}
+    changed = found.update(**columns) if columns else int(found.exists())
+    proposal.refresh_from_db()
+    if changed != 1:
+        raise _not_allowed(proposal, verb)
+    if not verb.by_weir or name in _NOTED:
+        _record(actor, proposal, verb, before, reason)
+    tell(proposal, told or _sentence(actor, proposal, verb))
+    return proposal
+
+
+# What Weir does by itself is audited where it decides something.
+_NOTED = ("start", "outdate", "fail", "finish", "rolled back", "stopped after step")
+
+
+def approver_role(proposal: Proposal) -> str:
+    """Return the role that decides on a proposal."""
+    return policy_of(proposal.cluster).approvers
+
+
+def role_for(verb: Verb, proposal: Proposal) -> str:
+    """Return the role that a verb takes, as the cluster's policy has it."""
+    return approver_role(proposal) if verb.role == APPROVER else verb.role
+
+
+def allowed_verbs(actor: Actor, proposal: Proposal) -> list[Verb]:
+    """Return what the actor may do to the proposal now."""
+    return [
+        verb
+        for verb in verbs_from(proposal.state)
+        if actor.may(role_for(verb, proposal), proposal.cluster_id)
+        and not (verb.name == "approve" and _is_own(actor, proposal))
+    ]
+
+
+def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: str) -> None:
+    if not isinstance(actor, Automatic):
+        require(actor, role_for(verb, proposal), proposal.cluster)
+    if verb.reason and not reason.strip():
+        raise Invalid({"reason": ["Say why, for those who ask later"]})
+    proposal.refresh_from_db()
+    if proposal.state not in verb.sources:
+        raise _not_allowed(proposal, verb)
+    if verb.seal:
+        require_seal(proposal, seal)
+    if verb.name == "approve" and _is_own(actor, proposal):
+        told = "The policy wants another person to approve than the one who asked"
+        raise Conflict("own_proposal", told, {"requested_by": proposal.requested_by})
+
+
+def _is_own(actor: Actor, proposal: Proposal) -> bool:
+    return proposal.four_eyes and actor.name == proposal.requested_by
+
+
+def require_seal(proposal: Proposal, seal: str) -> None:
+    """Raise `Conflict` unless the seal names exactly these moves and this snapshot."""
+    row = proposal.snapshot_row
+    holds = row is not None and row.is_whole and seal == seal_of(proposal.moves, row.digest)
+    if not seal or seal != proposal.seal or not holds:
+        raise Conflict("wrong_seal", "The seal does not name these moves", {"seal": proposal.seal})
+
+
+def _not_allowed(proposal: Proposal, verb: Verb) -> Conflict:
+    allowed = [one.name for one in verbs_from(proposal.state)]
+    told = f"The proposal is {proposal.state}: that does not allow “{verb.name}”"
+    return Conflict("not_allowed", told, {"state": proposal.state, "allowed": allowed})
+
+
+def _record(actor: Actor, proposal: Proposal, verb: Verb, before: str, reason: str) -> None:
+    audit.record(
+        actor,
+        f"proposal.{verb.name.replace(' ', '_')}",
+        str(proposal),
+        cluster=proposal.cluster,
+        reason=reason.strip() or proposal.error,
+        before={"state": before},
+        after={"state": proposal.state},
+        seal=proposal.seal,
+    )
+
+
+def _sentence(actor: Actor, proposal: Proposal, verb: Verb) -> str:
+    return proposal.state if verb.by_weir else f"{verb.name} by {actor.name}"

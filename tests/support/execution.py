@@ -1,0 +1,85 @@
+"""Executions driven by hand: ready proposals, steps that the pipeline acknowledges."""
+
+from django.db import transaction
+
+from controlplane.models import Cluster, Execution, Node, Proposal, Step, Task
+from controlplane.services import executions, metrics, proposals, routing
+from controlplane.services.access import Actor
+from controlplane.wire.routing import MoveTasks
+from tests.support.cluster import placed, telemetry
+
+_BEGIN_MS = 1_800_000_000_000
+
+
+def scattered(by: Actor, cluster: Cluster, count: int = 12) -> Cluster:
+    """Put queries on three streams onto the nodes so that each stream goes to all of them."""
+    rows = placed(by, cluster, {f"q{i}": [f"s{i % 3}"] for i in range(count)})
+    nodes = list(Node.objects.filter(cluster=cluster).order_by("index"))
+    ops = []
+    for number, query in enumerate(rows):
+        node = nodes[number % len(nodes)]
+        Task.objects.filter(query=query).update(node=node)
+        ops.append(MoveTasks(query.pk, ((node.index, 0, 1),)))
+    cluster.refresh_from_db()
+    with transaction.atomic():
+        routing.append(cluster.pk, cluster.routing_version, ops, "scattered")
+    Cluster.objects.filter(pk=cluster.pk).update(desired="running")
+    cluster.refresh_from_db()
+    return cluster
+
+
+def ready(by: Actor, cluster: Cluster) -> Proposal:
+    """Return a proposal that a planner has computed."""
+    proposal = proposals.request(by, cluster, "mms", {})
+    proposals.compute(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.state == "ready", proposal.error
+    return proposal
+
+
+def begun(by: Actor, cluster: Cluster) -> Proposal:
+    """Return a proposal whose first step is published."""
+    proposal = ready(by, cluster)
+    proposals.approve(by, proposal, proposal.seal)
+    executions.advance(proposal.pk)
+    proposal.refresh_from_db()
+    return proposal
+
+
+def under_way(proposal: Proposal) -> Step | None:
+    """Return the step that the pipeline has not acknowledged yet."""
+    return Step.objects.filter(execution__proposal=proposal, state="published").first()
+
+
+def batch(
+    cluster: Cluster, step: Step, *, size: int = 1000, gap_ms: int = 700, p95: float = 300.0
+) -> None:
+    """Let the pipeline report the batch in which all tasks of a step have come."""
+    assert step.version is not None
+    number = Step.objects.count() + (cluster.last_batch or 0)
+    moves = [{"query": 1, "task": 0, "from": 0, "bytes": size, "waited": 2}] * step.tasks
+    came = [{"query": 1, "task": 0, "to": 1, "gap_ms": gap_ms}] * step.tasks
+    latency = {"n": 1, "p50": 100.0, "p95": p95, "p99": p95}
+    row = telemetry(
+        number, _BEGIN_MS + 1000 * number, step.version.version,
+        moves=moves, came=came, latency=latency,
+    )  # fmt: skip
+    metrics.record(cluster, [row])
+    cluster.refresh_from_db()
+
+
+def carried_out(proposal: Proposal) -> Execution:
+    """Acknowledge every step until nothing is under way any more."""
+    for _ in range(100):
+        executions.advance(proposal.pk)
+        step = under_way(proposal)
+        if step is None:
+            break
+        batch(proposal.cluster, step)
+    proposal.refresh_from_db()
+    return Execution.objects.get(proposal=proposal)
+
+
+def nodes_of() -> dict[int, int]:
+    """Return the node index of every query's first task."""
+    return dict(Task.objects.filter(index=0).values_list("query_id", "node__index"))

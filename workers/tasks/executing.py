@@ -1,0 +1,26 @@
+"""Tasks of executions."""
+
+from celery import shared_task
+from django.db import OperationalError
+
+from controlplane.services import executions
+from controlplane.task_names import ADVANCE, TEND_EXECUTIONS
+
+
+@shared_task(
+    name=ADVANCE,
+    # What these retries do not do, the beat's task asks for again.
+    autoretry_for=(OperationalError,),
+    retry_backoff=1,
+    retry_backoff_max=5,
+    max_retries=3,
+)
+def advance(proposal_id: int) -> None:
+    """Do what comes next for an approved proposal; asked twice, it does it once."""
+    executions.advance(proposal_id)
+
+
+@shared_task(name=TEND_EXECUTIONS)
+def tend_executions() -> None:
+    """Ask for the advance of executions that a crash may have left."""
+    executions.tend()
