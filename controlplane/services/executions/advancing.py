@@ -20,9 +20,9 @@ from controlplane.services.executions.publishing import publish
 from controlplane.services.policies import policy_of
 from controlplane.services.proposals.computing import step_seconds
 from controlplane.services.proposals.drift import drift_of
-from controlplane.services.proposals.outdating import WEIR, outdate
+from controlplane.services.proposals.outdating import outdate
 from controlplane.services.proposals.states import APPROVED, State
-from controlplane.services.proposals.transitions import move_on
+from controlplane.services.proposals.transitions import WEIR, move_on
 
 logger = logging.getLogger(__name__)
 

@@ -59,7 +59,7 @@ def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Propo
         raise Conflict("nothing_moved", "Nothing of it has moved: there is nothing to move back")
     try:
         with transaction.atomic():
-            move_on(actor, proposal, "roll back", seal=seal, reason=reason)
+            move_on(actor, proposal, "roll back", named=seal, reason=reason)
             _execution(
                 proposal,
                 direction=Execution.Direction.BACK,

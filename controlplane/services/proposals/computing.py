@@ -5,6 +5,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
+
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Proposal, Snapshot
@@ -13,6 +15,7 @@ from controlplane.problems.snapshot import keep_snapshot, take_snapshot
 from controlplane.selectors.metrics import latest_values
 from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.telling import tell
+from controlplane.services.proposals.transitions import WEIR, move_on
 
 # Between two writes of the progress: smooth to the eye, nothing to the database.
 PROGRESS_EVERY_S = 0.3
@@ -30,36 +33,43 @@ def compute(proposal_id: int) -> None:
     if proposal is None or proposal.state != Proposal.State.COMPUTING:
         return
     try:
-        _save(proposal, Proposal.State.READY, **_computed(proposal))
+        columns = _computed(proposal)
     except Cancelled:
         return
     except (PlanningError, Conflict) as impossible:
-        _save(proposal, Proposal.State.FAILED, error=str(impossible))
+        _save(proposal, "fail", error=str(impossible))
     except Exception:
-        _save(proposal, Proposal.State.FAILED, error="The planner broke; see the worker's log")
+        _save(proposal, "fail", error="The planner broke; see the worker's log")
         raise
+    else:
+        _save(proposal, "computed", **columns)
 
 
 def fail_lost(now: datetime) -> int:
     """Fail the proposals whose worker was lost; returns how many."""
-    lost = Proposal.objects.filter(
+    lost = Proposal.objects.select_related("cluster").filter(
         state=Proposal.State.COMPUTING, requested_at__lt=now - LOST_AFTER
     )
-    return lost.update(state=Proposal.State.FAILED, error="The worker that computed it was lost")
+    told = "The worker that computed it was lost"
+    return sum(_save(proposal, "fail", error=told) for proposal in lost)
 
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
     row = _snapshot_of(proposal)
-    snapshot = row.value()
+    snapshot, begun = row.value(), time.monotonic()
+    progress = _progress_of(proposal)
     found = planning.planned(
-        proposal.planner,
-        proposal.algorithm,
-        proposal.parameters,
-        snapshot,
-        _progress_of(proposal),
+        proposal.planner, proposal.algorithm, proposal.parameters, snapshot, progress
     )
-    caps = caps_of(policy_of(proposal.cluster))
-    columns = planning.columns_of(row, found.moves, caps, step_seconds(proposal.cluster))
+    columns = planning.columns_of(
+        row,
+        found.moves,
+        caps_of(policy_of(proposal.cluster)),
+        step_seconds(proposal.cluster),
+        budget=proposal.parameters.get("budget"),
+        progress=progress,
+    )
+    columns["predicted"]["computed_s"] = round(time.monotonic() - begun, 3)
     if found.bytes_bound is not None:
         columns["predicted"]["bytes_bound"] = found.bytes_bound
     return columns | {
@@ -103,7 +113,11 @@ def _progress_of(proposal: Proposal) -> Callable[[float], None]:
     return report
 
 
-def _save(proposal: Proposal, state: Proposal.State, **columns: Any) -> None:
-    computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
-    if computing.update(state=state, **columns) == 1:
-        tell(proposal, state.value, state)
+def _save(proposal: Proposal, verb: str, **columns: Any) -> bool:
+    """Save what became of the computing; tells whether nobody had decided it meanwhile."""
+    try:
+        with transaction.atomic():
+            move_on(WEIR, proposal, verb, **columns)
+    except Conflict:
+        return False
+    return True

@@ -33,7 +33,7 @@ def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Pr
     refuse_if_stale(proposal)
     with transaction.atomic():
         move_on(
-            actor, proposal, "approve", seal=seal, reason=reason,
+            actor, proposal, "approve", named=seal, reason=reason,
             approved_by=actor.name, approved_at=timezone.now(),
         )  # fmt: skip
         if policy_of(proposal.cluster).starts:

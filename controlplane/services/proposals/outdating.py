@@ -4,11 +4,9 @@ from django.db import transaction
 
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
-from controlplane.services.access import Actor, Automatic
+from controlplane.services.access import Actor
 from controlplane.services.proposals.drift import Drift, drift_of
-from controlplane.services.proposals.transitions import move_on
-
-WEIR = Automatic("weir")
+from controlplane.services.proposals.transitions import WEIR, move_on
 
 
 def refuse_if_stale(proposal: Proposal) -> None:

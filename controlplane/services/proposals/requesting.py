@@ -13,6 +13,7 @@ from algorithms.planner import Algorithm
 from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.problems.budget import checked_budget
 from controlplane.problems.planning import CONNECTED
 from controlplane.services import audit
 from controlplane.services.access import Actor, Automatic, require_operator
@@ -41,8 +42,8 @@ def request(
     """Save a proposal that a worker computes.
 
     parameters are the algorithm's own, and the balance slack: nu for placement, the cluster's by
-    default, tau for migration. base: the proposal that it is asked for instead of. Raises
-    `Forbidden`, `Invalid` per parameter.
+    default, tau for migration; and budget, what the plan may cost (problems.budget). base: the
+    proposal that it is asked for instead of. Raises `Forbidden`, `Invalid` per parameter.
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
@@ -93,14 +94,15 @@ def _algorithm(planner: str, name: str) -> Algorithm:
         found = algorithm(planner, name)
     except (UnknownAlgorithm, UnknownPlanner) as unknown:
         raise Invalid({"algorithm": [str(unknown)]}) from None
-    if found.kind != "offline" or found.read is not None:
+    if found.read is not None:
         raise Invalid({"algorithm": [f"{name} does not plan for a running cluster"]})
     return found
 
 
 def _parameters(
     planner: str, chosen: Algorithm, given: dict[str, Any], cluster: Cluster
-) -> dict[str, float]:
+) -> dict[str, Any]:
+    budget = checked_budget(given.pop("budget", None))
     name = "nu" if planner == PLACEMENT else "tau"
     slack = given.pop(name, cluster.nu if planner == PLACEMENT else TAU)
     if isinstance(slack, bool) or not isinstance(slack, int | float) or not math.isfinite(slack):
@@ -111,7 +113,7 @@ def _parameters(
     if name in own:
         given[name] = float(slack)
     try:
-        found: dict[str, float] = chosen.parameters.from_mapping(given).to_mapping()
+        found: dict[str, Any] = chosen.parameters.from_mapping(given).to_mapping()
     except BadParameters as bad:
         raise Invalid(dict(bad.fields)) from None
-    return found | {name: float(slack)}
+    return found | {name: float(slack)} | ({"budget": budget} if budget else {})

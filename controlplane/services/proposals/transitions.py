@@ -13,24 +13,29 @@ from controlplane.services.policies import policy_of
 from controlplane.services.proposals.states import BY_NAME, Verb, verbs_from
 from controlplane.services.proposals.telling import tell
 
+# Who does what nobody asked for.
+WEIR = Automatic("weir")
+
 
 def move_on(
     actor: Actor,
     proposal: Proposal,
     name: str,
     *,
-    seal: str = "",
+    named: str = "",
     reason: str = "",
     told: str = "",
     **columns: Any,
 ) -> Proposal:
     """Apply a verb to a proposal within the caller's transaction; columns are saved with it.
 
+    `named`: the seal that whoever decides has named.
+
     Exactly one row changes, or nothing. Raises `Forbidden`, `Invalid` without a reason that is
     asked for, and `Conflict`: not_allowed (data: state and what it allows), wrong_seal.
     """
     verb = BY_NAME[name]
-    _require(actor, proposal, verb, seal, reason)
+    _require(actor, proposal, verb, named, reason)
     before = proposal.state
     found = Proposal.objects.filter(pk=proposal.pk, state__in=verb.sources)
     if verb.target is not None:
@@ -41,14 +46,9 @@ def move_on(
     proposal.refresh_from_db()
     if changed != 1:
         raise _not_allowed(proposal, verb)
-    if not verb.by_weir or name in _NOTED:
-        _record(actor, proposal, verb, before, reason)
+    _record(actor, proposal, verb, before, reason)
     tell(proposal, told or _sentence(actor, proposal, verb))
     return proposal
-
-
-# What Weir does by itself is audited where it decides something.
-_NOTED = ("start", "outdate", "fail", "finish", "rolled back", "stopped after step")
 
 
 def approver_role(proposal: Proposal) -> str:
@@ -76,7 +76,8 @@ def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: st
         require(actor, role_for(verb, proposal), proposal.cluster)
     if verb.reason and not reason.strip():
         raise Invalid({"reason": ["Say why, for those who ask later"]})
-    proposal.refresh_from_db()
+    # Whoever decides at the same moment waits here, and finds what the other has made of it.
+    proposal.refresh_from_db(from_queryset=Proposal.objects.select_for_update())
     if proposal.state not in verb.sources:
         raise _not_allowed(proposal, verb)
     if verb.seal:

@@ -29,7 +29,7 @@ from tests.support.execution import (
     under_way,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
 
 @pytest.fixture
@@ -65,7 +65,8 @@ def test_every_step_is_one_version_that_names_its_proposal(
     assert list(versions.values_list("version", flat=True)) == list(steps)
     actions = AuditEntry.objects.filter(object=str(proposal)).order_by("id")
     assert list(actions.values_list("action", flat=True)) == [
-        "proposal.request", "proposal.approve", "proposal.start", "proposal.finish",
+        "proposal.request", "proposal.computed", "proposal.approve", "proposal.start",
+        "proposal.finish",
     ]  # fmt: skip
     assert set(actions[1:].values_list("seal", flat=True)) == {proposal.seal}
 
