@@ -10,6 +10,9 @@ from controlplane.errors import Conflict, Invalid, WeirError
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest
 
+# Conflicts whose sentence says already what their data holds.
+TOLD = ("stale", "not_allowed", "wrong_seal", "own_proposal")
+
 
 def show(
     request: PageRequest, template: str, context: dict[str, Any] | None = None, status: int = 200
@@ -42,7 +45,7 @@ def refusal_text(refusal: WeirError) -> str:
     """Return the refusal as sentences: the faults of fields, or what stood in the way."""
     if isinstance(refusal, Invalid) and refusal.fields:
         return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
-    if isinstance(refusal, Conflict) and refusal.data:
+    if isinstance(refusal, Conflict) and refusal.data and refusal.code not in TOLD:
         told = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
         return f"{refusal}. ({', '.join(told)})"
     return f"{refusal}."

@@ -58,9 +58,9 @@ _proposals: list[URLPattern] = [
     path(f"{CLUSTER}proposals/<int:pk>/charts.json", proposals.charts, name="proposal-charts"),
     path(f"{CLUSTER}proposals/<int:pk>/moves.json", proposals.moves_json, name="moves-json"),
     path(f"{CLUSTER}proposals/<int:pk>/moves.csv", proposals.moves_csv, name="moves-csv"),
-    path(f"{CLUSTER}proposals/<int:pk>/apply/", proposals.post_apply, name="proposal-apply"),
-    path(f"{CLUSTER}proposals/<int:pk>/reject/", proposals.post_reject, name="proposal-reject"),
-    path(f"{CLUSTER}proposals/<int:pk>/cancel/", proposals.post_cancel, name="proposal-cancel"),
+    path(f"{CLUSTER}proposals/<int:pk>/ask-anew/", proposals.post_ask_anew, name="ask-anew"),
+    # Last: every verb of the table.
+    path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", proposals.post_say, name="proposal-verb"),
 ]
 _lab: list[URLPattern] = [
     path("lab/", lab.index, name="lab"),

@@ -17,10 +17,18 @@ WORDS = (
     ("routing table", "Which streams go to which split node and which query lives on which node."
                       " It never changes: each change is a new version with the next number."),
     ("proposal", "A plan under review. It is sealed by a hash over its moves and the snapshot it"
-                 " was computed from: applying names the seal, so exactly those moves run, or"
+                 " was computed from: approving names the seal, so exactly those moves run, or"
                  " none."),
-    ("stale", "A proposal whose queries or nodes are no longer where its snapshot saw them. It"
-              " cannot be applied; ask for a new one."),
+    ("drift", "How far the cluster is from a proposal's snapshot: rates, nodes, queries that ended,"
+              " came or moved. The policy says how much of it is tolerated."),
+    ("stale", "A proposal that the cluster has drifted away from by more than that. No further"
+              " move of it is made; ask for it anew."),
+    ("execution", "An approved proposal being carried out in steps, each a routing version of its"
+                  " own. It can be paused, stopped and rolled back at any step."),
+    ("cap", "How many moves the next step may have. It grows by one while latency keeps its bound,"
+            " and is halved where it does not."),
+    ("way back", "The moves that undo what has moved, the last first. What they take is shown"
+                 " before the approval, and again after each step."),
     ("move", "Taking a query to another node while it runs: the old node hands its state on, open"
              " windows go on, and every record is counted once."),
     ("replication factor", "Delivered records over source records. A record is delivered once to"

@@ -54,6 +54,23 @@ MERGE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "On the least loaded of the other nodes": {"node": None},
 }
 
+ASK_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Another placement of queries": {
+        "planner": "placement",
+        "algorithm": "refined",
+        "parameters": {"seconds": 5, "nu": 0.1},
+    },
+    "Tasks of split queries spread anew": {"planner": "migration", "parameters": {"tau": 0.3}},
+}
+_SEAL: Final = "9d3a1c52f0e84b7796a5d1f3c0be47e28b5f60d1a9c47382e6f10b54d7c2938a"
+
+
+def verb_examples(seal: bool, reason: bool) -> dict[str, Any]:
+    """Return what may be sent with a verb that asks for the seal and for a reason, or not."""
+    body = {"seal": _SEAL} if seal else {}
+    told = {"reason": "p95 latency is above its bound since 10:40"}
+    return {"With a reason": body | told} | ({} if reason else {"Without a reason": body})
+
 
 def with_examples(bodies: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an operation adds to its documentation to show these bodies by name."""

@@ -1,52 +1,128 @@
 """Shapes of proposals in the API's bodies."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from ninja import Schema
 from pydantic import Field
 
+from controlplane.api.schemas import ReasonIn
+from controlplane.api.security import caller
 from controlplane.models import Proposal
+from controlplane.selectors.planners import Offered, PlannerKind
+from controlplane.services import verbs
+from controlplane.services.proposals.states import Verb
 
 
 class ProposalIn(Schema):
-    """Which algorithm of the placement planner, and its parameters."""
+    """Which planner and algorithm, and its parameters; empty is the planner's default."""
 
-    algorithm: str = "mms"
+    planner: str = Field("placement", max_length=30)
+    algorithm: str = Field("", max_length=30)
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
-class ApplyIn(Schema):
-    """The seal names exactly the moves that are approved."""
+class ReasonedIn(Schema):
+    """Why it is done; kept in the audit log."""
 
-    seal: str
+    reason: str = Field(max_length=2000)
 
 
-class ProposalOut(Schema):
-    """A proposal without its snapshot; lower_bound is a bound of the replication factor."""
+class SealIn(ReasonIn):
+    """The seal names exactly the moves in their order, and the snapshot they come from."""
+
+    seal: str = Field(max_length=64)
+
+
+class SealedReasonIn(ReasonedIn):
+    """The seal of the moves that are to be undone, and why."""
+
+    seal: str = Field(max_length=64)
+
+
+# What the body of a verb holds, by whether the table asks for the seal and for a reason.
+BODIES: Final[Mapping[tuple[bool, bool], type[Schema]]] = {
+    (False, False): ReasonIn,
+    (False, True): ReasonedIn,
+    (True, False): SealIn,
+    (True, True): SealedReasonIn,
+}
+
+
+class VerbOut(Schema):
+    """A verb that the caller may say now: POST it below the proposal's address."""
+
+    verb: str
+    about: str
+    seal: bool
+    reason: bool
+
+    @staticmethod
+    def resolve_verb(verb: Verb) -> str:
+        """Return it as a part of an address."""
+        return verbs.path_of(verb)
+
+
+class ProposalRow(Schema):
+    """A proposal as lists have it. lower_bound is one of the replication factor.
+
+    predicted: what carrying it out takes; undo: what going back from the end takes.
+    """
 
     id: int
     state: str
     progress: float
+    planner: str
     algorithm: str
     parameters: dict[str, Any]
+    origin: str
+    base: int | None
     requested_by: str
     requested_at: datetime
+    four_eyes: bool
+    approved_by: str
+    approved_at: datetime | None
     decided_by: str
     decided_at: datetime | None
+    snapshot: str | None
     snapshot_version: int
     before: dict[str, Any]
     after: dict[str, Any]
+    predicted: dict[str, Any]
+    undo: dict[str, Any]
     lower_bound: float | None
-    move_count: int
-    moves: list[dict[str, Any]]
+    move_count: int | None
     seal: str
+    drift: dict[str, Any]
     error: str
 
     @staticmethod
-    def resolve_move_count(row: Proposal) -> int:
-        """Return how many queries the proposal moves."""
-        return len(row.moves)
+    def resolve_base(row: Proposal) -> int | None:
+        """Return the proposal that it was derived from."""
+        return row.base_id
+
+    @staticmethod
+    def resolve_snapshot(row: Proposal) -> str | None:
+        """Return the digest of what it was computed from."""
+        return row.snapshot_row_id
+
+    @staticmethod
+    def resolve_move_count(row: Proposal) -> int | None:
+        """Return how many moves it has, without reading them."""
+        count: int | None = row.predicted.get("moves")
+        return count
+
+
+class ProposalOut(ProposalRow):
+    """A proposal; allowed: what the caller may do with it now."""
+
+    allowed: list[VerbOut]
+
+    @staticmethod
+    def resolve_allowed(row: Proposal, context: Mapping[str, Any]) -> list[Verb]:
+        """Return the verbs that the state, the policy and the caller's role allow."""
+        return verbs.offered(caller(context["request"]), row)
 
 
 class ProposalPage(Schema):
@@ -55,4 +131,110 @@ class ProposalPage(Schema):
     total: int
     page: int
     pages: int
-    proposals: list[ProposalOut]
+    proposals: list[ProposalRow]
+
+
+class MoveOut(Schema):
+    """A move at its place in the order, from 0.
+
+    tasks [first, past) of the query go from one node to the other, with so many bytes of state as
+    last measured. imbalance: what is predicted after it. state says what has become of it, in
+    which step.
+    """
+
+    place: int
+    query: int
+    name: str
+    first: int
+    past: int
+    source: str
+    target: str
+    bytes: int
+    imbalance: float | None
+    state: str
+    step: int | None
+
+
+class MovePage(Schema):
+    """One page of moves in the order in which they are carried out."""
+
+    total: int
+    page: int
+    pages: int
+    seal: str
+    moves: list[MoveOut]
+
+
+class DriftOut(Schema):
+    """How far the cluster is from the snapshot; exceeded: what the policy does not tolerate."""
+
+    stale: bool
+    exceeded: list[str]
+    ended: int
+    new: int
+    queries: int
+    gone_nodes: list[int]
+    capacities: list[int]
+    moved: list[str]
+    rate_change: float
+
+
+class ParameterOut(Schema):
+    """One parameter of an algorithm, with the cluster's default."""
+
+    name: str
+    type: str
+    default: Any
+    unit: str
+    help: str
+    minimum: float | None
+    maximum: float | None
+    choices: list[str]
+
+    @staticmethod
+    def resolve_type(field: Any) -> str:
+        """Return bool, int, float or str."""
+        return str(field.type.__name__)
+
+
+class AlgorithmOut(Schema):
+    """An algorithm of a planner; default: what an empty name asks for."""
+
+    name: str
+    title: str
+    summary: str
+    default: bool
+    parameters: list[ParameterOut]
+
+    @staticmethod
+    def resolve_name(offered: Offered) -> str:
+        """Return how it is asked for."""
+        return offered.algorithm.name
+
+    @staticmethod
+    def resolve_title(offered: Offered) -> str:
+        """Return what people call it."""
+        return offered.algorithm.title
+
+    @staticmethod
+    def resolve_summary(offered: Offered) -> str:
+        """Return what it does."""
+        return offered.algorithm.summary
+
+    @staticmethod
+    def resolve_parameters(offered: Offered) -> Any:
+        """Return its parameters, the slack first."""
+        return offered.fields
+
+
+class PlannerOut(Schema):
+    """A kind of planner; one that is not connected makes no proposals yet."""
+
+    kind: str
+    connected: bool
+    algorithms: list[AlgorithmOut]
+
+    @staticmethod
+    def resolve_algorithms(kind: PlannerKind) -> Any:
+        """Return what it can be asked for."""
+        return kind.algorithms

@@ -1,30 +1,60 @@
-"""Proposals: requesting, reading and deciding them."""
+"""Proposals: requesting, reading, and the verbs of their table, one endpoint each."""
 
 from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from controlplane.api.proposal_schemas import ApplyIn, ProposalIn, ProposalOut, ProposalPage
-from controlplane.api.schemas import ReasonIn
+from controlplane.api.examples import ASK_EXAMPLES, verb_examples, with_examples
+from controlplane.api.proposal_schemas import (
+    BODIES,
+    DriftOut,
+    MovePage,
+    PlannerOut,
+    ProposalIn,
+    ProposalOut,
+    ProposalPage,
+)
 from controlplane.api.security import caller
+from controlplane.errors import Conflict
+from controlplane.models import Proposal
 from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
-from controlplane.services import proposals
+from controlplane.selectors.moves import fates, moves_page, steps_of
+from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, whole
+from controlplane.selectors.planners import planner_kinds
+from controlplane.selectors.proposals import (
+    ProposalFilters,
+    proposal_by_id,
+    proposal_without_moves,
+    proposals_page,
+)
+from controlplane.services import proposals, verbs
+from controlplane.services.proposals.states import Verb
 
 router = Router(tags=["proposals"])
+PROPOSAL = "/{slug}/proposals/{int:pk}"
 
 
-@router.post("/{slug}/proposals", response={202: ProposalOut})
+@router.get("/{slug}/planners", response=list[PlannerOut])
+def list_planners(request: HttpRequest, slug: str) -> Any:
+    """Return every kind of planner with its algorithms and the cluster's defaults."""
+    caller(request)
+    return planner_kinds(cluster_by_slug(slug))
+
+
+@router.post(
+    "/{slug}/proposals", response={202: ProposalOut}, openapi_extra=with_examples(ASK_EXAMPLES)
+)
 def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     """Ask a planner for a plan; it is computing until a worker has it ready."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    return Status(202, proposals.request(actor, cluster, body.algorithm, body.parameters))
+    asked = proposals.request(actor, cluster, body.algorithm, body.parameters, planner=body.planner)
+    return Status(202, asked)
 
 
 @router.get("/{slug}/proposals", response=ProposalPage)
 def list_proposals(request: HttpRequest, slug: str) -> Any:
-    """Return one page; query parameters state, page, per_page (up to 1000)."""
+    """Return one page; query parameters state, planner, page, per_page (up to 1000)."""
     caller(request)
     page = proposals_page(cluster_by_slug(slug), ProposalFilters.of(request.GET))
     return {
@@ -35,29 +65,76 @@ def list_proposals(request: HttpRequest, slug: str) -> Any:
     }
 
 
-@router.get("/{slug}/proposals/{int:pk}", response=ProposalOut)
+@router.get(PROPOSAL, response=ProposalOut)
 def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return one proposal with its moves."""
+    """Return one proposal and what the caller may do with it; its moves are a list of their own."""
     caller(request)
-    return proposal_by_id(cluster_by_slug(slug), pk)
+    return proposal_without_moves(cluster_by_slug(slug), pk)
 
 
-@router.post("/{slug}/proposals/{int:pk}/apply", response=ProposalOut)
-def apply_proposal(request: HttpRequest, slug: str, pk: int, body: ApplyIn) -> Any:
-    """Carry out exactly the sealed moves, with their state, or refuse and say what drifted."""
+@router.get(f"{PROPOSAL}/moves", response=MovePage)
+def list_moves(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return one page of the moves in their order; query parameters page, per_page."""
+    caller(request)
+    proposal = proposal_by_id(cluster_by_slug(slug), pk)
+    page = moves_page(
+        proposal,
+        fates(proposal, steps_of(proposal)),
+        whole(request.GET, "page", 1),
+        whole(request.GET, "per_page", PER_PAGE, MAX_PER_PAGE),
+    )
+    path = dict(enumerate(proposal.path))
+    rows = [vars(row) | {"imbalance": path.get(row.place), **vars(row.fate)} for row in page.rows]
+    about = {"total": page.total, "page": page.number, "pages": page.pages}
+    return about | {"seal": proposal.seal, "moves": rows}
+
+
+@router.get(f"{PROPOSAL}/drift", response=DriftOut)
+def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return how far the cluster is from the snapshot now, against the policy's tolerance."""
+    caller(request)
+    proposal = proposal_by_id(cluster_by_slug(slug), pk)
+    if proposal.snapshot_row is None:
+        raise Conflict("no_snapshot", "It has no snapshot yet, so there is nothing to drift from")
+    return proposals.drift_of(proposal, _done(proposal)).to_json()
+
+
+def _done(proposal: Proposal) -> int:
+    execution = getattr(proposal, "execution", None)
+    return execution.done if execution is not None else 0
+
+
+@router.post(f"{PROPOSAL}/ask-anew", response={202: ProposalOut})
+def ask_anew(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Ask for the same plan on the cluster as it is now; the answer is the new proposal."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return proposals.approve(actor, proposal, body.seal)
+    return Status(202, proposals.ask_anew(actor, proposal))
 
 
-@router.post("/{slug}/proposals/{int:pk}/reject", response=ProposalOut)
-def reject_proposal(request: HttpRequest, slug: str, pk: int, body: ReasonIn) -> Any:
-    """Reject a ready proposal."""
-    actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return proposals.reject(actor, proposal, body.reason)
+def _endpoint(verb: Verb) -> None:
+    """Add the endpoint of one verb of the table."""
+    shape: Any = BODIES[verb.seal, verb.reason]
+
+    def say(request: HttpRequest, slug: str, pk: int, body: Any) -> Any:
+        actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
+        given = body.dict() if body is not None else {}
+        return verbs.say(actor, proposal, verb, **given)
+
+    say.__name__ = f"{verb.name.replace(' ', '_')}_proposal"
+    say.__doc__ = f"{verb.about}. Role: {verb.role}, or what the policy names instead."
+    say.__annotations__["body"] = shape
+    if not (verb.seal or verb.reason):
+        # Nothing must be said, so nothing needs to be sent.
+        say.__annotations__["body"] = shape | None
+        say.__defaults__ = (None,)
+    add = router.post(
+        f"{PROPOSAL}/{verbs.path_of(verb)}",
+        response=ProposalOut,
+        summary=verb.name.capitalize(),
+        openapi_extra=with_examples(verb_examples(verb.seal, verb.reason)),
+    )
+    add(say)
 
 
-@router.post("/{slug}/proposals/{int:pk}/cancel", response=ProposalOut)
-def cancel_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Stop computing a proposal."""
-    actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return proposals.cancel(actor, proposal)
+for _verb in verbs.SAID:
+    _endpoint(_verb)

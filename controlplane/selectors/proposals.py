@@ -9,21 +9,24 @@ from controlplane.models import Cluster, Proposal
 from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
 
 STATES = tuple(str(state) for state in Proposal.State.values)
+PLANNERS = tuple(str(kind) for kind in Proposal.Kind.values)
 
 
 @dataclass(frozen=True)
 class ProposalFilters:
-    """What the list shows; state "" is all."""
+    """What the list shows; state "" and planner "" are all."""
 
     state: str = ""
+    planner: str = ""
     page: int = 1
     per_page: int = PER_PAGE
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "ProposalFilters":
-        """Read state, page, per_page of a query string."""
+        """Read state, planner, page, per_page of a query string."""
         return cls(
             state=one_of(values, "state", STATES),
+            planner=one_of(values, "planner", PLANNERS),
             page=whole(values, "page", 1),
             per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
         )
@@ -36,6 +39,8 @@ def proposals_page(cluster: Cluster, filters: ProposalFilters) -> Page[Proposal]
     )
     if filters.state:
         found = found.filter(state=filters.state)
+    if filters.planner:
+        found = found.filter(planner=filters.planner)
     return page_of(found, filters.page, filters.per_page, list)
 
 
@@ -43,5 +48,14 @@ def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:
     """Return a proposal of the cluster; raises `NotFound`."""
     try:
         return Proposal.objects.select_related("cluster").get(cluster=cluster, pk=pk)
+    except Proposal.DoesNotExist:
+        raise NotFound("proposal", pk) from None
+
+
+def proposal_without_moves(cluster: Cluster, pk: int) -> Proposal:
+    """Return a proposal of which the moves are read when they are asked for; raises `NotFound`."""
+    found = Proposal.objects.select_related("cluster").defer("moves", "path")
+    try:
+        return found.get(cluster=cluster, pk=pk)
     except Proposal.DoesNotExist:
         raise NotFound("proposal", pk) from None

@@ -8,7 +8,7 @@ from django.db import transaction
 from controlplane import env
 from controlplane.models import ApiToken, Cluster, Node
 from controlplane.services import tokens
-from controlplane.services.access import OPERATOR, VIEWER
+from controlplane.services.access import ROLES
 
 SLUG = "sf"
 NODES = 4
@@ -20,7 +20,7 @@ TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
 
 def ensure_roles() -> None:
     """Make the groups that are the roles."""
-    for name in (VIEWER, OPERATOR):
+    for name in ROLES:
         Group.objects.get_or_create(name=name)
 
 

@@ -20,7 +20,7 @@ def check(actor: Actor, cluster: Cluster, slots: int) -> None:
 
     Raises `Forbidden`, `Invalid`, `Conflict`.
     """
-    require_operator(actor)
+    require_operator(actor, cluster)
     if not 1 <= slots <= MAX_SLOTS:
         raise Invalid({"slots": [f"Must be from 1 to {MAX_SLOTS}"]})
     stopped = (Cluster.Desired.STOPPED, Cluster.State.STOPPED)
@@ -35,7 +35,7 @@ def check(actor: Actor, cluster: Cluster, slots: int) -> None:
         leaving.filter(tasks__in=Task.objects.all()).distinct().values_list("name", flat=True)
     )
     if hosts:
-        text = f"{', '.join(hosts)} would go and have queries: apply a proposal that moves them"
+        text = f"{', '.join(hosts)} would go and have queries: approve a proposal that moves them"
         raise Conflict("node_hosts", text, {"nodes": hosts})
     if merged := merged_by(list(leaving)):
         text = f"A node that would go merges {', '.join(merged)}: let another node merge them"

@@ -2,7 +2,6 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -16,12 +15,13 @@ from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Proposal
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
-from controlplane.services import proposals
+from controlplane.services import proposals, verbs
 from controlplane.services.access import require_operator
 from controlplane.services.proposals.states import ACTIVE
 from dashboard.figures.proposal import proposal_figures
 from dashboard.forms import offered_algorithms, parameter_fields, parameters, shown_fields
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.proposal_verbs import WORDS, buttons
 from dashboard.shown import show, show_list, tell, tell_refusal
 
 MOVES_PER_PAGE = 100
@@ -54,7 +54,7 @@ def form(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
     """Ask a planner for a plan."""
-    require_operator(request.actor)
+    require_operator(request.actor, cluster)
     name = request.POST.get("algorithm", "")
     chosen = _algorithm(name)
     try:
@@ -112,52 +112,26 @@ def moves_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 
 @cluster_page
-def apply(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Carry out exactly the moves that the form's seal names."""
-    seal = request.POST.get("seal", "")
-
-    def carry_out(proposal: Proposal) -> None:
-        proposals.approve(request.actor, proposal, seal)
-
-    return _decided(request, cluster, pk, carry_out, "The moves are being carried out.")
-
-
-@cluster_page
-def reject(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Reject the proposal for the reason given."""
-    reason = request.POST.get("reason", "")
-
-    def turn_down(proposal: Proposal) -> None:
-        proposals.reject(request.actor, proposal, reason)
-
-    return _decided(request, cluster, pk, turn_down, "The proposal is rejected.")
-
-
-@cluster_page
-def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Stop computing the proposal."""
-
-    def stop(proposal: Proposal) -> None:
-        proposals.cancel(request.actor, proposal)
-
-    return _decided(request, cluster, pk, stop, "The computation is cancelled.")
-
-
-def _decided(
-    request: PageRequest,
-    cluster: Cluster,
-    pk: int,
-    decide: Callable[[Proposal], None],
-    done: str,
-) -> HttpResponseRedirect:
+def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
+    """Say one of the verbs that the proposal's state allows; the form names seal and reason."""
+    said = verbs.verb_at(verb)
+    proposal = proposal_by_id(cluster, pk)
+    given = {name: request.POST.get(name, "") for name in ("seal", "reason")}
     try:
-        decide(proposal_by_id(cluster, pk))
-        tell(request, done)
+        verbs.say(request.actor, proposal, said, **given)
+        tell(request, WORDS[said.name].done)
     except Forbidden:
         raise
     except WeirError as refusal:
         tell_refusal(request, refusal)
     return redirect("proposal", cluster.slug, pk)
+
+
+@cluster_page
+def ask_anew(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Ask for the same plan on the cluster as it is now."""
+    anew = proposals.ask_anew(request.actor, proposal_by_id(cluster, pk))
+    return redirect("proposal", cluster.slug, anew.pk)
 
 
 def _form(
@@ -193,6 +167,8 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "drift": proposals.drift_of(proposal) if ready else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
+        "buttons": buttons(verbs.offered(request.actor, proposal)),
+        "may_ask_anew": verbs.may_ask_anew(request.actor, proposal),
     }
 
 
@@ -218,6 +194,5 @@ def _cell(value: Any) -> Any:
 
 
 post_ask: Any = require_POST(ask)
-post_apply: Any = require_POST(apply)
-post_reject: Any = require_POST(reject)
-post_cancel: Any = require_POST(cancel)
+post_say: Any = require_POST(say)
+post_ask_anew: Any = require_POST(ask_anew)

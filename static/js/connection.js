@@ -21,7 +21,7 @@ export function connect() {
   socket.addEventListener("event", ({ detail }) => {
     announce(detail.text);
     tell("weir:event", detail);
-    if (detail.kind === "proposal") tell(`weir:proposal-${detail.id}`, detail);
+    if (detail.kind === "proposal" || detail.kind === "execution") tell(`weir:proposal-${detail.id}`, detail);
   });
   socket.addEventListener("state", ({ detail }) => badge.show(detail));
   addEventListener("online", () => socket.hurry());

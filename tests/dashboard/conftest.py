@@ -21,6 +21,12 @@ def operator(db: None, redis_url: str) -> Actor:
 
 
 @pytest.fixture
+def approver(db: None, redis_url: str) -> Actor:
+    """A person who may decide on plans."""
+    return made.actor("approver")
+
+
+@pytest.fixture
 def viewer(db: None, redis_url: str) -> Actor:
     """A person who may look."""
     return made.actor("viewer")
@@ -90,6 +96,12 @@ def browser_of(actor: Actor) -> Client:
 def operating(operator: Actor) -> Client:
     """The operator's browser."""
     return browser_of(operator)
+
+
+@pytest.fixture
+def approving(approver: Actor) -> Client:
+    """The approver's browser."""
+    return browser_of(approver)
 
 
 @pytest.fixture

@@ -144,16 +144,17 @@ def test_wrong_query_is_told_while_one_types(page: Page) -> None:
     expect(page.locator("#faults-streams")).to_contain_text("no-such-tile")
 
 
-def test_proposal_is_computed_applied_and_seen_on_the_chart(page: Page) -> None:
-    """The whole life of a proposal; its routing version reaches the chart."""
+def test_proposal_is_approved_carried_out_and_seen_on_the_chart(page: Page) -> None:
+    """The whole life of a proposal; its routing versions reach the chart."""
     page.goto("/clusters/sf/proposals/")
     page.select_option("#algorithm", "mms")
     page.click("button:has-text('Compute a proposal')")
     page.wait_for_url(re.compile(r"/proposals/\d+/"))
     expect(page.get_by_text("lower bound").first).to_be_visible(timeout=60_000)
-    page.click("button:has-text('Apply')")
-    expect(page.locator(".head > span[role=status]").first).to_contain_text("done", timeout=60_000)
-    expect(page.get_by_text("moved").first).to_be_visible()
+    page.click("button:has-text('Approve')")
+    state = page.locator(".head > span[role=status]").first
+    expect(state).to_contain_text("done", timeout=120_000)
+    expect(page.get_by_text("moved in step").first).to_be_visible()
     shown = page.evaluate("fetch('/api/v1/clusters/sf').then((r) => r.json())")
     open_cluster(page)
     wait_until(page, ROUTING_VERSION, lambda version: version >= shown["applied_version"])

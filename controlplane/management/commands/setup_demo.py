@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.services import demo
-from controlplane.services.access import OPERATOR, VIEWER
+from controlplane.services.access import APPROVER, OPERATOR, VIEWER
 
 
 class Command(BaseCommand):
@@ -31,12 +31,14 @@ class Command(BaseCommand):
         """Make what is missing."""
         name, password = _login(options["password_file"])
         demo.ensure_roles()
-        demo.ensure_user(name, OPERATOR, password)
+        # Alone at the demo, the operator decides on the plans as well.
+        demo.ensure_user(name, APPROVER, password)
         demo.ensure_user("viewer", VIEWER, None)
         replayer = demo.ensure_user("replayer", OPERATOR, None)
         cluster = demo.ensure_cluster()
         demo.ensure_token(replayer, options["token_file"])
-        self.stdout.write(f"cluster {cluster.slug} is set up, {name} may operate it")
+        told = f"cluster {cluster.slug} is set up, {name} may operate it and approve its plans"
+        self.stdout.write(told)
 
 
 def _login(file: Path) -> tuple[str, str | None]:

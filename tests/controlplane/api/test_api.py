@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
@@ -193,12 +193,13 @@ def test_a_cluster_is_started_and_stopped(script: Client, sf: Cluster) -> None:
 def test_a_proposal_is_requested_and_refused_with_a_code(
     script: Client, operator: Actor, sf: Cluster
 ) -> None:
-    """202 now; applying before it is ready is a conflict that says so."""
+    """202 now; approving before it is ready is a conflict that says so."""
     path = "/api/v1/clusters/sf/proposals"
     asked = post(script, path, {"algorithm": "mms"})
     assert (asked.status_code, asked.json()["state"]) == (202, "computing")
-    answer = post(script, f"{path}/{asked.json()['id']}/apply", {"seal": "x"})
-    assert (answer.status_code, answer.json()["code"]) == (409, "not_ready")
+    Group.objects.get_or_create(name="approver")[0].user_set.add(user_of(operator))
+    answer = post(script, f"{path}/{asked.json()['id']}/approve", {"seal": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_allowed")
     assert script.get(path).json()["total"] == 1
     assert list(post(script, path, {"algorithm": "x"}).json()["fields"]) == ["algorithm"]
 

@@ -43,7 +43,7 @@ def test_the_operators_login_is_that_of_the_file(tmp_path: Path) -> None:
     setup(tmp_path)
     user = authenticate(username="operator", password="first-pass")
     assert user is not None
-    assert list(user.groups.values_list("name", flat=True)) == ["operator"]
+    assert list(user.groups.values_list("name", flat=True)) == ["approver"]
 
 
 def test_the_token_is_private_and_works(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from django.contrib.messages import get_messages
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
+from controlplane.services.verbs import SAID, path_of
 
 QUERY = {"name": "fresh", "streams": "s0, s1", "window_s": "60", "value": "speed"}
 POSTS = [
-    "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/apply/",
-    "proposals/{proposal}/reject/", "proposals/{proposal}/cancel/", "start/", "stop/",
+    "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/ask-anew/",
+    *(f"proposals/{{proposal}}/{path_of(verb)}/" for verb in SAID), "start/", "stop/",
     "nodes/0/capacity/", "master/",
 ]  # fmt: skip
 
@@ -138,39 +139,38 @@ def test_faulty_parameters_are_told_at_their_field(
     assert fault in answer.content.decode()
 
 
-def test_the_form_carries_the_seal_and_applies_exactly_it(
-    operating: Client, ready: Proposal
+def test_the_form_carries_the_seal_and_approves_exactly_it(
+    approving: Client, ready: Proposal
 ) -> None:
     page = f"/clusters/sf/proposals/{ready.pk}/"
-    assert ready.seal in operating.get(page).content.decode()
-    operating.post(f"{page}apply/", {"seal": ready.seal})
+    assert ready.seal in approving.get(page).content.decode()
+    approving.post(f"{page}approve/", {"seal": ready.seal})
     ready.refresh_from_db()
-    assert ready.state in ("applying", "done")
-    assert ready.decided_by == "a-operator"
+    assert (ready.state, ready.approved_by) == ("approved", "a-approver")
 
 
-def test_another_seal_is_refused(operating: Client, ready: Proposal) -> None:
-    answer = operating.post(f"/clusters/sf/proposals/{ready.pk}/apply/", {"seal": "0" * 64})
-    assert "seal does not name these moves" in said(answer)
+def test_another_seal_is_refused(approving: Client, ready: Proposal) -> None:
+    answer = approving.post(f"/clusters/sf/proposals/{ready.pk}/approve/", {"seal": "0" * 64})
+    assert said(answer) == "The seal does not name these moves."
     ready.refresh_from_db()
     assert ready.state == "ready"
 
 
-def test_a_stale_proposal_says_what_drifted(operating: Client, ready: Proposal) -> None:
+def test_a_stale_proposal_says_what_drifted(approving: Client, ready: Proposal) -> None:
     """The page shows it also later, not only as an answer."""
     Node.objects.filter(index=3).update(active=False)
     page = f"/clusters/sf/proposals/{ready.pk}/"
-    answer = operating.post(f"{page}apply/", {"seal": ready.seal})
+    answer = approving.post(f"{page}approve/", {"seal": ready.seal})
     assert "Out of date" in said(answer)
-    content = operating.get(page).content.decode()
-    assert "Out of date: not applied" in content
-    assert "nodes 3 are not active" in content
+    content = approving.get(page).content.decode()
+    assert "<b>Out of date.</b>" in content
+    assert "odes 3 are not active" in content
 
 
-def test_a_rejection_needs_a_reason(operating: Client, ready: Proposal) -> None:
+def test_a_rejection_needs_a_reason(approving: Client, ready: Proposal) -> None:
     page = f"/clusters/sf/proposals/{ready.pk}/reject/"
-    assert "Say why" in said(operating.post(page, {"reason": " "}))
-    operating.post(page, {"reason": "not today"})
+    assert "Say why" in said(approving.post(page, {"reason": " "}))
+    approving.post(page, {"reason": "not today"})
     ready.refresh_from_db()
     assert ready.state == "rejected"
 
