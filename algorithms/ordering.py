@@ -95,6 +95,10 @@ class Loads:
             readers[source] -= 1
         self.loads[node] -= self.added(unit, node)
 
+    def readers(self, node: int, source: int) -> int:
+        """Return how many units of a node read a source."""
+        return self._readers[node].get(source, 0)
+
     def share_with(self, unit: Unit, node: int) -> float:
         """Return the node's load/capacity if it had the unit, too."""
         return float((self.loads[node] + self.added(unit, node)) / self._capacities[node])

@@ -42,24 +42,9 @@ def tasks_of(move: Row) -> tuple[int, int]:
 
 def in_order(snapshot: Row, moves: Moves) -> Ordered:
     """Return the moves in an order in which operators can stop anywhere."""
-    nodes = {node["index"]: at for at, node in enumerate(snapshot["nodes"])}
-    units = _units(snapshot)
-    loads = Loads(
-        [rate for _, rate in snapshot["streams"]],
-        [node["capacity"] for node in snapshot["nodes"]],
-        ((unit, nodes[node]) for unit, node in units.values()),
-    )
-    steps = [
-        Move(units[one["query"], task][0], nodes[one["from"]], nodes[one["to"]])
-        for one in moves
-        for task in range(*tasks_of(one))
-    ]
-    found = ordered(loads, steps)
-    single = [
-        one if tasks_of(one) == (task, task + 1) else {**one, "first": task, "past": task + 1}
-        for one in moves
-        for task in range(*tasks_of(one))
-    ]
+    single = singles(moves)
+    board = Board.of(snapshot)
+    found = ordered(board.loads(), board.steps(single))
     return Ordered(
         [dict(single[at]) for at in found.order],
         [round(value, 6) for value in found.imbalance.tolist()],
@@ -67,8 +52,56 @@ def in_order(snapshot: Row, moves: Moves) -> Ordered:
     )
 
 
+@dataclass(frozen=True)
+class Board:
+    """A snapshot in the words of `algorithms.ordering`: positions of nodes and sources.
+
+    units: what moves as a whole, with its node, by query and task; nodes: position by node index.
+    """
+
+    rates: list[float]
+    capacities: list[float]
+    units: Mapping[tuple[int, int], tuple[Unit, int]]
+    nodes: Mapping[int, int]
+
+    @classmethod
+    def of(cls, snapshot: Row) -> "Board":
+        """Read a snapshot."""
+        nodes = {node["index"]: at for at, node in enumerate(snapshot["nodes"])}
+        return cls(
+            [rate for _, rate in snapshot["streams"]],
+            [node["capacity"] for node in snapshot["nodes"]],
+            {key: (unit, nodes[node]) for key, (unit, node) in _units(snapshot).items()},
+            nodes,
+        )
+
+    def loads(self) -> Loads:
+        """Return the loads of the nodes before any move."""
+        return Loads(self.rates, self.capacities, self.units.values())
+
+    def steps(self, moves: Moves) -> list[Move]:
+        """Return moves of one task each as what is carried out."""
+        return [
+            Move(
+                self.units[one["query"], tasks_of(one)[0]][0],
+                self.nodes[one["from"]],
+                self.nodes[one["to"]],
+            )
+            for one in moves
+        ]
+
+
+def singles(moves: Moves) -> list[Row]:
+    """Return the moves with one task each."""
+    return [
+        one if tasks_of(one) == (task, task + 1) else {**one, "first": task, "past": task + 1}
+        for one in moves
+        for task in range(*tasks_of(one))
+    ]
+
+
 def _units(snapshot: Row) -> dict[tuple[int, int], tuple[Unit, int]]:
-    """Return what moves as a whole, with its node, by query and task."""
+    """Return what moves as a whole, with the index of its node, by query and task."""
     sources = {stream: at for at, (stream, _) in enumerate(snapshot["streams"])}
     found: dict[tuple[int, int], tuple[Unit, int]] = {
         (query, 0): (Unit(tuple(sources[stream] for stream in streams)), node)

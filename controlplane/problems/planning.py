@@ -7,6 +7,7 @@ from algorithms.migration.planner import MIGRATION
 from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Conflict
 from controlplane.models import Snapshot
+from controlplane.problems import budget as budgets
 from controlplane.problems import carrying, migration, placement
 from controlplane.problems.carrying import Caps
 from controlplane.problems.measures import measures
@@ -28,7 +29,9 @@ def planned(
 
 def _placement(name: str, given: Row, snapshot: dict[str, Any], progress: Progress) -> Planned:
     chosen = algorithm(PLACEMENT, name)
-    return placement.plan_moves(snapshot, chosen, _own(chosen, given), progress)
+    # Candidates of a comparison share a snapshot, and may differ in their slack.
+    slack = {"nu": given.get("nu", snapshot["nu"])}
+    return placement.plan_moves(snapshot | slack, chosen, _own(chosen, given), progress)
 
 
 def _migration(name: str, given: Row, snapshot: dict[str, Any], progress: Progress) -> Planned:
@@ -49,18 +52,37 @@ _PLANNERS: Final = {PLACEMENT: _placement, MIGRATION: _migration}
 CONNECTED: Final = tuple(_PLANNERS)
 
 
-def columns_of(row: Snapshot, moves: Sequence[Row], caps: Caps, step_s: float) -> dict[str, Any]:
-    """Return what a proposal keeps of these moves: in order, measured, priced and sealed."""
+def columns_of(
+    row: Snapshot,
+    moves: Sequence[Row],
+    caps: Caps,
+    step_s: float,
+    *,
+    budget: Mapping[str, float] | None = None,
+    progress: Progress = lambda _: None,
+) -> dict[str, Any]:
+    """Return what a proposal keeps of these moves: in order, measured, priced and sealed.
+
+    With a budget (problems.budget), of those that are worth most within it.
+    """
     snapshot = row.value()
     carried = carrying.priced(snapshot, carrying.allowed(snapshot, moves))
+    told: dict[str, Any] = {}
+    if budget:
+        afforded = budgets.afforded(snapshot, carried, budget, caps, step_s, progress)
+        carried, told = [dict(move) for move in afforded.moves], {"budget": afforded.told}
     ordered = carrying.in_order(snapshot, carried)
     before, after = measures(snapshot), measures(snapshot, ordered.moves)
-    predicted = carrying.price(ordered.moves, caps, step_s) | {
-        "safe": ordered.safe,
-        "imbalance": after["imbalance"],
-        "replication_factor": after["replication_factor"],
-        "left_out": len(moves) - len(carried),
-    }
+    predicted = (
+        carrying.price(ordered.moves, caps, step_s)
+        | {
+            "safe": ordered.safe,
+            "imbalance": after["imbalance"],
+            "replication_factor": after["replication_factor"],
+            "left_out": len(moves) - len(carried),
+        }
+        | told
+    )
     back = carrying.price(carrying.backwards(ordered.moves), caps, step_s)
     return {
         "moves": ordered.moves,

@@ -108,7 +108,7 @@ def _progress_of(proposal: Proposal) -> Callable[[float], None]:
         computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
         if computing.update(progress=share) != 1:
             raise Cancelled
-        tell(proposal, f"{share:.0%} computed")
+        tell(proposal, f"{share:.0%} computed", passing=True)
 
     return report
 

@@ -1,0 +1,147 @@
+"""The best subset of a plan's moves within a budget: greedy, mended, and checked by a program."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from algorithms.subset.exact import least_excess, least_traffic
+from algorithms.subset.greedy import greedy, groups_of, potentials
+from algorithms.subset.problem import EVEN, SubsetProblem, Value
+
+# So many seconds for the greedy runs, and for each of the exact program's two rounds: a person
+# waits for the answer.
+SECONDS: Final = 5.0
+# Larger programs end without an answer in that time.
+MAX_EXACT_MOVES: Final = 10_000
+# What is no better by a thousandth is no better.
+ALIKE: Final = 1e-3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen moves by their places, ascending, and what they come to.
+
+    `imbalance_bound`, `traffic_bound`: no subset within the budget is below, the second among
+    those as balanced as this one; None where nothing is known. `proven`: whether none is better
+    balanced by `EVEN`, or has a thousandth less traffic.
+    """
+
+    chosen: tuple[int, ...]
+    value: Value
+    imbalance_bound: float | None = None
+    traffic_bound: float | None = None
+    proven: bool = False
+
+
+def choose(
+    problem: SubsetProblem,
+    progress: Callable[[float], None] = lambda _: None,
+    seconds: float = SECONDS,
+    *,
+    exact: bool = True,
+) -> Choice:
+    """Return which moves to make: as balanced as the whole plan if possible, then least traffic.
+
+    All of them where all can be afforded. Two subsets count as equally balanced within `EVEN` of
+    a node's capacity. Moves that do not help are left out. Not `exact`: the greedy ones alone.
+    """
+    until = time.monotonic() + seconds
+    every = np.ones(len(problem.moves), np.bool_)
+    if problem.affordable(every):
+        return _choice(problem, every)
+    best = _best(problem, _greedy_ones(problem, progress, until), until)
+    progress(0.5)
+    if len(problem.moves) > MAX_EXACT_MOVES or not exact:
+        return _choice(problem, best)
+    return _checked(problem, best, progress, seconds)
+
+
+def _greedy_ones(
+    problem: SubsetProblem, progress: Callable[[float], None], until: float
+) -> Iterable[np.ndarray]:
+    yield np.zeros(len(problem.moves), np.bool_)
+    yield _prefix(problem)
+    ways = potentials(problem)
+    for number, potential in enumerate(ways, start=1):
+        yield greedy(problem, potential, until)
+        progress(0.5 * number / len(ways))
+
+
+def _prefix(problem: SubsetProblem) -> np.ndarray:
+    """Return the moves in their order, as many as can be afforded."""
+    spent = problem.costs.cumsum(axis=0)
+    return np.asarray((spent <= problem.limits).all(axis=1))
+
+
+def _best(problem: SubsetProblem, found: Iterable[np.ndarray], until: float) -> np.ndarray:
+    mended = [_mended(problem, one, until) for one in found]
+    return min(mended, key=problem.value)
+
+
+def _mended(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndarray:
+    """Return it with what still helps added, and without what does not help."""
+    chosen = chosen.copy()
+    value = problem.value(chosen)
+    for group in groups_of(problem):
+        if time.monotonic() > until:
+            return chosen
+        tried = chosen.copy()
+        tried[list(group)] = True
+        if problem.affordable(tried) and (now := problem.value(tried)) < value:
+            chosen, value = tried, now
+    return _pruned(problem, chosen, value, until)
+
+
+def _pruned(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: float) -> np.ndarray:
+    """Return it without the moves that it is as good without, the costliest first."""
+    weights = problem.costs.sum(axis=1)
+    for at in sorted(np.flatnonzero(chosen).tolist(), key=lambda at: -weights[at]):
+        if time.monotonic() > until:
+            break
+        chosen[at] = False
+        now = problem.value(chosen)
+        if (now.excess, now.traffic) > (value.excess, value.traffic):
+            chosen[at] = True
+    return chosen
+
+
+def _checked(
+    problem: SubsetProblem, best: np.ndarray, progress: Callable[[float], None], seconds: float
+) -> Choice:
+    value = problem.value(best)
+    imbalance_bound, settled = problem.full, value.excess == 0
+    if not settled:
+        solved = least_excess(problem, seconds)
+        if solved.chosen is not None and problem.affordable(solved.chosen):
+            best = _best(problem, [best, solved.chosen], time.monotonic() + seconds)
+            value = problem.value(best)
+        if solved.bound is not None:
+            imbalance_bound = problem.full + max(0.0, solved.bound)
+        # No subset is a whole EVEN better: none counts as better balanced.
+        settled = problem.full + value.excess * EVEN <= imbalance_bound + 1e-6
+    progress(0.75)
+    solved = least_traffic(problem, value.excess, seconds)
+    if solved.chosen is not None and problem.affordable(solved.chosen):
+        best = _best(problem, [best, solved.chosen], time.monotonic() + seconds)
+    traffic = problem.value(best).traffic
+    met = solved.bound is not None and traffic <= solved.bound * (1 + ALIKE)
+    return _choice(problem, best, imbalance_bound, solved.bound, settled and met)
+
+
+def _choice(
+    problem: SubsetProblem,
+    chosen: np.ndarray,
+    imbalance_bound: float | None = None,
+    traffic_bound: float | None = None,
+    proven: bool = False,
+) -> Choice:
+    return Choice(
+        tuple(np.flatnonzero(chosen).tolist()),
+        problem.value(chosen),
+        imbalance_bound,
+        traffic_bound,
+        proven,
+    )

@@ -1,0 +1,122 @@
+"""The best subset as a mixed integer program, and what no subset can be better than.
+
+x: whether a move is made; y: whether a spot receives its source, which is so if a unit that leaves
+it is still there (x = 0) or one that comes has come (x = 1). Loads are sums of both. Solved in two
+rounds: the least excess over the whole plan's imbalance, then the least traffic at that excess.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array, eye_array, hstack
+
+from algorithms.subset.problem import EVEN, SubsetProblem
+from algorithms.vocabulary import Floats
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The best subset that was found, None if none was; the bound below all; whether it is met."""
+
+    chosen: np.ndarray | None
+    bound: float | None
+    proven: bool
+
+
+def least_excess(problem: SubsetProblem, seconds: float) -> Solved:
+    """Minimise by how much the subset is less balanced than the whole plan."""
+    model = _Model(problem)
+    objective = np.zeros(model.width + 1)
+    objective[-1] = 1.0
+    return model.solved(objective, model.balanced(problem.full, -1.0), seconds)
+
+
+def least_traffic(problem: SubsetProblem, excess: int, seconds: float) -> Solved:
+    """Minimise the records/s received, no more than so many `EVEN` less balanced than the plan."""
+    model = _Model(problem)
+    traffic = np.concatenate([np.zeros(len(problem.moves)), problem.rates, [0.0]])
+    limit = problem.full + (excess + 1 - 1e-6) * EVEN
+    found = model.solved(traffic, model.balanced(limit, 0.0), seconds)
+    constant = float(problem.fixed.sum())
+    return Solved(
+        found.chosen, None if found.bound is None else found.bound + constant, found.proven
+    )
+
+
+class _Model:
+    """Columns: the moves, the spots, and the excess."""
+
+    def __init__(self, problem: SubsetProblem) -> None:
+        self.problem = problem
+        self.width = len(problem.moves) + len(problem.spots)
+
+    def balanced(self, limit: float, excess: float) -> LinearConstraint:
+        """Return that no node is above the mean by more than the limit (and the excess)."""
+        problem = self.problem
+        nodes = len(problem.capacities)
+        moves = np.arange(len(problem.moves))
+        own = csr_array(
+            (
+                np.concatenate([problem.own, -problem.own]),
+                (
+                    np.concatenate([problem.targets, problem.sources]),
+                    np.concatenate([moves, moves]),
+                ),
+            ),
+            shape=(nodes, len(moves)),
+        )
+        spots = np.arange(len(problem.spots))
+        received = csr_array((problem.rates, (problem.nodes, spots)), shape=(nodes, len(spots)))
+        weights = hstack([own, received]).toarray() / problem.capacities[:, None]
+        shares = weights - weights.mean(axis=0)
+        fixed = problem.fixed / problem.capacities
+        whole = np.hstack([shares, np.full((nodes, 1), excess)])
+        return LinearConstraint(csr_array(whole), -np.inf, limit - (fixed - fixed.mean()))
+
+    def solved(self, objective: Floats, balanced: LinearConstraint, seconds: float) -> Solved:
+        moves, spots = len(self.problem.moves), len(self.problem.spots)
+        whole = np.concatenate([np.ones(moves), np.zeros(spots + 1)])
+        top = np.concatenate([np.ones(moves + spots), [np.inf]])
+        found = milp(
+            objective,
+            constraints=[balanced, *self._present(), self._budget()],
+            integrality=whole,
+            bounds=Bounds(0.0, top),
+            options={"time_limit": seconds},
+        )
+        chosen = None if found.x is None else found.x[:moves] > 0.5  # noqa: PLR2004 - of 0 and 1
+        bound = getattr(found, "mip_dual_bound", None)
+        return Solved(chosen, None if bound is None else float(bound), found.status == 0)
+
+    def _present(self) -> list[LinearConstraint]:
+        """Return that a spot receives its source exactly if a unit there reads it."""
+        problem = self.problem
+        change = problem.changes.tocoo()
+        count = len(change.data)
+        rows = np.arange(count)
+        # A unit that comes: y >= x; one that leaves: y >= 1 - x.
+        each = csr_array(
+            (
+                np.concatenate([np.ones(count), -change.data.astype(np.float64)]),
+                (
+                    np.concatenate([rows, rows]),
+                    np.concatenate([len(problem.moves) + change.row, change.col]),
+                ),
+            ),
+            shape=(count, self.width + 1),
+        )
+        least = np.where(change.data > 0, 0.0, 1.0)
+        spots = len(problem.spots)
+        identity = eye_array(spots, format="csr")
+        empty = csr_array((spots, 1))
+        any_ = hstack([-problem.changes.astype(np.float64), identity, empty])
+        return [
+            LinearConstraint(each, least, np.inf),
+            LinearConstraint(csr_array(any_), -np.inf, problem.readers.astype(np.float64)),
+        ]
+
+    def _budget(self) -> LinearConstraint:
+        costs = csr_array(self.problem.costs.T)
+        empty = csr_array((len(self.problem.limits), self.width + 1 - len(self.problem.moves)))
+        return LinearConstraint(csr_array(hstack([costs, empty])), -np.inf, self.problem.limits)

@@ -1,0 +1,139 @@
+"""Greedy subsets: what gains most per cost, looked at anew as other moves are taken.
+
+One move alone often changes nothing: a node goes on receiving a source until its last reader has
+left. So what is weighed against each other are groups, too: all moves after which a node no longer
+receives a source.
+"""
+
+import heapq
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from algorithms.subset.problem import SLACK, SubsetProblem
+from algorithms.vocabulary import Floats
+
+# A smooth stand-in for the largest of the shares: one move seldom lowers the largest of equals.
+POWERS = (8, 2)
+Potential = Callable[[Floats], float]
+
+
+def potentials(problem: SubsetProblem) -> list[Potential]:
+    """Return what greedy runs follow; each looks at the nodes' shares of their capacities."""
+    scale = float(
+        (problem.loads(np.zeros(len(problem.moves), np.bool_)) / problem.capacities).max()
+    )
+    scale = scale or 1.0
+
+    def of_power(power: int) -> Potential:
+        return lambda shares: float(((shares / scale) ** power).sum())
+
+    def traffic(shares: Floats) -> float:
+        return float((shares * problem.capacities).sum())
+
+    return [*map(of_power, POWERS), traffic]
+
+
+def greedy(problem: SubsetProblem, potential: Potential, until: float) -> np.ndarray:
+    """Return the moves that lower the potential most per cost.
+
+    Ends with the budget, with the gain, or at `until` (of the monotonic clock) with what it has.
+    """
+    return _Greedy(problem, potential).run(until)
+
+
+def groups_of(problem: SubsetProblem) -> list[tuple[int, ...]]:
+    """Return each move alone, and all that leave a spot together."""
+    together = (tuple(found) for found in problem.leaving if len(found) > 1)
+    alone = ((at,) for at in range(len(problem.moves)))
+    return list(dict.fromkeys([*alone, *together]))
+
+
+class _Greedy:
+    """One run; `heap` has what groups gained when they were last looked at, the best first."""
+
+    def __init__(self, problem: SubsetProblem, potential: Potential) -> None:
+        self.problem, self.potential = problem, potential
+        self.chosen = np.zeros(len(problem.moves), np.bool_)
+        self.counts = problem.readers.copy()
+        self.loads = problem.loads(self.chosen)
+        self.value = potential(self.loads / problem.capacities)
+        self.left = problem.limits * (1 + SLACK) + SLACK
+        self.groups = groups_of(problem)
+        self.by_move: list[list[int]] = [[] for _ in problem.moves]
+        for number, group in enumerate(self.groups):
+            for at in group:
+                self.by_move[at].append(number)
+        self.signs_of: list[list[tuple[int, int]]] = [[] for _ in problem.moves]
+        for sign, found in ((-1, problem.leaving), (1, problem.coming)):
+            for spot, moves in enumerate(found):
+                for at in moves:
+                    self.signs_of[at].append((spot, sign))
+        self.heap: list[tuple[float, int]] = []
+
+    def run(self, until: float) -> np.ndarray:
+        self._push(range(len(self.groups)))
+        while self.heap and time.monotonic() < until:
+            _, number = heapq.heappop(self.heap)
+            found = self._score(self.groups[number])
+            if found is None or found >= 0:
+                continue
+            if self.heap and found > self.heap[0][0] + SLACK:
+                heapq.heappush(self.heap, (found, number))
+                continue
+            self._take(self.groups[number])
+        return self.chosen
+
+    def _push(self, numbers: Sequence[int] | range) -> None:
+        for number in numbers:
+            score = self._score(self.groups[number])
+            if score is not None and score < 0:
+                heapq.heappush(self.heap, (score, number))
+
+    def _score(self, group: Sequence[int]) -> float | None:
+        """Return the change of the potential per cost; None where it cannot be afforded."""
+        moves = [at for at in group if not self.chosen[at]]
+        if not moves:
+            return None
+        cost = self.problem.costs[moves].sum(axis=0)
+        if (cost > self.left).any():
+            return None
+        shares = self._after(moves)[0] / self.problem.capacities
+        # The budget that is nearest to its end counts; what is free costs next to nothing.
+        share = float((cost / np.maximum(self.problem.limits, SLACK)).max(initial=0.0))
+        return (self.potential(shares) - self.value + 1e-12) / max(share, SLACK)
+
+    def _after(self, moves: Sequence[int]) -> tuple[Floats, dict[int, int]]:
+        """Return the loads after some more moves, and the readers of the spots that change."""
+        problem, loads = self.problem, self.loads.copy()
+        changed: dict[int, int] = {}
+        for at in moves:
+            for spot, sign in self.signs_of[at]:
+                changed[spot] = changed.get(spot, int(self.counts[spot])) + sign
+            loads[problem.sources[at]] -= problem.own[at]
+            loads[problem.targets[at]] += problem.own[at]
+        for spot, count in changed.items():
+            before = self.counts[spot] > 0
+            if before != (count > 0):
+                rate = problem.rates[spot]
+                loads[problem.nodes[spot]] += -rate if before else rate
+        return loads, changed
+
+    def _take(self, group: Sequence[int]) -> None:
+        moves = [at for at in group if not self.chosen[at]]
+        self.loads, changed = self._after(moves)
+        for spot, count in changed.items():
+            self.counts[spot] = count
+        self.value = self.potential(self.loads / self.problem.capacities)
+        self.left = self.left - self.problem.costs[moves].sum(axis=0)
+        self.chosen[moves] = True
+        # Those that share a spot may gain more by now.
+        near = {
+            number
+            for spot in changed
+            for at in (*self.problem.leaving[spot], *self.problem.coming[spot])
+            if not self.chosen[at]
+            for number in self.by_move[at]
+        }
+        self._push(sorted(near))
