@@ -24,8 +24,9 @@ run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
 	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.runtime
 
 test: $(INSTALLED) ## install what is missing and run all tests
-	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m pytest $(T)
+	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
+	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \

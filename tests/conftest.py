@@ -4,13 +4,52 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pytest_django import Settings
+from pytest_django import DjangoDbBlocker, Settings
 
+from tests.support.postgres import as_default, database_on, running_postgres
 from tests.support.redis_server import running_redis
 
 if TYPE_CHECKING:
     from celery import Celery
     from redis import Redis
+
+
+# What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
+DATABASES = ("sqlite", "postgresql")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what is marked `both_databases` on each of them.
+
+    Test methods of unittest's classes take no parameters: a hypothesis state machine is run by
+    `run_state_machine_as_test` in a function.
+    """
+    if metafunc.definition.get_closest_marker("both_databases"):
+        metafunc.parametrize("database", DATABASES, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def database(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The database of the test: another one than that of the settings where its mark says so.
+
+    Of the session, so that it is there before what a test makes in it, and seldom changed.
+    """
+    if getattr(request, "param", "sqlite") == "sqlite":
+        yield
+        return
+    with as_default(request.getfixturevalue("postgres_database")):
+        yield
+
+
+@pytest.fixture(scope="session")
+def postgres_database(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[dict[str, Any]]:
+    """Django's settings for a database of this session, with a server of its own."""
+    with running_postgres() as url:
+        with django_db_blocker.unblock():
+            config = database_on(url)
+        yield config
 
 
 @pytest.fixture(scope="session")

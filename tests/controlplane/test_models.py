@@ -8,7 +8,7 @@ from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query
 from controlplane.services import audit
 from controlplane.services.access import Actor
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
 
 def test_the_audit_log_is_append_only(operator: Actor, sf: Cluster) -> None:

@@ -18,7 +18,7 @@ from controlplane.services.access import Actor
 from controlplane.wire.publish import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table, small_cluster, submit
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
 
 def test_a_pending_query_gets_one_task_and_is_published(operator: Actor, sf: Cluster) -> None:

@@ -28,7 +28,7 @@ from controlplane.services.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from tests.support.cluster import actor, placed, submit
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
 
 @pytest.fixture

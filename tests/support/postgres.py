@@ -1,0 +1,162 @@
+"""A private PostgreSQL server for tests: a data directory of its own, reached by a Unix socket."""
+
+import getpass
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import dj_database_url
+import psycopg
+
+# Nothing of it outlives the tests: it need not survive a loss of power.
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_connections": "40",
+    "shared_buffers": "32MB",
+}
+_USER = "weir"
+# PostgreSQL refuses to run as root: these are tried in its place.
+_UNPRIVILEGED = ("postgres", "nobody")
+
+
+def postgres_folder() -> Path:
+    """Return where initdb and postgres are: POSTGRES, that of PATH, or Debian's newest.
+
+    Raises `RuntimeError`, which says what to install.
+    """
+    on_path = shutil.which("initdb")
+    candidates = [Path(os.environ["POSTGRES"])] if os.environ.get("POSTGRES") else []
+    candidates += [Path(on_path).resolve().parent] if on_path else []
+    debian = Path("/usr/lib/postgresql").glob("*/bin")
+    candidates += sorted(debian, key=lambda path: float(path.parent.name), reverse=True)
+    for folder in candidates:
+        if (folder / "initdb").is_file() and (folder / "postgres").is_file():
+            return folder
+    raise RuntimeError("no PostgreSQL was found: apt-get install postgresql, or set POSTGRES")
+
+
+@contextmanager
+def running_postgres() -> Iterator[str]:
+    """Yield the URL of a server that only the caller uses; afterwards nothing of it is left."""
+    folder, user = postgres_folder(), _unprivileged()
+    # Directly below /tmp: a socket's path is short, and another user must be able to get there.
+    home = Path(tempfile.mkdtemp(prefix="weir-postgres-"))
+    if user is not None:
+        os.chown(home, user.pw_uid, user.pw_gid)
+    try:
+        _initialise(folder, home, user)
+        with _serving(folder, home, user):
+            yield f"postgresql://{_USER}@{quote(str(home), safe='')}/postgres"
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _unprivileged() -> pwd.struct_passwd | None:
+    """Return whom the server runs as, None for who we are. Raises `RuntimeError`."""
+    if os.geteuid() != 0:
+        return None
+    known = {one.pw_name: one for one in pwd.getpwall()}
+    for name in _UNPRIVILEGED:
+        if name in known:
+            return known[name]
+    raise RuntimeError(f"PostgreSQL does not run as {getpass.getuser()}: add a user postgres")
+
+
+def _initialise(folder: Path, home: Path, user: pwd.struct_passwd | None) -> None:
+    command = [
+        str(folder / "initdb"), "--pgdata", str(home / "data"), "--username", _USER,
+        "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync",
+    ]  # fmt: skip
+    done = _start(command, home, user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output, _ = done.communicate(timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"initdb ended with {done.returncode}: {output.decode()[-2000:]}")
+
+
+@contextmanager
+def _serving(folder: Path, home: Path, user: pwd.struct_passwd | None) -> Iterator[None]:
+    command = [str(folder / "postgres"), "-D", str(home / "data"), "-k", str(home)]
+    for name, value in _SETTINGS.items():
+        command += ["-c", f"{name}={value}"]
+    log = home / "log"
+    with log.open("wb") as file:
+        server = _start(command, home, user, stdout=file, stderr=file)
+    try:
+        _wait_for(home, server, log)
+        yield
+    finally:
+        # At once, without a checkpoint of data that is thrown away.
+        server.send_signal(signal.SIGQUIT)
+        server.wait(timeout=20)
+
+
+def _start(
+    command: Sequence[str], home: Path, user: pwd.struct_passwd | None, **streams: Any
+) -> "subprocess.Popen[bytes]":
+    environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+    uid, gid = (None, None) if user is None else (user.pw_uid, user.pw_gid)
+    return subprocess.Popen(
+        command, cwd=home, env=environment, stdin=subprocess.DEVNULL, user=uid, group=gid,
+        extra_groups=None if user is None else [], **streams,
+    )  # fmt: skip
+
+
+def _wait_for(home: Path, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        if server.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"PostgreSQL does not answer: {log.read_text()[-2000:]}")
+        try:
+            psycopg.connect(host=str(home), user=_USER, dbname="postgres").close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return
+
+
+def database_on(url: str) -> dict[str, Any]:
+    """Make an empty database of Weir's tables on a server, and return Django's settings for it."""
+    from django.db import connection, connections  # noqa: PLC0415 - no settings before a test asks
+
+    given = {"default": dict(dj_database_url.parse(url))}
+    config: dict[str, Any] = connections.configure_settings(given)["default"]
+    with as_default(config):
+        connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    return config
+
+
+@contextmanager
+def as_default(config: dict[str, Any]) -> Iterator[None]:
+    """Let all of Weir speak to another database, in this thread and in those begun meanwhile."""
+    from django.db import connections  # noqa: PLC0415
+
+    before = connections.settings["default"]
+    _use(config)
+    try:
+        yield
+    finally:
+        _use(before)
+
+
+def _use(config: dict[str, Any]) -> None:
+    from django.contrib.contenttypes.models import ContentType  # noqa: PLC0415
+    from django.db import connections  # noqa: PLC0415
+
+    connections["default"].close()
+    del connections["default"]
+    connections.settings["default"] = config
+    # It remembers primary keys, which are others there.
+    ContentType.objects.clear_cache()
