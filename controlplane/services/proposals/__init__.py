@@ -2,6 +2,7 @@
 
 from controlplane.services.proposals.computing import compute, fail_lost
 from controlplane.services.proposals.deciding import approve, cancel, reject, withdraw
+from controlplane.services.proposals.deriving import without
 from controlplane.services.proposals.drift import Drift, drift_of
 from controlplane.services.proposals.requesting import ask_anew, request
 from controlplane.services.proposals.transitions import allowed_verbs
@@ -18,4 +19,5 @@ __all__ = [
     "reject",
     "request",
     "withdraw",
+    "without",
 ]

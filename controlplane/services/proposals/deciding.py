@@ -4,8 +4,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.models import Proposal
-from controlplane.services.access import Actor, require
+from controlplane.services.access import Actor, Automatic, require
 from controlplane.services.policies import policy_of
+from controlplane.services.proposals.deriving import retire_rivals
 from controlplane.services.proposals.outdating import refuse_if_stale
 from controlplane.services.proposals.transitions import approver_role, move_on
 from controlplane.task_names import ADVANCE, send_on_commit
@@ -29,13 +30,15 @@ def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Pr
     Raises `Forbidden`, and `Conflict` with code not_allowed, wrong_seal, own_proposal, or stale
     (data: the drift), which leaves the proposal stale.
     """
-    require(actor, approver_role(proposal), proposal.cluster)
+    if not isinstance(actor, Automatic):
+        require(actor, approver_role(proposal), proposal.cluster)
     refuse_if_stale(proposal)
     with transaction.atomic():
         move_on(
             actor, proposal, "approve", named=seal, reason=reason,
             approved_by=actor.name, approved_at=timezone.now(),
         )  # fmt: skip
+        retire_rivals(proposal)
         if policy_of(proposal.cluster).starts:
             send_on_commit(ADVANCE, proposal.pk)
     return proposal

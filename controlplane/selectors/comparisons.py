@@ -1,0 +1,133 @@
+"""Comparisons: one by its id, pages of them, and the table of their candidates' measures."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.problems.measures import measures
+from controlplane.problems.pareto import pareto
+from controlplane.selectors.paging import PER_PAGE, Page, page_of
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One plan of a comparison; figures are None until it is ready.
+
+    bytes, moves, steps, seconds and pause_ms: what carrying it out takes; imbalance and
+    replication_factor: after it; lower_bound: of the replication factor; computed_s: seconds of
+    computing; left_out: moves that exclusions or the budget forbade; pareto: whether no other
+    candidate beats it in bytes, imbalance and replication factor together.
+    """
+
+    proposal: int
+    planner: str
+    algorithm: str
+    parameters: dict[str, Any]
+    budget: dict[str, float]
+    state: str
+    progress: float
+    error: str
+    seal: str
+    bytes: int | None = None
+    moves: int | None = None
+    steps: int | None = None
+    seconds: float | None = None
+    pause_ms: float | None = None
+    imbalance: float | None = None
+    replication_factor: float | None = None
+    lower_bound: float | None = None
+    computed_s: float | None = None
+    left_out: int | None = None
+    proven: bool | None = None
+    pareto: bool = False
+
+    @property
+    def has_plan(self) -> bool:
+        """Tell whether its figures are known."""
+        return self.bytes is not None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison with its candidates; imbalance and replication_factor are those of now."""
+
+    comparison: Comparison
+    candidates: list[Candidate]
+    imbalance: float
+    replication_factor: float | None
+
+    @property
+    def computing(self) -> int:
+        """Return how many candidates are still computed."""
+        return sum(one.state == Proposal.State.COMPUTING for one in self.candidates)
+
+
+def comparison_by_id(cluster: Cluster, pk: int) -> Comparison:
+    """Return a comparison of the cluster; raises `NotFound`."""
+    found = Comparison.objects.select_related("cluster", "snapshot_row")
+    try:
+        return found.get(cluster=cluster, pk=pk)
+    except Comparison.DoesNotExist:
+        raise NotFound("comparison", pk) from None
+
+
+def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[Comparison]:
+    """Return one page, the newest first; each with its counts `total` and `computing`."""
+    computing = Count("candidates", filter=Q(candidates__state=Proposal.State.COMPUTING))
+    found: QuerySet[Comparison] = Comparison.objects.filter(cluster=cluster).annotate(
+        total=Count("candidates"), computing=computing
+    )
+    return page_of(found, number, per_page, list)
+
+
+def compared(comparison: Comparison) -> Compared:
+    """Return the table of a comparison, in the order in which its candidates were asked for."""
+    rows = list(comparison.candidates.defer("moves", "path", "before", "drift").order_by("pk"))
+    beaten = _pareto(rows)
+    snapshot = comparison.snapshot_row.value() if comparison.snapshot_row else None
+    now = measures(snapshot) if snapshot else {}
+    return Compared(
+        comparison,
+        [_candidate(row, is_pareto=row.pk in beaten) for row in rows],
+        now.get("imbalance", 0.0),
+        now.get("replication_factor"),
+    )
+
+
+def _pareto(rows: list[Proposal]) -> set[int]:
+    known = [row for row in rows if row.predicted]
+    points = [
+        (
+            float(row.predicted["bytes"]),
+            float(row.predicted["imbalance"]),
+            float(row.predicted["replication_factor"] or 0.0),
+        )
+        for row in known
+    ]
+    return {row.pk for row, kept in zip(known, pareto(points), strict=True) if kept}
+
+
+def _candidate(row: Proposal, *, is_pareto: bool) -> Candidate:
+    predicted = row.predicted
+    names = (
+        "bytes", "moves", "steps", "seconds", "pause_ms", "imbalance", "replication_factor",
+        "computed_s", "left_out",
+    )  # fmt: skip
+    return Candidate(
+        proposal=row.pk,
+        planner=row.planner,
+        algorithm=row.algorithm,
+        parameters={name: value for name, value in row.parameters.items() if name != "budget"},
+        budget=row.parameters.get("budget", {}),
+        state=row.state,
+        progress=row.progress,
+        error=row.error,
+        seal=row.seal,
+        lower_bound=row.lower_bound,
+        proven=predicted.get("budget", {}).get("proven"),
+        pareto=is_pareto,
+        **{name: predicted.get(name) for name in names},
+    )

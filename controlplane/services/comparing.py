@@ -1,0 +1,105 @@
+"""Comparing: several planners, and several budgets, asked about one snapshot."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.errors import Conflict, Invalid
+from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.problems.budget import checked_budget
+from controlplane.problems.snapshot import canonical, keep_snapshot, take_snapshot
+from controlplane.services import audit, proposals
+from controlplane.services.access import Actor, Automatic, require_operator
+
+# As many as a person tells apart in a chart; each takes a worker for a while.
+MAX_CANDIDATES = 24
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One planner's algorithm with its parameters, as for a proposal."""
+
+    planner: str
+    algorithm: str
+    parameters: Mapping[str, Any]
+
+
+def compare(
+    actor: Actor,
+    cluster: Cluster,
+    asked: Sequence[Asked | tuple[str, str, Mapping[str, Any]]],
+    budget: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+) -> Comparison:
+    """Take one snapshot and ask all for a plan on it, each under each budget.
+
+    budget: one (problems.budget), several for a curve, or none; an empty one is no limit. Workers
+    compute the candidates side by side; each is a proposal like any other, of which one can be
+    approved. Raises `Forbidden`, `Invalid`, `Conflict` busy.
+    """
+    if not isinstance(actor, Automatic):
+        require_operator(actor, cluster)
+    wanted = [one if isinstance(one, Asked) else Asked(*one) for one in asked]
+    budgets = _budgets(budget)
+    candidates = _candidates(wanted, budgets)
+    row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
+    with transaction.atomic():
+        comparison = Comparison.objects.create(
+            cluster=cluster,
+            snapshot_row=row,
+            requested_by=actor.name,
+            requested_at=timezone.now(),
+            budget={"levels": budgets},
+        )
+        for one in candidates:
+            proposals.request(
+                actor, cluster, one.algorithm, one.parameters,
+                planner=one.planner, comparison=comparison,
+            )  # fmt: skip
+        audit.record(
+            actor, "comparison.request", str(comparison), cluster=cluster,
+            after={"candidates": len(candidates), "budgets": budgets},
+        )  # fmt: skip
+    return comparison
+
+
+def cancel(actor: Actor, comparison: Comparison, reason: str = "") -> int:
+    """Stop the computing of all candidates that still do; returns how many. Raises `Forbidden`."""
+    require_operator(actor, comparison.cluster)
+    computing = comparison.candidates.filter(state=Proposal.State.COMPUTING)
+    return sum(_cancelled(actor, one, reason) for one in computing.select_related("cluster"))
+
+
+def _cancelled(actor: Actor, proposal: Proposal, reason: str) -> bool:
+    try:
+        proposals.cancel(actor, proposal, reason)
+    except Conflict:
+        # It was ready a moment ago: there is nothing to stop.
+        return False
+    return True
+
+
+def _budgets(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
+    levels = [given] if given is None or isinstance(given, Mapping) else list(given)
+    found = {canonical(level): level for level in map(checked_budget, levels or [{}])}
+    return list(found.values())
+
+
+def _candidates(wanted: Sequence[Asked], budgets: Sequence[Mapping[str, Any]]) -> list[Asked]:
+    """Return every planner under every budget, each once."""
+    found: dict[str, Asked] = {}
+    for one in wanted:
+        for budget in budgets:
+            parameters = dict(one.parameters) | ({"budget": dict(budget)} if budget else {})
+            key = repr((one.planner, one.algorithm, sorted(parameters.items(), key=str)))
+            found.setdefault(key, Asked(one.planner, one.algorithm, parameters))
+    if not found:
+        raise Invalid({"asked": ["Choose one planner at least"]})
+    if len(found) > MAX_CANDIDATES:
+        told = (
+            f"{len(found)} plans are too many, {MAX_CANDIDATES} at most: fewer planners or budgets"
+        )
+        raise Invalid({"asked": [told]})
+    return list(found.values())

@@ -1,0 +1,127 @@
+"""Deriving a proposal from another: without some of its moves, on the same snapshot."""
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from controlplane.errors import Conflict, Invalid
+from controlplane.models import Proposal
+from controlplane.problems import planning
+from controlplane.services import audit
+from controlplane.services.access import Actor, require_operator
+from controlplane.services.policies import caps_of, policy_of
+from controlplane.services.proposals.computing import step_seconds
+from controlplane.services.proposals.states import BY_NAME
+from controlplane.services.proposals.telling import tell
+from controlplane.services.proposals.transitions import WEIR, move_on
+
+MAX_NAMES = 20
+
+
+@transaction.atomic
+def without(actor: Actor, proposal: Proposal, places: Collection[int]) -> Proposal:
+    """Return a proposal without the moves at these places: ordered, priced and sealed anew.
+
+    The base stays as it is until one of the two is approved. Raises `Forbidden`, `Invalid` for
+    places that are none or all, `Conflict` not_ready.
+    """
+    require_operator(actor, proposal.cluster)
+    proposal.refresh_from_db()
+    if proposal.state != Proposal.State.READY or proposal.snapshot_row is None:
+        raise Conflict(
+            "not_ready", f"The proposal is {proposal.state}: only a ready one is changed"
+        )
+    dropped = _checked(places, len(proposal.moves))
+    derived = Proposal.objects.create(**_kept(proposal), **_columns(proposal, dropped, actor))
+    names = [proposal.moves[at]["name"] for at in sorted(dropped)]
+    audit.record(
+        actor,
+        "proposal.derive",
+        str(derived),
+        cluster=derived.cluster,
+        before={"proposal": proposal.pk, "moves": len(proposal.moves)},
+        after={"moves": len(derived.moves), "dropped": names[:MAX_NAMES]},
+        seal=derived.seal,
+    )
+    tell(derived, f"proposal {proposal.pk} without {len(dropped)} of its moves")
+    return derived
+
+
+def _checked(places: Collection[int], count: int) -> set[int]:
+    dropped = set(places)
+    if not dropped or not dropped <= set(range(count)):
+        raise Invalid({"places": [f"Must name moves by their places, 0 to {count - 1}"]})
+    if len(dropped) == count:
+        raise Invalid({"places": ["Nothing would be left of the plan"]})
+    return dropped
+
+
+def _kept(proposal: Proposal) -> dict[str, Any]:
+    """Return what the derived proposal has of its base."""
+    return {
+        "cluster": proposal.cluster,
+        "planner": proposal.planner,
+        "algorithm": proposal.algorithm,
+        "parameters": proposal.parameters,
+        "seed": proposal.seed,
+        "snapshot_row": proposal.snapshot_row,
+        "snapshot_version": proposal.snapshot_version,
+        "lower_bound": proposal.lower_bound,
+    }
+
+
+def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, Any]:
+    assert proposal.snapshot_row is not None
+    policy = policy_of(proposal.cluster)
+    moves = [move for at, move in enumerate(proposal.moves) if at not in dropped]
+    step_s = step_seconds(proposal.cluster)
+    columns = planning.columns_of(proposal.snapshot_row, moves, caps_of(policy), step_s)
+    columns["predicted"] |= {
+        name: proposal.predicted[name]
+        for name in ("bytes_bound", "computed_s")
+        if name in proposal.predicted
+    }
+    columns["predicted"]["dropped"] = len(dropped) + proposal.predicted.get("dropped", 0)
+    return columns | {
+        "base": proposal,
+        "origin": Proposal.Origin.DERIVED,
+        "state": Proposal.State.READY,
+        "progress": 1.0,
+        "requested_by": actor.name,
+        "requested_at": timezone.now(),
+        "four_eyes": policy.four_eyes,
+    }
+
+
+def retire_rivals(approved: Proposal) -> int:
+    """Supersede what the approved proposal was chosen instead of; returns how many.
+
+    These are the proposals that it was derived from, all that were derived from these or from it,
+    and the other candidates of their comparison. Within the caller's transaction.
+    """
+    family = _family(approved)
+    comparisons = Proposal.objects.filter(pk__in=family, comparison__isnull=False)
+    rivals = Proposal.objects.exclude(pk=approved.pk).filter(
+        Q(pk__in=family) | Q(comparison__in=comparisons.values("comparison")),
+        state__in=BY_NAME["supersede"].sources,
+    )
+    found = list(rivals.select_related("cluster"))
+    for rival in found:
+        move_on(WEIR, rival, "supersede", told=f"proposal {approved.pk} was chosen instead")
+    return len(found)
+
+
+def _family(proposal: Proposal) -> set[int]:
+    """Return the ids of the proposals that were derived from the same one, and of that one."""
+    oldest = proposal
+    while oldest.origin == Proposal.Origin.DERIVED and oldest.base is not None:
+        oldest = oldest.base
+    family, newest = set[int](), {oldest.pk}
+    while newest:
+        family |= newest
+        derived = Proposal.objects.filter(base__in=newest, origin=Proposal.Origin.DERIVED)
+        newest = set(derived.values_list("pk", flat=True)) - family
+    return family
