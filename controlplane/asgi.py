@@ -4,7 +4,11 @@ import os
 
 from django.core.asgi import get_asgi_application
 
+from controlplane import env
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+# All web processes of a site count their requests together (controlplane.api.measuring).
+os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(env.data_dir() / "request-metrics"))
 # Django must be set up before anything that touches models is imported.
 django_application = get_asgi_application()
 

@@ -27,6 +27,14 @@ class Forbidden(WeirError):
         super().__init__(f"This needs the role {role}")
 
 
+class LoginNeeded(Forbidden):
+    """A token is not enough: this takes somebody who has logged in."""
+
+    def __init__(self) -> None:
+        super().__init__("login")
+        self.args = ("This takes a login: a token does not make or revoke others",)
+
+
 class NotFound(WeirError):
     """No such row, or none that this cluster has."""
 

@@ -32,6 +32,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "controlplane.middleware.with_request_id",
+    "controlplane.api.measuring.measure_requests",
+    "controlplane.api.problems.api_problems",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -164,8 +167,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 X_FRAME_OPTIONS = "DENY"
-# A bulk of 1000 queries with long names and hundreds of streams each stays below this.
-DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+# A bulk of 10,000 queries with texts of a thousand characters each stays below this.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -175,12 +178,22 @@ USE_I18N = False
 # Hours after which an ended query and its task leave the database.
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 
+# Networks (CIDR) that webhooks may reach, by http also, although they are not public ones.
+WEBHOOK_NETWORKS = env.words("WEIR_WEBHOOK_NETWORKS", "")
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "line": {"format": "{asctime} {levelname} {name}: {message}{request_id}", "style": "{"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request_id": {"()": "controlplane.request_ids.WithRequest"}},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["request_id"],
+        }
+    },
     "root": {"handlers": ["console"], "level": env.text("WEIR_LOG_LEVEL", "INFO").upper()},
 }

@@ -2,11 +2,16 @@
 
 place             cluster id     place pending queries, remove ending ones
 compute_proposal  proposal id    compute a requested proposal
+judge_proposal    proposal id    decide whether a computed proposal applies by itself
 run_lab           run id         carry out a run of the Lab, on the Lab's own queue
 advance           proposal id    do what comes next for an approved proposal
 tend_executions   every 2 s      ask for the advance of executions that may have something to do
+send_webhook      webhook id     send a webhook's messages that are due
+tend_webhooks     every 5 s      ask for the sending of messages that are due
+tend_ledger       every 10 s     compare what executions promised with what was measured
 tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
 tend_lab          every 15 s     queue anew the runs of lost workers and of lost messages
+watch             every 10 s     let the watch loops look at every cluster
 roll_up           every 10 s     10 s and 60 s samples
 prune             every 5 min    samples, ended queries, old versions, sessions past their time
 """
@@ -21,8 +26,13 @@ from controlplane.after_commit import after_commit
 
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
+JUDGE_PROPOSAL = "weir.judge_proposal"
+WATCH = "weir.watch"
 ADVANCE = "weir.advance"
 TEND_EXECUTIONS = "weir.tend_executions"
+SEND_WEBHOOK = "weir.send_webhook"
+TEND_WEBHOOKS = "weir.tend_webhooks"
+TEND_LEDGER = "weir.tend_ledger"
 TEND_ROUTING = "weir.tend_routing"
 RUN_LAB = "weir.run_lab"
 TEND_LAB = "weir.tend_lab"

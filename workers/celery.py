@@ -13,7 +13,10 @@ from controlplane.task_names import (
     ROLL_UP,
     TEND_EXECUTIONS,
     TEND_LAB,
+    TEND_LEDGER,
     TEND_ROUTING,
+    TEND_WEBHOOKS,
+    WATCH,
 )
 
 app = Celery("weir")
@@ -23,7 +26,10 @@ app.conf.beat_schedule = {
     # expires: after an outage one run catches up, not a hundred.
     "tend": {"task": TEND_ROUTING, "schedule": 5.0, "options": {"expires": 5}},
     "tend executions": {"task": TEND_EXECUTIONS, "schedule": 2.0, "options": {"expires": 2}},
+    "tend webhooks": {"task": TEND_WEBHOOKS, "schedule": 5.0, "options": {"expires": 5}},
+    "tend ledger": {"task": TEND_LEDGER, "schedule": 10.0, "options": {"expires": 10}},
     "tend lab": {"task": TEND_LAB, "schedule": 15.0, "options": {"expires": 15}},
+    "watch": {"task": WATCH, "schedule": 10.0, "options": {"expires": 10}},
     "roll up": {"task": ROLL_UP, "schedule": 10.0, "options": {"expires": 10}},
     "prune": {"task": PRUNE, "schedule": 300.0, "options": {"expires": 300}},
 }

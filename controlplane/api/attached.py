@@ -5,21 +5,34 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Router, Status
 from ninja.decorators import decorate_view
 
-from controlplane.api.attached_schemas import JobPage, ProgressOut, ReportIn, RunOut, TakenOut
+from controlplane.api.attached_schemas import (
+    JobOut,
+    JobPage,
+    ProgressOut,
+    ReportIn,
+    RunOut,
+    TakenOut,
+)
+from controlplane.api.lists import by_number, listed
+from controlplane.api.problems import problem
 from controlplane.api.security import caller
 from controlplane.selectors.attached import (
     JobFilters,
     job_by_id,
     jobs_page,
+    jobs_slice,
     progress_of,
     run_by_id,
 )
+from controlplane.selectors.cursors import Place
 from controlplane.services import attached
+from controlplane.services.access import require_viewer
 
 router = Router(tags=["attached jobs"])
 # The client sends at most a quarter of it.
@@ -37,8 +50,7 @@ def limited(run: View) -> View:
         if _size(request) <= MAX_BODY_BYTES:
             return run(request, **parts)
         detail = f"A report has at most {MAX_BODY_BYTES} bytes: send fewer events at a time"
-        told = {"title": "Too large", "detail": detail, "code": "too_large"}
-        return JsonResponse(told | {"fields": {}, "rows": {}, "data": {}}, status=413)
+        return problem(request, 413, "Too large", detail, code="too_large")
 
     return guarded
 
@@ -56,10 +68,12 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
 
 
 @router.get("/jobs", response=JobPage)
-def list_jobs(request: HttpRequest) -> Any:
-    """Return one page with the newest runs of each; query parameters q, page, per_page."""
-    caller(request)
-    return JobPage.of(jobs_page(JobFilters.of(request.GET)))
+def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
+    """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
+    require_viewer(caller(request))
+    filters = JobFilters.of(request.GET)
+    found = jobs_page(filters) if by_number(request) else jobs_slice(filters, Place.of(request.GET))
+    return JobPage(**listed(request, response, found), jobs=[JobOut.of(row) for row in found.rows])
 
 
 @router.delete("/jobs/{int:pk}", response={204: None})
@@ -72,7 +86,7 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
 @router.get("/queries/{int:pk}", response=RunOut)
 def get_query(request: HttpRequest, pk: int) -> Any:
     """Return one run of a query, with its newest progress."""
-    caller(request)
+    require_viewer(caller(request))
     return RunOut.of(run_by_id(pk))
 
 
@@ -84,7 +98,7 @@ def list_progress(
 
     Every batch is kept for 15 minutes, one row a minute for 24 hours.
     """
-    caller(request)
+    require_viewer(caller(request))
     until = end or timezone.now()
     return progress_of(run_by_id(pk).query, start or until - DEFAULT_SPAN, until)
 

@@ -7,8 +7,8 @@ from uuid import UUID
 from ninja import Schema
 from pydantic import AwareDatetime, Field, FiniteFloat, model_validator
 
+from controlplane.api.schemas import ListOut
 from controlplane.selectors.attached import JobRow, RunRow
-from controlplane.selectors.paging import Page
 from controlplane.services.attached import Event, JobSpec, Report
 
 # What a column of the database holds.
@@ -214,20 +214,7 @@ class JobOut(Schema):
         )
 
 
-class JobPage(Schema):
+class JobPage(ListOut):
     """One page of jobs."""
 
-    total: int
-    page: int
-    pages: int
     jobs: list[JobOut]
-
-    @staticmethod
-    def of(page: Page[JobRow]) -> "JobPage":
-        """Return the body of a page."""
-        return JobPage(
-            total=page.total,
-            page=page.number,
-            pages=page.pages,
-            jobs=[JobOut.of(row) for row in page.rows],
-        )

@@ -3,15 +3,22 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
+from controlplane.api.lists import listed
 from controlplane.api.schemas import CapacityIn, ClusterOut, MasterIn, NodeOut, ReasonIn
 from controlplane.api.security import caller
 from controlplane.errors import Invalid
-from controlplane.models import Cluster
-from controlplane.selectors.clusters import NodeRow, cluster_by_slug, node_by_index, node_table
+from controlplane.selectors.clusters import (
+    NodeRow,
+    cluster_by_slug,
+    clusters_slice,
+    node_by_index,
+    node_table,
+)
+from controlplane.selectors.cursors import Place
 from controlplane.selectors.metrics import RESOLUTIONS
 from controlplane.selectors.metrics import samples as read_samples
 from controlplane.services import clusters, nodes
@@ -21,10 +28,18 @@ DEFAULT_SPAN = timedelta(minutes=15)
 
 
 @router.get("", response=list[ClusterOut])
-def list_clusters(request: HttpRequest) -> Any:
-    """Return every cluster."""
-    caller(request)
-    return Cluster.objects.order_by("slug")
+def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
+    """List the clusters that the caller may see, by slug.
+
+    Query parameters q, state, cursor, limit (up to 1000, as many by default); the header Link
+    has the next page.
+    """
+    actor = caller(request)
+    found = clusters_slice(
+        actor.clusters, request.GET, Place.of({"limit": 1000} | request.GET.dict())
+    )
+    listed(request, response, found)
+    return found.rows
 
 
 @router.get("/{slug}", response=ClusterOut)

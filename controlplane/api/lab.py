@@ -2,17 +2,20 @@
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from controlplane.api.lab_schemas import ExperimentOut, RunIn, RunOut, RunPage, TableOut
+from controlplane.api.lists import by_number, listed
 from controlplane.api.security import caller
 from controlplane.errors import Conflict
+from controlplane.selectors.cursors import Place
 from controlplane.selectors.lab import (
     LabFilters,
     all_experiments,
     experiment_by_name,
     lab_page,
+    lab_slice,
     run_by_id,
 )
 from controlplane.services import lab
@@ -49,11 +52,15 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
 
 
 @router.get("/runs", response=RunPage)
-def list_runs(request: HttpRequest) -> Any:
-    """Return one page; query parameters planner, experiment, state, page, per_page (to 1000)."""
+def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
+    """List runs, the newest first.
+
+    Query parameters planner, experiment, state, cursor, limit (up to 1000).
+    """
     caller(request)
-    page = lab_page(LabFilters.of(request.GET))
-    return {"total": page.total, "page": page.number, "pages": page.pages, "runs": list(page.rows)}
+    filters = LabFilters.of(request.GET)
+    found = lab_page(filters) if by_number(request) else lab_slice(filters, Place.of(request.GET))
+    return listed(request, response, found) | {"runs": list(found.rows)}
 
 
 @router.get("/runs/{int:pk}", response=RunOut)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from algorithms.experiments import Axis, Experiment
 from algorithms.vocabulary import ParameterField
+from controlplane.api.schemas import ListOut
 
 
 class AxisOut(Schema):
@@ -115,12 +116,9 @@ class RunOut(Schema):
     error: str
 
 
-class RunPage(Schema):
+class RunPage(ListOut):
     """One page of runs."""
 
-    total: int
-    page: int
-    pages: int
     runs: list[RunOut]
 
 

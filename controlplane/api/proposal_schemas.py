@@ -7,7 +7,7 @@ from typing import Any, Final
 from ninja import Schema
 from pydantic import Field
 
-from controlplane.api.schemas import ReasonIn
+from controlplane.api.schemas import ListOut, ReasonIn
 from controlplane.api.security import caller
 from controlplane.models import Proposal
 from controlplane.selectors.planners import Offered, PlannerKind
@@ -125,12 +125,9 @@ class ProposalOut(ProposalRow):
         return verbs.offered(caller(context["request"]), row)
 
 
-class ProposalPage(Schema):
+class ProposalPage(ListOut):
     """One page of proposals."""
 
-    total: int
-    page: int
-    pages: int
     proposals: list[ProposalRow]
 
 

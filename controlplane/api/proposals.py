@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from controlplane.api.examples import ASK_EXAMPLES, verb_examples, with_examples
+from controlplane.api.lists import by_number, listed
 from controlplane.api.proposal_schemas import (
     BODIES,
     DriftOut,
@@ -19,6 +20,7 @@ from controlplane.api.security import caller
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.selectors.cursors import Place
 from controlplane.selectors.moves import fates, moves_page, steps_of
 from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.selectors.planners import planner_kinds
@@ -27,6 +29,7 @@ from controlplane.selectors.proposals import (
     proposal_by_id,
     proposal_without_moves,
     proposals_page,
+    proposals_slice,
 )
 from controlplane.services import proposals, verbs
 from controlplane.services.proposals.states import Verb
@@ -53,16 +56,19 @@ def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
 
 
 @router.get("/{slug}/proposals", response=ProposalPage)
-def list_proposals(request: HttpRequest, slug: str) -> Any:
-    """Return one page; query parameters state, planner, page, per_page (up to 1000)."""
+def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List proposals, the newest first.
+
+    Query parameters state, planner, cursor, limit (up to 1000).
+    """
     caller(request)
-    page = proposals_page(cluster_by_slug(slug), ProposalFilters.of(request.GET))
-    return {
-        "total": page.total,
-        "page": page.number,
-        "pages": page.pages,
-        "proposals": list(page.rows),
-    }
+    cluster, filters = cluster_by_slug(slug), ProposalFilters.of(request.GET)
+    found = (
+        proposals_page(cluster, filters)
+        if by_number(request)
+        else proposals_slice(cluster, filters, Place.of(request.GET))
+    )
+    return listed(request, response, found) | {"proposals": list(found.rows)}
 
 
 @router.get(PROPOSAL, response=ProposalOut)

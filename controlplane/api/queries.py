@@ -3,10 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from controlplane.api.examples import QUERY_EXAMPLES, with_examples
+from controlplane.api.lists import by_number, listed
 from controlplane.api.schemas import (
     CheckOut,
     ColumnOut,
@@ -25,9 +26,11 @@ from controlplane.api.schemas import (
 from controlplane.api.security import caller
 from controlplane.models import Cluster, Query
 from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.selectors.cursors import Place
 from controlplane.selectors.queries import (
     QueryFilters,
     queries_page,
+    queries_slice,
     query_by_id,
     query_by_name,
     query_results,
@@ -52,21 +55,26 @@ def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
 
 
 @router.get("/{slug}/queries", response=QueryPage)
-def list_queries(request: HttpRequest, slug: str) -> Any:
-    """Return one page; parameters q, state (or live), node, stream, page, per_page (up to 1000)."""
+def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List queries, the newest first.
+
+    Query parameters q, state (or live), node, stream, order (name, state, node, window, submitted;
+    - before it turns it round), cursor, limit (up to 1000).
+    """
     caller(request)
-    page = queries_page(cluster_by_slug(slug), QueryFilters.of(request.GET))
-    return QueryPage(
-        total=page.total,
-        page=page.number,
-        pages=page.pages,
-        queries=[QueryOut.of(row) for row in page.rows],
+    cluster, filters = cluster_by_slug(slug), QueryFilters.of(request.GET)
+    found = (
+        queries_page(cluster, filters)
+        if by_number(request)
+        else queries_slice(cluster, filters, Place.of(request.GET))
     )
+    rows = [QueryOut.of(row) for row in found.rows]
+    return QueryPage(**listed(request, response, found), queries=rows)
 
 
 @router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)
 def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
-    """Submit up to 1000 queries, all or none; refusals name the rows."""
+    """Submit up to 10,000 queries, all or none; refusals name the rows."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     saved = queries.submit_many(actor, cluster, [_spec(row) for row in body.queries])
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))

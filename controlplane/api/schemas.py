@@ -18,6 +18,20 @@ from controlplane.wire.log import shown
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 
 
+class ListOut(Schema):
+    """What every list says beside its rows.
+
+    next: the cursor of the next page, null on the last one; the header Link has its address.
+    total: how many rows there are in all, null where the list goes on at a cursor. page and pages
+    are those of a list that was asked for by page number.
+    """
+
+    total: int | None = None
+    page: int | None = None
+    pages: int | None = None
+    next: str | None = None
+
+
 class ClusterOut(Schema):
     """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis."""
 
@@ -225,7 +239,7 @@ class CheckOut(Schema):
 
 
 class QueriesIn(Schema):
-    """Up to 1000 queries to submit together: all or none."""
+    """Up to 10,000 queries to submit together: all or none."""
 
     queries: list[QueryIn]
 
@@ -340,19 +354,13 @@ class KeyedWindowOut(Schema):
     batch: int
 
 
-class QueryPage(Schema):
+class QueryPage(ListOut):
     """One page of queries."""
 
-    total: int
-    page: int
-    pages: int
     queries: list[QueryOut]
 
 
-class StreamPage(Schema):
+class StreamPage(ListOut):
     """One page of streams."""
 
-    total: int
-    page: int
-    pages: int
     streams: list[StreamOut]

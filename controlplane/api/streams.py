@@ -3,13 +3,21 @@
 from typing import Any
 
 from django.db.models import prefetch_related_objects
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
+from controlplane.api.lists import by_number, listed
 from controlplane.api.schemas import StreamIn, StreamOut, StreamPage, StreamsIn
 from controlplane.api.security import caller
 from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.streams import StreamFilters, StreamRow, stream_by_id, streams_page
+from controlplane.selectors.cursors import Place
+from controlplane.selectors.streams import (
+    StreamFilters,
+    StreamRow,
+    stream_by_id,
+    streams_page,
+    streams_slice,
+)
 from controlplane.services import streams
 from controlplane.services.streams import StreamSpec
 
@@ -17,16 +25,21 @@ router = Router(tags=["streams"])
 
 
 @router.get("/{slug}/streams", response=StreamPage)
-def list_streams(request: HttpRequest, slug: str) -> Any:
-    """Return one page; query parameters q, split, order, page, per_page (up to 1000)."""
+def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List streams by name.
+
+    Query parameters q, split, order (name, rate, -rate, queries, -queries, split), cursor, limit
+    (up to 1000).
+    """
     caller(request)
-    page = streams_page(cluster_by_slug(slug), StreamFilters.of(request.GET))
-    return StreamPage(
-        total=page.total,
-        page=page.number,
-        pages=page.pages,
-        streams=[StreamOut.of(row) for row in page.rows],
+    cluster, filters = cluster_by_slug(slug), StreamFilters.of(request.GET)
+    found = (
+        streams_page(cluster, filters)
+        if by_number(request)
+        else streams_slice(cluster, filters, Place.of(request.GET))
     )
+    rows = [StreamOut.of(row) for row in found.rows]
+    return StreamPage(**listed(request, response, found), streams=rows)
 
 
 @router.get("/{slug}/streams/{int:pk}", response=StreamOut)

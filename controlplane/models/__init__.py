@@ -1,6 +1,7 @@
 """The rows of Weir; the words are those of the glossary (docs/glossary.md)."""
 
 from controlplane.models.access import ApiToken, Grant
+from controlplane.models.answer import KeptAnswer
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditEntry
 from controlplane.models.cluster import Cluster, Node
@@ -15,6 +16,7 @@ from controlplane.models.routing import RoutingVersion
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.stream import Stream
 from controlplane.models.watching import Decision, LedgerEntry
+from controlplane.models.webhook import Delivery, Webhook
 
 __all__ = [
     "ApiToken",
@@ -26,10 +28,12 @@ __all__ = [
     "Cluster",
     "Comparison",
     "Decision",
+    "Delivery",
     "Drop",
     "Exclusion",
     "Execution",
     "Grant",
+    "KeptAnswer",
     "LabRun",
     "LedgerEntry",
     "MetricSample",
@@ -43,4 +47,5 @@ __all__ = [
     "Step",
     "Stream",
     "Task",
+    "Webhook",
 ]

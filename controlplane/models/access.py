@@ -41,13 +41,22 @@ class Grant(models.Model):
 
 
 class ApiToken(models.Model):
-    """A bearer token of a user; only its sha256 is kept."""
+    """A bearer token of a user; only its sha256 is kept, and its last four characters as a hint.
+
+    role is the highest one that it lets its user use, blank for no limit; cluster the only cluster
+    that it lets them act on, if any.
+    """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
     )
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
+    hint = models.CharField(max_length=4, blank=True)
+    role = models.CharField(max_length=10, choices=Grant.Role, blank=True)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="api_tokens"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)

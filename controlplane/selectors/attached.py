@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Prefetch
+from django.db.models import Count, Prefetch, QuerySet
 from django.utils import timezone
 
 from controlplane.errors import NotFound
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
+from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, page_of, whole
 
 # A job gives a sign of life every 30 s, and waits up to a minute between tries.
@@ -65,18 +66,26 @@ class JobFilters:
 
 def jobs_page(filters: JobFilters) -> Page[JobRow]:
     """Return one page of jobs, those heard of last first."""
-    now = timezone.now()
+    found = _filtered(filters).order_by("-last_seen", "-pk")
+    return page_of(found, filters.page, filters.per_page, _job_rows)
+
+
+def jobs_slice(filters: JobFilters, place: Place) -> Slice[JobRow]:
+    """Return the jobs behind a place, those heard of last first. Raises `Invalid`."""
+    return slice_of(_filtered(filters), ("-last_seen", "-pk"), place, _job_rows)
+
+
+def _filtered(filters: JobFilters) -> QuerySet[AttachedJob]:
     runs = AttachedQuery.objects.order_by("-started_at", "-pk")[:SHOWN_RUNS]
-    found = (
-        AttachedJob.objects.annotate(total=Count("queries"))
-        .prefetch_related(Prefetch("queries", queryset=runs, to_attr="newest"))
-        .order_by("-last_seen", "-pk")
+    found = AttachedJob.objects.annotate(total=Count("queries")).prefetch_related(
+        Prefetch("queries", queryset=runs, to_attr="newest")
     )
-    if filters.text:
-        found = found.filter(name__icontains=filters.text)
-    return page_of(
-        found, filters.page, filters.per_page, lambda jobs: [_job_row(job, now) for job in jobs]
-    )
+    return found.filter(name__icontains=filters.text) if filters.text else found
+
+
+def _job_rows(jobs: Sequence[AttachedJob]) -> list[JobRow]:
+    now = timezone.now()
+    return [_job_row(job, now) for job in jobs]
 
 
 def job_by_id(pk: int) -> AttachedJob:

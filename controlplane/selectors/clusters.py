@@ -1,19 +1,26 @@
 """Clusters: one by its slug, all as rows of the fleet, and the nodes of one."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Node, Proposal, Query, Stream, Task
+from controlplane.selectors.cursors import Place, Slice, slice_of
+from controlplane.selectors.executions import Progress, running
 from controlplane.selectors.metrics import latest_values, recent
+from controlplane.selectors.paging import one_of
 
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One cluster as the fleet shows it; sample is the newest one, samples the last few minutes."""
+    """One cluster as the fleet shows it; sample is the newest one, samples the last few minutes.
+
+    execution is the one under way.
+    """
 
     cluster: Cluster
     running: int
@@ -23,7 +30,7 @@ class FleetRow:
     active_nodes: int
     waiting: int
     oldest_waiting: datetime | None
-    applying: int | None
+    execution: Progress | None
     sample: dict[str, Any] | None
     samples: list[dict[str, Any]]
 
@@ -53,29 +60,43 @@ def cluster_by_slug(slug: str) -> Cluster:
         raise NotFound("cluster", slug) from None
 
 
-def fleet() -> list[FleetRow]:
-    """Return one row per cluster, by slug."""
-    clusters = list(Cluster.objects.order_by("slug"))
-    running = _count(Query.objects.filter(state=Query.State.RUNNING))
+def clusters_slice(
+    seen: Collection[int] | None, values: Mapping[str, Any], place: Place
+) -> Slice[Cluster]:
+    """Return the clusters behind a place by slug, of all or of those with these ids.
+
+    values: q, a part of slug or name, and state. Raises `Invalid`.
+    """
+    found = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
+    if text := str(values.get("q", "")).strip()[:100]:
+        found = found.filter(Q(slug__icontains=text) | Q(name__icontains=text))
+    if state := one_of(values, "state", [str(state) for state in Cluster.State.values]):
+        found = found.filter(state=state)
+    return slice_of(found, ("slug", "pk"), place, list)
+
+
+def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
+    """Return one row per cluster by slug, of all or of those with these ids."""
+    found = Cluster.objects.order_by("slug")
+    clusters = list(found if seen is None else found.filter(pk__in=seen))
+    live = _count(Query.objects.filter(state=Query.State.RUNNING))
     pending = _count(Query.objects.filter(state=Query.State.PENDING))
     streams = _count(Stream.objects.all())
     nodes = _count(Node.objects.all())
     active = _count(Node.objects.filter(active=True))
     waiting = _waiting()
-    applying = dict(
-        Proposal.objects.filter(state__in=Proposal.ACTIVE).values_list("cluster_id", "id")
-    )
+    executions = running()
     return [
         FleetRow(
             cluster=cluster,
-            running=running.get(cluster.pk, 0),
+            running=live.get(cluster.pk, 0),
             pending=pending.get(cluster.pk, 0),
             streams=streams.get(cluster.pk, 0),
             nodes=nodes.get(cluster.pk, 0),
             active_nodes=active.get(cluster.pk, 0),
             waiting=waiting.get(cluster.pk, (0, None))[0],
             oldest_waiting=waiting.get(cluster.pk, (0, None))[1],
-            applying=applying.get(cluster.pk),
+            execution=executions.get(cluster.pk),
             sample=latest_values(cluster),
             samples=recent(cluster),
         )

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from algorithms.errors import UnknownExperiment
 from algorithms.experiments import EXPERIMENTS, Experiment, experiment, experiments
 from controlplane.errors import NotFound
 from controlplane.models import LabRun
+from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
 
 STATES = tuple(str(state) for state in LabRun.State.values)
@@ -37,9 +40,17 @@ class LabFilters:
 
 def lab_page(filters: LabFilters) -> Page[LabRun]:
     """Return one page, the newest first; the large table is read when it is asked for."""
+    return page_of(_filtered(filters), filters.page, filters.per_page, list)
+
+
+def lab_slice(filters: LabFilters, place: Place) -> Slice[LabRun]:
+    """Return the runs behind a place, the newest first. Raises `Invalid`."""
+    return slice_of(_filtered(filters), ("-requested_at", "-pk"), place, list)
+
+
+def _filtered(filters: LabFilters) -> QuerySet[LabRun]:
     wanted = {"planner": filters.planner, "experiment": filters.experiment, "state": filters.state}
-    found = LabRun.objects.filter(**{name: to for name, to in wanted.items() if to}).defer("table")
-    return page_of(found, filters.page, filters.per_page, list)
+    return LabRun.objects.filter(**{name: to for name, to in wanted.items() if to}).defer("table")
 
 
 def run_by_id(pk: int) -> LabRun:

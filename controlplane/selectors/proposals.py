@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Proposal
+from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
 
 STATES = tuple(str(state) for state in Proposal.State.values)
@@ -34,6 +37,15 @@ class ProposalFilters:
 
 def proposals_page(cluster: Cluster, filters: ProposalFilters) -> Page[Proposal]:
     """Return one page, the newest first; the many moves are read when they are asked for."""
+    return page_of(_filtered(cluster, filters), filters.page, filters.per_page, list)
+
+
+def proposals_slice(cluster: Cluster, filters: ProposalFilters, place: Place) -> Slice[Proposal]:
+    """Return the proposals behind a place, the newest first. Raises `Invalid`."""
+    return slice_of(_filtered(cluster, filters), ("-requested_at", "-pk"), place, list)
+
+
+def _filtered(cluster: Cluster, filters: ProposalFilters) -> QuerySet[Proposal]:
     found = (
         Proposal.objects.filter(cluster=cluster).defer("moves", "path").select_related("cluster")
     )
@@ -41,7 +53,7 @@ def proposals_page(cluster: Cluster, filters: ProposalFilters) -> Page[Proposal]
         found = found.filter(state=filters.state)
     if filters.planner:
         found = found.filter(planner=filters.planner)
-    return page_of(found, filters.page, filters.per_page, list)
+    return found
 
 
 def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db.models import FilteredRelation, Q, QuerySet
+from django.db.models import F, FilteredRelation, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Node, Query, Task
 from controlplane.selectors.computations import computation_of_query, right_of
+from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -27,7 +29,7 @@ from controlplane.wire.results import WindowResult, read_results, read_windows
 ORDERS: Final = {
     "name": "name",
     "state": "state",
-    "node": "first_task__node__index",
+    "node": "first_node",
     "window": "window_s",
     "submitted": "submitted_at",
 }
@@ -90,6 +92,11 @@ def queries_page(cluster: Cluster, filters: QueryFilters) -> Page[QueryRow]:
     return page_of(_filtered(cluster, filters), filters.page, filters.per_page, _rows)
 
 
+def queries_slice(cluster: Cluster, filters: QueryFilters, place: Place) -> Slice[QueryRow]:
+    """Return the queries behind a place in the order the filters name. Raises `Invalid`."""
+    return slice_of(_filtered(cluster, filters), _order(filters.order), place, _rows)
+
+
 def query_by_id(cluster: Cluster, pk: int) -> QueryRow:
     """Return a query of the cluster, ended ones too; raises `NotFound`."""
     found = _whole(cluster).filter(pk=pk).first()
@@ -149,8 +156,13 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
-    first = FilteredRelation("tasks", condition=Q(tasks__index=0))
-    found = _whole(cluster).alias(first_task=first).order_by(*_order(filters.order))
+    found = _whole(cluster)
+    if filters.order.removeprefix("-") == "node":
+        first = FilteredRelation("tasks", condition=Q(tasks__index=0))
+        # Those that are nowhere yet before node 0, in every database.
+        nowhere = Coalesce(F("first_task__node__index"), Value(-1))
+        found = found.alias(first_task=first).annotate(first_node=nowhere)
+    found = found.order_by(*_order(filters.order))
     if filters.text:
         found = found.filter(name__icontains=filters.text)
     if filters.state == "live":
@@ -166,9 +178,9 @@ def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
 def _order(order: str) -> tuple[str, str]:
     column = ORDERS.get(order.removeprefix("-"))
     if column is None:
-        return "-submitted_at", "-id"
+        return "-submitted_at", "-pk"
     sign = "-" if order.startswith("-") else ""
-    return f"{sign}{column}", f"{sign}id"
+    return f"{sign}{column}", f"{sign}pk"
 
 
 def _rows(queries: Sequence[Query]) -> list[QueryRow]:

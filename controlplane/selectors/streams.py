@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
+from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -56,13 +57,37 @@ class StreamRow:
 
 def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
     """Return one page of streams with the number of live queries that read each."""
-    found = _filtered(cluster, filters).annotate(query_count=_live_readers())
-    found = found.prefetch_related("drops__stream", "drops__query")
+    found = _ordered(cluster, filters).order_by(*_order(filters))
+    return page_of(found, filters.page, filters.per_page, _counted)
+
+
+def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Slice[StreamRow]:
+    """Return the streams behind a place in the order the filters name. Raises `Invalid`."""
+    return slice_of(_ordered(cluster, filters), _order(filters), place, _counted)
+
+
+def _ordered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
+    """Return the streams with the columns that they are ordered by."""
+    found = _filtered(cluster, filters).prefetch_related("drops__stream", "drops__query")
+    if "queries" in filters.order:
+        found = found.annotate(query_count=_live_readers())
+    return found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
+
+
+def _order(filters: StreamFilters) -> tuple[str, str]:
     column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
-    ordered = found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0)).order_by(
-        column, "pk"
+    return column, "pk"
+
+
+def _counted(streams: Sequence[Stream]) -> list[StreamRow]:
+    """Return the rows; readers are counted for those that are shown, not for all of a cluster."""
+    live = QueryStream.objects.filter(
+        stream__in=[stream.pk for stream in streams], query__state__in=LIVE_STATES
     )
-    return page_of(ordered, filters.page, filters.per_page, _rows)
+    counts = dict(
+        live.order_by().values("stream").annotate(n=Count("id")).values_list("stream", "n")
+    )
+    return [StreamRow(stream, counts.get(stream.pk, 0)) for stream in streams]
 
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:

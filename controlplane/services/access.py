@@ -13,6 +13,7 @@ from django.http import HttpRequest
 
 from controlplane.errors import Forbidden
 from controlplane.models import Cluster, Grant
+from controlplane.request_ids import request_id
 
 VIEWER: Final = Grant.Role.VIEWER.value
 OPERATOR: Final = Grant.Role.OPERATOR.value
@@ -29,7 +30,8 @@ class Actor:
 
     `request`: the id of the request by which they act. `cluster_id`: the cluster they act on,
     whose grants count besides those for all. `ceiling`: the highest role that what they came with
-    (a token's scope) lets them use, empty for no such limit.
+    (a token's scope) lets them use, empty for no such limit; `only`: the one cluster that it lets
+    them act on. `token`: the id of the token they came with, None for a session.
     """
 
     user: AbstractBaseUser | AnonymousUser
@@ -37,6 +39,8 @@ class Actor:
     request: str = ""
     cluster_id: int | None = None
     ceiling: str = ""
+    only: int | None = None
+    token: int | None = None
 
     @property
     def name(self) -> str:
@@ -45,7 +49,12 @@ class Actor:
 
     def on(self, cluster: Cluster) -> "Actor":
         """Return this actor, acting on a cluster."""
-        return self if self.cluster_id == cluster.pk else replace(self, cluster_id=cluster.pk)
+        if self.cluster_id == cluster.pk:
+            return self
+        there = replace(self, cluster_id=cluster.pk)
+        if "_ranks" in self.__dict__:
+            there.__dict__["_ranks"] = self._ranks
+        return there
 
     @cached_property
     def _ranks(self) -> dict[int | None, int]:
@@ -62,7 +71,10 @@ class Actor:
 
     def may(self, role: str, cluster_id: int | None = None) -> bool:
         """Tell whether the actor has a role, or one above it: on a cluster, or on all."""
-        rank = max(self._ranks.get(None, 0), self._ranks.get(cluster_id or self.cluster_id, 0))
+        wanted = cluster_id or self.cluster_id
+        if self.only is not None and wanted != self.only:
+            return False
+        rank = max(self._ranks.get(None, 0), self._ranks.get(wanted, 0))
         most = _RANK[self.ceiling] if self.ceiling else rank
         return min(rank, most) >= _RANK[role]
 
@@ -70,8 +82,18 @@ class Actor:
     def clusters(self) -> frozenset[int] | None:
         """Return the ids of the clusters that the actor may see, None for all."""
         if self._ranks.get(None, 0):
-            return None
-        return frozenset(cluster for cluster in self._ranks if cluster is not None)
+            return None if self.only is None else frozenset({self.only})
+        granted = frozenset(cluster for cluster in self._ranks if cluster is not None)
+        return granted if self.only is None else granted & {self.only}
+
+    def role(self, cluster_id: int | None = None) -> str:
+        """Return the highest role that the actor may use there, "" for none."""
+        return next((role for role in reversed(ROLES) if self.may(role, cluster_id)), "")
+
+    @property
+    def is_member(self) -> bool:
+        """Tell whether there is any cluster that the actor may see, or may come to see."""
+        return self.clusters is None or bool(self.clusters)
 
     @property
     def is_viewer(self) -> bool:
@@ -101,6 +123,10 @@ class Automatic(Actor):
         super().__init__(AnonymousUser())
         object.__setattr__(self, "_name", name)
 
+    def on(self, cluster: Cluster) -> "Actor":
+        """Return itself: it has no role anywhere."""
+        return self
+
     @property
     def name(self) -> str:
         """Return the name of the part."""
@@ -110,13 +136,19 @@ class Automatic(Actor):
 def actor_of(request: HttpRequest) -> Actor:
     """Return who sends the request, from where."""
     address = request.META.get("REMOTE_ADDR") or None
-    return Actor(request.user, address, getattr(request, "id", ""))
+    return Actor(request.user, address, request_id(request))
 
 
 def require(actor: Actor, role: str, cluster: Cluster | None = None) -> None:
     """Raise `Forbidden` unless the actor has the role: on the cluster, or on all without one."""
     if not actor.may(role, None if cluster is None else cluster.pk):
         raise Forbidden(role)
+
+
+def require_member(actor: Actor) -> None:
+    """Raise `Forbidden` unless there is a cluster that the actor may see."""
+    if not actor.is_member:
+        raise Forbidden(VIEWER)
 
 
 def require_viewer(actor: Actor, cluster: Cluster | None = None) -> None:

@@ -34,7 +34,7 @@ def set_drop(
     Raises `Forbidden`, `Invalid` per field, `Conflict` after too many changes in a short time, and
     `Away` where the log does not tell its newest event time.
     """
-    require_operator(actor)
+    require_operator(actor, stream.cluster)
     if faults := spec_faults(spec):
         raise Invalid(faults)
     return routing.retry_when_moved(lambda: _set(actor, stream, spec, query_name, reason))
@@ -46,7 +46,7 @@ def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -
     Returns None if that is so from the next batch on, else the drop, which ends with a window that
     is to come. Raises as `set_drop` does, and `Invalid` where the arc drops nothing.
     """
-    require_operator(actor)
+    require_operator(actor, stream.cluster)
     return routing.retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
 
 

@@ -18,7 +18,7 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
     the URL can only change while the cluster is stopped. Raises `Forbidden`, `Invalid`,
     `Conflict`.
     """
-    require_operator(actor)
+    require_operator(actor, cluster)
     cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
     before = _told(cluster)
     if url != cluster.log_url and cluster.desired != Cluster.Desired.STOPPED:

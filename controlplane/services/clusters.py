@@ -23,7 +23,7 @@ def stop(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
 
 @transaction.atomic
 def _want(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str) -> Cluster:
-    require_operator(actor)
+    require_operator(actor, cluster)
     changed = Cluster.objects.filter(pk=cluster.pk).exclude(desired=desired).update(desired=desired)
     if changed:
         verb = "start" if desired == Cluster.Desired.RUNNING else "stop"
@@ -48,7 +48,7 @@ def set_master(actor: Actor, cluster: Cluster, master: str, reason: str = "") ->
 
     Raises `Forbidden`, `Invalid`.
     """
-    require_operator(actor)
+    require_operator(actor, cluster)
     before, master = cluster.master, master.strip()
     try:
         MASTER(master)

@@ -1,4 +1,4 @@
-"""Announcing what happened to the browsers of a cluster, over the channel layer."""
+"""Announcing what happened: to the browsers of a cluster (channel layer), and to webhooks."""
 
 import logging
 from functools import partial
@@ -9,6 +9,7 @@ from channels.layers import get_channel_layer
 from django.utils import timezone
 
 from controlplane.after_commit import after_commit
+from controlplane.services import outbox
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +45,14 @@ def event(
     return Event(t=now, kind=kind, version=version, text=text, url=url, id=pk, state=state)
 
 
-def announce(cluster_id: int, told: Event) -> None:
-    """Tell the browsers once the transaction is committed; a lost Redis is logged, not raised."""
+def announce(cluster_id: int, told: Event, *, passing: bool = False) -> None:
+    """Tell the browsers once the transaction is committed; a lost Redis is logged, not raised.
+
+    Webhooks are told too, of what is written down for them in the same transaction. passing: of
+    interest for a moment only, such as progress; webhooks are not told.
+    """
+    if not passing:
+        outbox.enqueue(cluster_id, told)
     message = {"type": "cluster.event", "event": told}
     after_commit("tell the browsers", partial(_send, cluster_id, message))
 

@@ -21,7 +21,7 @@ def set_capacity(
     An emulated capacity goes out with a routing version of its own and takes effect at the next
     micro-batch. Raises `Forbidden`, `Invalid`.
     """
-    require_operator(actor)
+    require_operator(actor, node.cluster)
     if not (math.isfinite(capacity) and 0 < capacity <= MAX_CAPACITY):
         raise Invalid({"capacity": [f"Must be above 0 and at most {MAX_CAPACITY:,.0f} records/s"]})
     held = node.emulated if emulated is None else emulated

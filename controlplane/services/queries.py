@@ -74,7 +74,7 @@ def submit(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Query:
 
 def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Query]:
     """Save all queries or none, one audit row for all. Raises `Forbidden`, `Invalid` (per row)."""
-    require_operator(actor)
+    require_operator(actor, cluster)
     if not 1 <= len(specs) <= MAX_BULK:
         raise Invalid({"queries": [f"Give 1 to {MAX_BULK} queries, not {len(specs)}"]})
     try:
@@ -151,7 +151,7 @@ def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "")
     A pending one ends at once, a running one is removed from the routing table first. Raises
     `Forbidden`, `Invalid` with the names that no live query has.
     """
-    require_operator(actor)
+    require_operator(actor, cluster)
     if not 1 <= len(wanted) <= MAX_BULK:
         raise Invalid({"names": [f"Give 1 to {MAX_BULK} names, not {len(wanted)}"]})
     with transaction.atomic():

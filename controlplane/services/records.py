@@ -43,7 +43,7 @@ def append(
     A stamp that was appended before adds nothing. Raises `Forbidden`, `Invalid`, `Conflict` for a
     stamp that is too old, `Busy` when the log is full, and `Away` when it cannot be reached.
     """
-    require_operator(actor)
+    require_operator(actor, stream.cluster)
     try:
         position = _producer(stream.cluster).append({stream.pk: batch}, stamp)
     except LogFull as full:

@@ -39,7 +39,7 @@ def set_scheme(actor: Actor, query: Query, scheme: str, reason: str = "") -> Que
     Its windows go on: parts that a key has on several tasks are merged. Raises `Forbidden`,
     `Invalid`, and `Conflict` for a query that does not run or has no merge node.
     """
-    require_operator(actor)
+    require_operator(actor, query.cluster)
     if told := _name_faults(scheme, joins=_joins(query)):
         raise Invalid({"scheme": told})
     return routing.retry_when_moved(lambda: _set_scheme(actor, query, scheme, reason))
@@ -51,7 +51,7 @@ def move_merge(actor: Actor, query: Query, index: int | None, reason: str = "") 
     Raises `Forbidden`, `Invalid`, and `Conflict` for a query that does not run or has no merge
     node.
     """
-    require_operator(actor)
+    require_operator(actor, query.cluster)
     return routing.retry_when_moved(lambda: _move_merge(actor, query, index, reason))
 
 

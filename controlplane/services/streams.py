@@ -30,7 +30,7 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     New ones go to the split node with the least declared rate, in one routing version. All or
     nothing. Raises `Forbidden`, `Invalid`.
     """
-    require_operator(actor)
+    require_operator(actor, cluster)
     _check(specs)
     return routing.retry_when_moved(lambda: _register(actor, cluster, specs))
 

@@ -3,7 +3,16 @@
 from celery import shared_task
 from django.utils import timezone
 
-from controlplane.services import attached_upkeep, metrics, proposals, retention
+from controlplane.services import (
+    attached_upkeep,
+    deliveries,
+    idempotency,
+    metrics,
+    policies,
+    proposals,
+    retention,
+    watching,
+)
 from controlplane.task_names import PRUNE, ROLL_UP
 
 
@@ -15,11 +24,15 @@ def roll_up() -> None:
 
 @shared_task(name=PRUNE)
 def prune() -> None:
-    """Delete what is kept no longer, and fail proposals whose worker was lost."""
+    """Delete what is kept no longer or has expired, and fail proposals of lost workers."""
     now = timezone.now()
     metrics.prune(now)
     retention.prune_queries(now)
     retention.prune_routing()
     retention.prune_sessions(now)
     attached_upkeep.prune(now)
+    idempotency.prune(now)
+    deliveries.prune(now)
+    policies.prune_exclusions(now)
+    watching.prune(now)
     proposals.fail_lost(now)

@@ -4,8 +4,10 @@ from controlplane.models import Proposal
 from controlplane.services.events import announce, event
 
 
-def tell(proposal: Proposal, text: str, state: str | None = None) -> None:
-    """Announce after the commit; state is the proposal's if not given."""
+def tell(
+    proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False
+) -> None:
+    """Announce after the commit; state is the proposal's if not given, passing as `announce`'s."""
     url = f"/clusters/{proposal.cluster.slug}/proposals/{proposal.pk}/"
     told = event(
         "proposal",
@@ -14,4 +16,4 @@ def tell(proposal: Proposal, text: str, state: str | None = None) -> None:
         pk=proposal.pk,
         state=state or proposal.state,
     )
-    announce(proposal.cluster_id, told)
+    announce(proposal.cluster_id, told, passing=passing)

@@ -43,7 +43,10 @@ def test_without_login_nothing_is_told(sf: Cluster, client: Client) -> None:
     answer = client.get("/api/v1/clusters")
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"] == "Bearer"
-    assert set(answer.json()) == {"title", "detail", "code", "fields", "rows", "data"}
+    assert answer["Content-Type"] == "application/problem+json"
+    told = answer.json()
+    assert (told["type"], told["status"]) == ("urn:weir:problem:unauthorized", 401)
+    assert {"title", "detail", "instance", "code", "fields", "rows", "data"} <= set(told)
 
 
 def test_a_token_needs_no_csrf(script: Client, sf: Cluster) -> None:

@@ -1,0 +1,32 @@
+"""Answers to requests that may be sent again, under the key that their sender chose."""
+
+from django.conf import settings
+from django.db import models
+
+
+class KeptAnswer(models.Model):
+    """What a request under an Idempotency-Key was answered; status is None while it runs.
+
+    fingerprint is the sha256 of method, path, token and body: the same key with another request
+    is a fault of its sender. A request that died with its process lets go at claimed_until: what
+    it had done was rolled back with it. body is compressed.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="kept_answers"
+    )
+    key = models.CharField(max_length=200)
+    fingerprint = models.CharField(max_length=64)
+    claim = models.CharField(max_length=32)
+    claimed_until = models.DateTimeField()
+    status = models.PositiveSmallIntegerField(null=True, blank=True)
+    content_type = models.CharField(max_length=100, blank=True)
+    body = models.BinaryField(default=b"")
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ["expires_at"]
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="answer_key_once")]
+
+    def __str__(self) -> str:
+        return self.key

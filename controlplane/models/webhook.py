@@ -1,0 +1,86 @@
+"""Webhooks: addresses that are told what happens, and each message to them."""
+
+from django.db import models
+from django.db.models import Q
+
+from controlplane.models.cluster import Cluster
+
+
+class Webhook(models.Model):
+    """An address that is told of events of some kinds, of one cluster or (cluster None) of all.
+
+    The secret that signs the messages is derived from salt and the site's own secret
+    (services.webhooks): who reads the database cannot sign. Who sends its messages has claimed it
+    until busy_until; after failures in a row it is left alone until rests_until.
+    """
+
+    class Kind(models.TextChoices):
+        """What a webhook can ask for."""
+
+        PROPOSALS = "proposals"
+        EXECUTIONS = "executions"
+        ALERTS = "alerts"
+
+    name = models.CharField(max_length=100)
+    url = models.CharField(max_length=500)
+    kinds = models.JSONField(default=list)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="webhooks"
+    )
+    active = models.BooleanField(default=True)
+    salt = models.CharField(max_length=32)
+    busy_until = models.DateTimeField(null=True, blank=True)
+    rests_until = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    created_by = models.CharField(max_length=150)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Delivery(models.Model):
+    """One message to one webhook; event is the same wherever the event goes, and at every try.
+
+    body is what is sent, byte for byte. next_at is when the next try is due. status is the last
+    answer's, error why the last try did not succeed.
+    """
+
+    class State(models.TextChoices):
+        """How far it is."""
+
+        WAITING = "waiting"
+        DELIVERED = "delivered"
+        FAILED = "failed"
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+    event = models.UUIDField()
+    kind = models.CharField(max_length=20)
+    body = models.TextField()
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField()
+    status = models.PositiveSmallIntegerField(null=True, blank=True)
+    error = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField()
+    delivered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        verbose_name_plural = "deliveries"
+        constraints = [
+            models.UniqueConstraint(fields=["webhook", "event"], name="delivery_once"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["next_at"], condition=Q(state="waiting"), name="delivery_by_due_time"
+            ),
+            models.Index(fields=["webhook", "-created_at", "-id"], name="delivery_by_age"),
+            models.Index(fields=["created_at"], name="delivery_by_birth"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.webhook_id}"

@@ -1,0 +1,120 @@
+"""Requests that are sent again: one effect, and the same answer.
+
+A key is claimed by inserting its row. The work and the keeping of its answer are one transaction:
+if the process dies in between, neither has happened, and after the lease another try may claim the
+key. Whoever lost its claim to another meanwhile cannot keep its answer, and its work is rolled
+back with that.
+"""
+
+import hashlib
+import uuid
+import zlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from controlplane.errors import Conflict
+from controlplane.models import KeptAnswer
+
+KEPT: Final = timedelta(hours=24)
+# Only how long a key stays closed after a crash: who is slower than this loses nothing but time.
+LEASE: Final = timedelta(seconds=60)
+# Each try that finds the row gone or taken over means that another request moved it on.
+TRIES: Final = 5
+CHUNK: Final = 500
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to do what was asked under a key."""
+
+    pk: int
+    name: str
+
+
+def fingerprint(*parts: bytes) -> str:
+    """Return what tells one request from another."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
+    """Claim a key, or return the answer that is kept under it.
+
+    Raises `Conflict`: key_reused if it was used for another request, in_progress while that runs.
+    """
+    for _ in range(TRIES):
+        now = timezone.now()
+        name = uuid.uuid4().hex
+        try:
+            with transaction.atomic():
+                row = KeptAnswer.objects.create(
+                    user=user, key=key, fingerprint=asked, claim=name, **_times(now)
+                )
+            return Claim(row.pk, name)
+        except IntegrityError:
+            found = _known(user, key, asked, name, now)
+        if found is not None:
+            return found
+    raise _in_progress(LEASE)
+
+
+def keep(claimed: Claim, status: int, content_type: str, body: bytes) -> None:
+    """Keep the answer, in the transaction of the work. Raises `Conflict` if the claim was lost."""
+    mine = KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None)
+    packed = zlib.compress(body, 1)
+    if mine.update(status=status, content_type=content_type[:100], body=packed) != 1:
+        raise _in_progress(LEASE)
+
+
+def release(claimed: Claim) -> None:
+    """Let the next try begin anew: nothing was done."""
+    KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None).delete()
+
+
+def body_of(answer: KeptAnswer) -> bytes:
+    """Return the body as it was sent."""
+    return zlib.decompress(bytes(answer.body))
+
+
+def prune(now: datetime) -> int:
+    """Delete the answers that are kept no longer; returns how many."""
+    gone = 0
+    old = KeptAnswer.objects.filter(expires_at__lt=now)
+    while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
+        gone += KeptAnswer.objects.filter(pk__in=ids).delete()[0]
+    return gone
+
+
+def _known(user: User, key: str, asked: str, name: str, now: datetime) -> Claim | KeptAnswer | None:
+    """Return what is kept, or the claim taken over; None to look again."""
+    row = KeptAnswer.objects.filter(user=user, key=key).first()
+    if row is None:
+        return None
+    if row.expires_at <= now or (row.status is None and row.claimed_until <= now):
+        mine = KeptAnswer.objects.filter(pk=row.pk, claim=row.claim, status=row.status)
+        columns = {"fingerprint": asked, "claim": name, "status": None, "body": b""}
+        taken = mine.update(**columns, **_times(now))
+        return Claim(row.pk, name) if taken == 1 else None
+    if row.fingerprint != asked:
+        told = "This key was used for another request: choose a new one for each request"
+        raise Conflict("key_reused", told, {"key": key})
+    if row.status is None:
+        raise _in_progress(row.claimed_until - now)
+    return row
+
+
+def _times(now: datetime) -> dict[str, datetime]:
+    return {"claimed_until": now + LEASE, "expires_at": now + KEPT}
+
+
+def _in_progress(left: timedelta) -> Conflict:
+    told = "The request with this key still runs: ask again for its answer"
+    return Conflict("in_progress", told, {"after_s": max(1, round(left.total_seconds()))})

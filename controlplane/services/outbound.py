@@ -1,0 +1,181 @@
+"""Speaking to addresses that users name: never to what only this machine or its site can reach.
+
+A name is resolved once, every address it has must be public, and the connection goes to the
+address that was looked at: a name that answers differently a moment later (DNS rebinding) is not
+asked again. Nothing is redirected, and no proxy of the environment is used.
+"""
+
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpcore
+from django.conf import settings
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+MAX_URL: Final = 500
+# A receiver that takes longer works before it answers.
+TIMEOUT_S: Final = 5.0
+# An answer's status says all; of its body enough is read for a person to see what was wrong.
+MOST_BYTES: Final = 2000
+_PORTS: Final = {"http": 80, "https": 443}
+# Public addresses by their form, but answered by the cloud around the machine (Azure's agent).
+_METADATA: Final = frozenset({ipaddress.ip_address("168.63.129.16")})
+# IPv6 networks whose addresses stand for an IPv4 address: the last 32 bits, or bits 16 to 48.
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+class Refused(Exception):
+    """An address that Weir does not speak to; str() says why."""
+
+
+class Unreachable(Exception):
+    """The address does not answer; str() says why."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a request goes: the URL as it was given, and the one address to connect to."""
+
+    url: str
+    address: str
+
+
+def resolved(url: str) -> Target:
+    """Return where a URL leads. Raises `Refused`, `Unreachable` if its name does not resolve."""
+    scheme, host, port = _parts(url)
+    found = _addresses(host, port)
+    for address in found:
+        if not _is_allowed(address, scheme):
+            raise Refused(_why(host, address, scheme))
+    return Target(url, str(found[0]))
+
+
+def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
+    """Send a POST and return the answer's status and the beginning of its body.
+
+    Raises `Unreachable`.
+    """
+    with httpcore.ConnectionPool(
+        ssl_context=_ssl(), network_backend=_Pinned(target.address), retries=0
+    ) as pool:
+        try:
+            with pool.stream(
+                "POST",
+                target.url,
+                headers=[("Host", urlsplit(target.url).netloc), *headers.items()],
+                content=body,
+                extensions={"timeout": dict.fromkeys(_TIMEOUTS, TIMEOUT_S)},
+            ) as response:
+                return response.status, _beginning(response.iter_stream())
+        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
+            raise Unreachable(str(error) or type(error).__name__) from error
+
+
+_TIMEOUTS: Final = ("connect", "read", "write", "pool")
+
+
+class _Pinned(httpcore.NetworkBackend):
+    """Connects to one address whatever the name; TLS still asks for the name's certificate."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._sockets = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        return self._sockets.connect_tcp(
+            self._address, port, timeout, local_address, socket_options
+        )
+
+
+@lru_cache(maxsize=1)
+def _ssl() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _parts(url: str) -> tuple[str, str, int]:
+    if len(url) > MAX_URL or any(one.isspace() or ord(one) < ord(" ") for one in url):
+        raise Refused(f"Is no URL of at most {MAX_URL} characters")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise Refused("Is no URL") from None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise Refused("Must begin with https:// and name a host")
+    if parts.username is not None or parts.password is not None:
+        raise Refused("Must hold no user and no password: the signature says who sends")
+    if parts.fragment:
+        raise Refused("Must have no fragment")
+    return parts.scheme, parts.hostname, port or _PORTS[parts.scheme]
+
+
+def _addresses(host: str, port: int) -> list[Address]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unreachable(f"{host[:100]} has no address") from error
+    # A link-local address can carry its interface: fe80::1%eth0.
+    texts = dict.fromkeys(str(one[4][0]).partition("%")[0] for one in found)
+    return [ipaddress.ip_address(text) for text in texts]
+
+
+def _is_allowed(address: Address, scheme: str) -> bool:
+    if any(_within(address, network) for network in _allowed_networks()):
+        return True
+    return scheme == "https" and all(_is_public(one) for one in (address, *_embedded(address)))
+
+
+def _is_public(address: Address) -> bool:
+    closed = address.is_multicast or address.is_unspecified or address in _METADATA
+    return address.is_global and not closed
+
+
+def _embedded(address: Address) -> list[Address]:
+    """Return the IPv4 addresses that an IPv6 address leads to."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    found: list[Address] = [one for one in (address.ipv4_mapped, address.sixtofour) if one]
+    if address.teredo:
+        found += address.teredo
+    if address in _NAT64:
+        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return found
+
+
+def _why(host: str, address: Address, scheme: str) -> str:
+    if scheme != "https" and _is_public(address):
+        return "Must begin with https://: what is sent is nobody else's business"
+    shown = host if host == str(address) else f"{host} ({address})"
+    return f"{shown} is not a public address"
+
+
+def _allowed_networks() -> list[Network]:
+    return [ipaddress.ip_network(text, strict=False) for text in settings.WEBHOOK_NETWORKS]
+
+
+def _within(address: Address, network: Network) -> bool:
+    return address.version == network.version and address in network
+
+
+def _beginning(chunks: Iterable[bytes]) -> str:
+    read = b""
+    for chunk in chunks:
+        read += chunk
+        if len(read) >= MOST_BYTES:
+            break
+    return read[:MOST_BYTES].decode("utf-8", "replace")

@@ -1,0 +1,19 @@
+"""Tasks of webhooks."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from controlplane.services import deliveries
+from controlplane.task_names import SEND_WEBHOOK, TEND_WEBHOOKS
+
+
+@shared_task(name=SEND_WEBHOOK)
+def send_webhook(webhook_id: int) -> None:
+    """Send a webhook's messages that are due; what does not arrive, the beat's task asks for."""
+    deliveries.send(webhook_id)
+
+
+@shared_task(name=TEND_WEBHOOKS)
+def tend_webhooks() -> None:
+    """Ask for the sending of messages that are due."""
+    deliveries.tend(timezone.now())
