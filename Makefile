@@ -13,6 +13,8 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
+# Processes that share the tests; they wait for Spark to start half of the time.
+N ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test nightly install lint format types contracts check lock bench screenshots clean
@@ -26,7 +28,7 @@ run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
 test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
 	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest $(T)
+	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) --dist loadgroup $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \

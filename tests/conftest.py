@@ -28,6 +28,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("database", DATABASES, indirect=True, scope="session")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let two processes share the tests by file, those first that start Spark.
+
+    A file's fixtures (a running Weir, a browser, a PostgreSQL server) are made once; and a long
+    file does not begin when all others have ended.
+    """
+    for item in items:
+        both = item.get_closest_marker("both_databases")
+        item.add_marker(pytest.mark.xdist_group("both databases" if both else item.path.stem))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def database(request: pytest.FixtureRequest) -> Iterator[None]:
     """The database of the test: another one than that of the settings where its mark says so.
