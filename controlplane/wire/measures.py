@@ -20,6 +20,8 @@ KEPT: Final = 64
 _HEAD: Final = struct.Struct("<qqq")
 _TASK_COLUMNS: Final = 4
 _OPERATOR_COLUMNS: Final = 6
+# A query has fewer tasks than this: query and task fit into one number.
+_TASKS: Final = 1 << 20
 Int64s = NDArray[np.int64]
 
 
@@ -81,29 +83,40 @@ def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: byte
 
 
 def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterator[Any]:
-    """Yield node, ms, tasks and operators of the batches that are kept, oldest first."""
+    """Yield node, ms, tasks and operators of the batches that are kept, the oldest batch first."""
     pipe = client.pipeline(transaction=False)
     for node in nodes:
         pipe.xrange(keys.measures_key(cluster, node))
-    for node, entries in zip(nodes, cast("list[list[Any]]", pipe.execute()), strict=True):
-        for _, fields in entries:
-            yield node, *_unpacked(fields[b"m"])
+    found = [
+        (int(position.partition(b"-")[0]), node, fields[b"m"])
+        for node, entries in zip(nodes, cast("list[list[Any]]", pipe.execute()), strict=True)
+        for position, fields in entries
+    ]
+    # A task that has moved is where the newest batch saw it.
+    for _, node, data in sorted(found, key=lambda entry: entry[0]):
+        yield node, *_unpacked(data)
 
 
 def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> list[TaskMeasure]:
     """Return what is known of each task that took a record lately, on the node that has it."""
-    records: dict[tuple[int, int], int] = {}
-    state: dict[tuple[int, int], tuple[int, int]] = {}
     elapsed = dict.fromkeys(nodes, 0)
+    found: list[Int64s] = []
     for node, ms, tasks, _ in _tables(client, cluster, nodes):
         elapsed[node] += ms
-        for query, task, taken, size in tasks.tolist():
-            place = query, task
-            records[place] = records.get(place, 0) + taken
-            state[place] = node, size
+        found.append(np.column_stack([tasks, np.full(len(tasks), node, np.int64)]))
+    if not found:
+        return []
+    rows = np.concatenate(found)
+    # One number per task; the last row of each says where it is and what it has.
+    places, first, of = np.unique(
+        rows[::-1, 0] * _TASKS + rows[::-1, 1], return_index=True, return_inverse=True
+    )
+    records = np.bincount(of, rows[::-1, 2], len(places))
+    last = rows[::-1][first]
+    seconds = np.array([max(1e-3, elapsed[node] / 1000) for node in last[:, 4].tolist()])
+    columns = zip(last[:, [0, 1, 4, 3]].tolist(), (records / seconds).tolist(), strict=True)
     return [
-        TaskMeasure(*place, node, records[place] / max(1e-3, elapsed[node] / 1000), size)
-        for place, (node, size) in sorted(state.items())
+        TaskMeasure(query, task, node, rate, size) for (query, task, node, size), rate in columns
     ]
 
 

@@ -29,13 +29,14 @@ def test_rates_are_over_the_batches_that_are_kept(redis_client: "redis.Redis") -
     assert (operator.cpu_us, operator.selectivity, operator.rows) == (20.0, 0.4, 0.05)
 
 
-def test_a_task_is_where_it_was_last(redis_client: "redis.Redis") -> None:
-    """Nodes without measures have none."""
+@pytest.mark.parametrize("nodes", [(0, 1), (1, 0)])
+def test_a_task_is_where_it_was_last(redis_client: "redis.Redis", nodes: tuple[int, int]) -> None:
+    """Whichever node has the higher number; nodes without measures have none."""
     nothing = np.zeros((0, 6), np.int64)
-    write(redis_client, "c", 0, 1, packed(1_000, table((7, 0, 5, 100)), nothing))
-    write(redis_client, "c", 1, 2, packed(1_000, table((7, 0, 5, 120)), nothing))
+    write(redis_client, "c", nodes[0], 1, packed(1_000, table((7, 0, 5, 100)), nothing))
+    write(redis_client, "c", nodes[1], 2, packed(1_000, table((7, 0, 5, 120)), nothing))
     (found,) = read_tasks(redis_client, "c", [0, 1, 2])
-    assert (found.node, found.state_bytes) == (1, 120)
+    assert (found.node, found.state_bytes) == (nodes[1], 120)
     assert read_operators(redis_client, "c", [0, 1, 2]) == []
 
 
