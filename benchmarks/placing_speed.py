@@ -9,19 +9,14 @@ version with the query stands in Redis, where the pipeline reads it. Also the dr
 
 import argparse
 import os
-import shutil
-import socket
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.control_plane import private_redis, running_services, tell, until
 
 STREAMS = 1437
 NODES = 4
@@ -32,7 +27,7 @@ def main() -> None:
     arguments = _arguments()
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
         data = Path(folder)
-        with _redis(data) as redis_url:
+        with private_redis(data) as redis_url:
             os.environ |= {
                 "WEIR_DATA": folder,
                 "REDIS_URL": redis_url,
@@ -54,7 +49,7 @@ def _run(live: int, posts: int, data: Path) -> None:
     _fill(actor, cluster, live)
     print(f"filled with {live} live queries in {time.perf_counter() - begun:.1f} s")
     _measure_drains(actor, cluster, posts)
-    with _services(data) as (url, ready):
+    with running_services(data) as (url, ready):
         ready()
         _measure_posts(actor, cluster, url, posts)
 
@@ -110,7 +105,7 @@ def _measure_drains(actor: Any, cluster: Any, count: int) -> None:
         begun = time.perf_counter()
         placing.drain(cluster.pk)
         taken.append(time.perf_counter() - begun)
-    _tell("drain of one query, in this process", taken)
+    tell("drain of one query, in this process", taken)
 
 
 def _measure_posts(actor: Any, cluster: Any, url: str, count: int) -> None:
@@ -130,10 +125,10 @@ def _measure_posts(actor: Any, cluster: Any, url: str, count: int) -> None:
             answer = client.post(f"/api/v1/clusters/{cluster.slug}/queries", json=body)
             answer.raise_for_status()
             answered.append(time.perf_counter() - begun)
-            _until(lambda last=before: _version(cluster.slug) > last)  # type: ignore[misc]
+            until(lambda last=before: _version(cluster.slug) > last)  # type: ignore[misc]
             routed.append(time.perf_counter() - begun)
-    _tell("POST answered", answered)
-    _tell("POST until routed in Redis", routed)
+    tell("POST answered", answered)
+    tell("POST until routed in Redis", routed)
 
 
 def _version(slug: str) -> int:
@@ -141,86 +136,6 @@ def _version(slug: str) -> int:
     from controlplane.wire.publish import latest_version  # noqa: PLC0415
 
     return latest_version(redis_client(), slug) or 0
-
-
-def _tell(what: str, taken: Sequence[float]) -> None:
-    ordered = sorted(taken)
-    p95 = ordered[min(len(ordered) - 1, round(len(ordered) * 0.95))]
-    print(
-        f"{what}: median {statistics.median(ordered) * 1000:.0f} ms, "
-        f"p95 {p95 * 1000:.0f} ms, worst {ordered[-1] * 1000:.0f} ms, n {len(ordered)}"
-    )
-
-
-def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError("it did not come about")
-        time.sleep(0.002)
-
-
-@contextmanager
-def _services(data: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Start web and worker; yield the URL and what waits until both answer."""
-    import httpx  # noqa: PLC0415
-
-    from workers.celery import app  # noqa: PLC0415
-
-    port = _free_port()
-    url = f"http://127.0.0.1:{port}"
-    web = [sys.executable, "-m", "uvicorn", "controlplane.asgi:application", "--port", str(port)]
-    worker = [
-        sys.executable, "-m", "celery", "-A", "workers.celery", "worker", "--concurrency", "2",
-        "--loglevel", "WARNING", "--without-gossip", "--without-mingle",
-    ]  # fmt: skip
-    with (data / "services.log").open("wb") as log:
-        started = [subprocess.Popen(c, stdout=log, stderr=log) for c in (web, worker)]
-
-        def ready() -> None:
-            def answers() -> bool:
-                try:
-                    return httpx.get(f"{url}/healthz").is_success and bool(app.control.ping())
-                except httpx.TransportError:
-                    return False
-
-            _until(answers)
-
-        try:
-            yield url, ready
-        except BaseException:
-            print((data / "services.log").read_text()[-4000:])
-            raise
-        finally:
-            for process in started:
-                process.terminate()
-            for process in started:
-                process.wait(timeout=30)
-
-
-@contextmanager
-def _redis(data: Path) -> Iterator[str]:
-    port = _free_port()
-    binary = shutil.which("redis-server") or "redis-server"
-    command = [binary, "--port", str(port), "--save", "", "--dir", str(data)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        _until(lambda: _listens(port))
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _arguments() -> argparse.Namespace:
