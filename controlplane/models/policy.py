@@ -12,6 +12,11 @@ _POSITIVE = [MinValueValidator(1)]
 APPROVERS = [(role, role) for role in ("operator", "approver", "admin")]
 
 
+def kinds_without_state() -> list[str]:
+    """Return the kinds of plans that move no operator state: stream redirects, armed ladders."""
+    return ["admission", "shedding"]
+
+
 class Policy(models.Model):
     """The policy of one cluster; a cluster without a row has the defaults.
 
@@ -19,7 +24,7 @@ class Policy(models.Model):
     state that lower the imbalance by auto_gain at least (a share of what it was), on auto_days (0
     is Monday) between auto_from and auto_until (UTC), if the planner's record is good where
     auto_record asks for it: auto_record_runs executed plans whose predictions were off by
-    auto_record_error at most, in the median.
+    auto_record_error at most, in the median. auto_asked: also those that people asked for.
 
     approvers: the role that approves; four_eyes: who asks may not. starts: an approved proposal
     begins by itself.
@@ -44,7 +49,8 @@ class Policy(models.Model):
         ACT = "act"
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="policy")
-    auto_kinds = models.JSONField(default=list, blank=True)
+    auto_kinds = models.JSONField(default=kinds_without_state, blank=True)
+    auto_asked = models.BooleanField(default=True)
     auto_moves = models.PositiveIntegerField(default=50)
     auto_bytes = models.PositiveBigIntegerField(default=10_000_000)
     auto_gain = models.FloatField(default=0.05, validators=_SHARE)

@@ -16,6 +16,7 @@ from controlplane.selectors.metrics import latest_values
 from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.telling import tell
 from controlplane.services.proposals.transitions import WEIR, move_on
+from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit
 
 # Between two writes of the progress: smooth to the eye, nothing to the database.
 PROGRESS_EVERY_S = 0.3
@@ -118,6 +119,7 @@ def _save(proposal: Proposal, verb: str, **columns: Any) -> bool:
     try:
         with transaction.atomic():
             move_on(WEIR, proposal, verb, **columns)
+            send_on_commit(JUDGE_PROPOSAL, proposal.pk)
     except Conflict:
         return False
     return True

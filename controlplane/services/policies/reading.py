@@ -1,4 +1,4 @@
-"""The policy of a cluster: what a row says, or the defaults."""
+"""The policy of a cluster: what its row says, or the defaults."""
 
 from controlplane.models import Cluster, Policy
 from controlplane.problems.carrying import Caps

@@ -1,0 +1,22 @@
+import controlplane.models.policy
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('controlplane', '0013_api'),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name='policy',
+            name='auto_asked',
+            field=models.BooleanField(default=True),
+        ),
+        migrations.AlterField(
+            model_name='policy',
+            name='auto_kinds',
+            field=models.JSONField(blank=True, default=controlplane.models.policy.kinds_without_state),
+        ),
+    ]

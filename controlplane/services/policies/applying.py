@@ -1,0 +1,151 @@
+"""Whether a ready proposal may begin without a person, and if not, what stands in the way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from django.utils import timezone
+
+from controlplane.models import Policy, Proposal
+from controlplane.selectors.ledger import record_of
+from controlplane.services.policies.blackouts import in_blackout
+from controlplane.services.policies.gains import gain_of, worsened
+from controlplane.services.policies.reading import policy_of
+from controlplane.services.policies.telling import days_told, size_told
+
+# What a gain in balance or traffic can be asked of: the other kinds change neither.
+_GAINING: Final = (Proposal.Kind.PLACEMENT, Proposal.Kind.MIGRATION)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a proposal applies by itself: a stable code, the number that decided, its limit.
+
+    Codes of a refusal: not_ready, decided, candidate, asked, kind, day, time, blackout, moves,
+    bytes, gain, spoils, record; allowed otherwise. text is a clause for people.
+    """
+
+    allowed: bool
+    code: str
+    number: float | None
+    limit: float | None
+    text: str
+
+
+_Check = Callable[[Proposal, Policy, datetime], Verdict | None]
+
+
+def applies_by_itself(
+    proposal: Proposal, policy: Policy | None = None, at: datetime | None = None
+) -> Verdict:
+    """Return whether the cluster's policy lets a proposal begin at a moment (now by default)."""
+    policy = policy or policy_of(proposal.cluster)
+    at = (at or timezone.now()).astimezone(UTC)
+    for check in _CHECKS:
+        refusal = check(proposal, policy, at)
+        if refusal is not None:
+            return refusal
+    gain = gain_of(proposal)
+    told = f"within the policy: {len(proposal.moves)} moves, {size_told(_bytes(proposal))}"
+    if proposal.planner in _GAINING:
+        return _verdict("allowed", f"{told}, {gain}", gain.share, policy.auto_gain)
+    return _verdict("allowed", told)
+
+
+def _verdict(
+    code: str, text: str, number: float | None = None, limit: float | None = None
+) -> Verdict:
+    return Verdict(code == "allowed", code, number, limit, text)
+
+
+def _life(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+    if proposal.state != Proposal.State.READY:
+        return _verdict("not_ready", f"it is {proposal.state}")
+    if proposal.decided_by:
+        return _verdict("decided", f"{proposal.decided_by} has decided about it before")
+    if proposal.comparison_id is not None or proposal.origin == Proposal.Origin.DERIVED:
+        return _verdict("candidate", "it is one of several that a person chooses from")
+    if proposal.origin == Proposal.Origin.PERSON and not policy.auto_asked:
+        return _verdict("asked", "a person asked for it, and a person decides about it")
+    return None
+
+
+def _kind(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+    if proposal.planner in policy.auto_kinds:
+        return None
+    return _verdict("kind", f"{proposal.planner} is approved by a person")
+
+
+def _when(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+    begin, end = policy.auto_from, policy.auto_until
+    # A window over midnight belongs to the day on which it began.
+    over = begin is not None and end is not None and begin > end
+    early = over and end is not None and at.time() < end
+    day = (at - timedelta(days=1)) if early else at
+    if policy.auto_days and day.weekday() not in policy.auto_days:
+        return _verdict("day", f"only on {days_told(policy.auto_days)}", day.weekday())
+    if begin is None or end is None:
+        return None
+    inside = (at.time() >= begin or early) if over else begin <= at.time() < end
+    if inside:
+        return None
+    now = at.hour + at.minute / 60
+    return _verdict("time", f"only from {begin:%H:%M} to {end:%H:%M} UTC", round(now, 2))
+
+
+def _blackout(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+    row = in_blackout(proposal.cluster, at)
+    return None if row is None else _verdict("blackout", f"in a blackout: {row.reason}")
+
+
+def _size(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+    moves, sent = len(proposal.moves), _bytes(proposal)
+    if moves > policy.auto_moves:
+        told = f"{moves:,} moves, and at most {policy.auto_moves:,} go by themselves"
+        return _verdict("moves", told, moves, policy.auto_moves)
+    if sent > policy.auto_bytes:
+        told = (
+            f"{size_told(sent)} of state, and at most {size_told(policy.auto_bytes)} goes by itself"
+        )
+        return _verdict("bytes", told, sent, policy.auto_bytes)
+    return None
+
+
+def _gain(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+    if proposal.planner not in _GAINING:
+        return None
+    gain = gain_of(proposal)
+    if not proposal.moves or gain.share < policy.auto_gain:
+        told = f"it gains {gain.share:.0%} ({gain}), and {policy.auto_gain:.0%} is asked for"
+        return _verdict("gain", told, gain.share, policy.auto_gain)
+    spoilt = worsened(proposal, policy)
+    if spoilt is None:
+        return None
+    return _verdict("spoils", str(spoilt), spoilt.after, spoilt.limit)
+
+
+def _record(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+    if not policy.auto_record:
+        return None
+    record = record_of(proposal.cluster, proposal.planner)
+    if record.runs < policy.auto_record_runs:
+        told = (
+            f"{record.runs} plans of it were executed, and {policy.auto_record_runs} are asked for"
+        )
+        return _verdict("record", told, record.runs, policy.auto_record_runs)
+    error, limit = record.median_error, policy.auto_record_error
+    if error is None or error > limit:
+        off = "not known" if error is None else f"{error:.0%}"
+        return _verdict(
+            "record", f"its predictions were off by {off}, {limit:.0%} is allowed", error, limit
+        )
+    return None
+
+
+def _bytes(proposal: Proposal) -> int:
+    """Return the state that its moves take along, as the proposal was priced."""
+    return int(proposal.predicted.get("bytes", 0))
+
+
+_CHECKS: Final[tuple[_Check, ...]] = (_life, _kind, _when, _blackout, _size, _gain, _record)

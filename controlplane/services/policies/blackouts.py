@@ -1,0 +1,159 @@
+"""Blackouts: spans of time in which nothing begins by itself.
+
+Cron lines have five fields, in UTC, as Debian's cron reads them (the cronsim library).
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cronsim import CronSim, CronSimError
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.errors import Fields, Invalid, NotFound
+from controlplane.models import Blackout, Cluster
+from controlplane.services import audit
+from controlplane.services.access import ADMIN, Actor, require
+from controlplane.services.events import announce, event
+
+CRON_FIELDS: Final = 5
+# A week of blackout after each moment of a cron line: whoever wants more wants the watch off.
+MOST_MINUTES: Final = 7 * 24 * 60
+# Each is looked at in every pass of the watch loops; more than these are a script gone wild.
+MOST: Final = 100
+
+
+def in_blackout(cluster: Cluster, at: datetime) -> Blackout | None:
+    """Return the blackout that holds at a moment, the one that ends last; None where none does."""
+    held = [
+        (until, row)
+        for row in Blackout.objects.filter(cluster=cluster)
+        if (until := blackout_until(row, at))
+    ]
+    return max(held, key=lambda pair: pair[0])[1] if held else None
+
+
+def blackout_until(row: Blackout, at: datetime) -> datetime | None:
+    """Return when a blackout that holds at a moment ends; None where it does not hold."""
+    if not row.cron:
+        assert row.starts_at is not None
+        assert row.ends_at is not None
+        return row.ends_at if row.starts_at <= at < row.ends_at else None
+    # The last moment of the cron line before `at`: if its minutes are over, so are all before.
+    try:
+        begun = next(
+            CronSim(row.cron, at.astimezone(UTC) + timedelta(microseconds=1), reverse=True)
+        )
+    except (StopIteration, CronSimError):
+        return None
+    until = begun + timedelta(minutes=row.minutes)
+    return until if at < until else None
+
+
+def add_blackout(
+    actor: Actor,
+    cluster: Cluster,
+    *,
+    reason: str,
+    cron: str = "",
+    minutes: int = 0,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+) -> Blackout:
+    """Keep a span of time free: `minutes` after each moment of a cron line, or a range.
+
+    Raises `Forbidden` for who is no admin of the cluster, and `Invalid` per field.
+    """
+    require(actor, ADMIN, cluster)
+    cron = " ".join(cron.split())
+    faults = _cron_faults(cron, minutes) if cron else _range_faults(minutes, starts_at, ends_at)
+    if cron and (starts_at or ends_at):
+        faults["cron"] = ["Give a cron line, or a range, not both"]
+    if not reason.strip():
+        faults["reason"] = ["Say why, for those who ask later"]
+    if not faults and Blackout.objects.filter(cluster=cluster).count() >= MOST:
+        faults["cron" if cron else "starts_at"] = [f"There are {MOST} already: remove one first"]
+    if faults:
+        raise Invalid(faults)
+    return _add(actor, cluster, Blackout(
+        cluster=cluster, cron=cron, minutes=minutes if cron else 0, starts_at=starts_at,
+        ends_at=ends_at, reason=reason.strip()[:300], owner=actor.name, created_at=timezone.now(),
+    ))  # fmt: skip
+
+
+@transaction.atomic
+def _add(actor: Actor, cluster: Cluster, row: Blackout) -> Blackout:
+    row.save()
+    audit.record(
+        actor, "blackout.add", str(row), cluster=cluster, reason=row.reason, after=_plain(row)
+    )
+    announce(cluster.pk, event("policy", f"{actor.name} added a blackout: {row.reason}"))
+    return row
+
+
+@transaction.atomic
+def remove_blackout(actor: Actor, cluster: Cluster, pk: int, reason: str = "") -> None:
+    """Take a blackout away. Raises `Forbidden`, `NotFound`."""
+    require(actor, ADMIN, cluster)
+    row = Blackout.objects.filter(cluster=cluster, pk=pk).first()
+    if row is None or Blackout.objects.filter(cluster=cluster, pk=pk).delete()[0] != 1:
+        raise NotFound("blackout", pk)
+    audit.record(
+        actor, "blackout.remove", str(row), cluster=cluster, reason=reason, before=_plain(row)
+    )
+    announce(cluster.pk, event("policy", f"{actor.name} removed a blackout: {row.reason}"))
+
+
+def cron_told(cron: str) -> str:
+    """Return a cron line as people read it, the line itself where there are no words for it."""
+    try:
+        return CronSim(cron, datetime(2000, 1, 1, tzinfo=UTC)).explain()
+    except (CronSimError, ValueError):
+        return cron
+
+
+def _cron_faults(cron: str, minutes: int) -> Fields:
+    faults: Fields = {}
+    try:
+        fields = len(cron.split())
+        if fields != CRON_FIELDS:
+            raise CronSimError(f"{fields} fields instead of {CRON_FIELDS}")
+        next(CronSim(cron, timezone.now()))
+    except CronSimError as bad:
+        faults["cron"] = [f"{str(bad)[:80]}: minute hour day month weekday, as 30 8 * * 1-5"]
+    except StopIteration:
+        faults["cron"] = ["No moment fits it"]
+    if (
+        isinstance(minutes, bool)
+        or not isinstance(minutes, int)
+        or not 1 <= minutes <= MOST_MINUTES
+    ):
+        faults["minutes"] = [f"Must be a whole number from 1 to {MOST_MINUTES:,}"]
+    return faults
+
+
+def _range_faults(minutes: int, starts_at: datetime | None, ends_at: datetime | None) -> Fields:
+    if minutes:
+        return {"cron": ["Minutes need a cron line"]}
+    if starts_at is None or ends_at is None:
+        missing = "starts_at" if starts_at is None else "ends_at"
+        return {missing: ["Give both ends of the range, or a cron line"]}
+    for name, moment in (("starts_at", starts_at), ("ends_at", ends_at)):
+        if timezone.is_naive(moment):
+            return {name: ["Give a time zone"]}
+    if ends_at <= starts_at:
+        return {"ends_at": ["Must be after its beginning"]}
+    if ends_at <= timezone.now():
+        return {"ends_at": ["Must be in the future"]}
+    return {}
+
+
+def _plain(row: Blackout) -> dict[str, object]:
+    return {
+        "cron": row.cron,
+        "minutes": row.minutes,
+        "starts_at": row.starts_at.isoformat() if row.starts_at else None,
+        "ends_at": row.ends_at.isoformat() if row.ends_at else None,
+        "reason": row.reason,
+        "owner": row.owner,
+    }

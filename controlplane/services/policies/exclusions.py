@@ -1,0 +1,122 @@
+"""Exclusions: what no plan may move, for as long as its owner says."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.errors import Fields, Invalid, NotFound
+from controlplane.models import Cluster, Exclusion, Query
+from controlplane.services import audit
+from controlplane.services.access import Actor, Automatic, require_operator
+from controlplane.services.events import announce, event
+
+# It is there for a job, and must not outlive it unnoticed: whoever still needs it says so again.
+LONGEST: Final = timedelta(days=90)
+WEIR: Final = Automatic("weir")
+
+
+def live_exclusions(cluster: Cluster, at: datetime) -> QuerySet[Exclusion]:
+    """Return the exclusions that hold at a moment, the one that ends first first."""
+    return Exclusion.objects.filter(cluster=cluster, expires_at__gt=at)
+
+
+@transaction.atomic
+def add_exclusion(
+    actor: Actor, cluster: Cluster, kind: str, subject: str, reason: str, expires_at: datetime
+) -> Exclusion:
+    """Let no plan move a query, what is on a node, or what reads a stream, until it expires.
+
+    Said again of the same subject, it has a new owner, reason and end. Raises `Forbidden` for who
+    is no operator of the cluster, and `Invalid` per field.
+    """
+    require_operator(actor, cluster)
+    now = timezone.now()
+    if faults := _faults(cluster, kind, subject, reason, expires_at, now):
+        raise Invalid(faults)
+    before = Exclusion.objects.filter(cluster=cluster, kind=kind, subject=subject).first()
+    row, _ = Exclusion.objects.update_or_create(
+        cluster=cluster,
+        kind=kind,
+        subject=subject,
+        defaults={
+            "reason": reason.strip()[:300],
+            "owner": actor.name,
+            "created_at": now,
+            "expires_at": expires_at,
+        },
+    )
+    audit.record(
+        actor, "exclusion.add", str(row), cluster=cluster, reason=row.reason,
+        before=_plain(before) if before else None, after=_plain(row),
+    )  # fmt: skip
+    announce(cluster.pk, event("policy", f"{actor.name} excluded {row}"))
+    return row
+
+
+@transaction.atomic
+def remove_exclusion(actor: Actor, cluster: Cluster, pk: int, reason: str = "") -> None:
+    """Let plans move the subject again. Raises `Forbidden`, `NotFound`."""
+    require_operator(actor, cluster)
+    row = Exclusion.objects.filter(cluster=cluster, pk=pk).first()
+    if row is None or Exclusion.objects.filter(cluster=cluster, pk=pk).delete()[0] != 1:
+        raise NotFound("exclusion", pk)
+    audit.record(
+        actor, "exclusion.remove", str(row), cluster=cluster, reason=reason, before=_plain(row)
+    )
+    announce(cluster.pk, event("policy", f"{actor.name} lifted the exclusion of {row}"))
+
+
+def prune_exclusions(now: datetime) -> int:
+    """Delete the exclusions that have expired, each with its audit row; returns how many."""
+    gone = 0
+    for row in Exclusion.objects.filter(expires_at__lte=now).select_related("cluster"):
+        with transaction.atomic():
+            # Its owner may have said it again meanwhile.
+            if not Exclusion.objects.filter(pk=row.pk, expires_at__lte=now).delete()[0]:
+                continue
+            audit.record(
+                WEIR, "exclusion.expire", str(row), cluster=row.cluster, before=_plain(row)
+            )
+            told = f"The exclusion of {row} by {row.owner} has expired"
+            announce(row.cluster_id, event("policy", told))
+        gone += 1
+    return gone
+
+
+def _faults(
+    cluster: Cluster, kind: str, subject: str, reason: str, expires_at: datetime, now: datetime
+) -> Fields:
+    faults: Fields = {}
+    if kind not in Exclusion.Kind.values:
+        faults["kind"] = [f"Must be one of {', '.join(map(str, Exclusion.Kind.values))}"]
+    elif not _exists(cluster, kind, subject):
+        faults["subject"] = [f"{cluster.name} has no {kind} {subject[:100] or 'without a name'}"]
+    if not reason.strip():
+        faults["reason"] = ["Say why, for those who ask later"]
+    if timezone.is_naive(expires_at):
+        faults["expires_at"] = ["Give a time zone"]
+    elif not now < expires_at <= now + LONGEST:
+        faults["expires_at"] = [f"Must be in the future, within {LONGEST.days} days"]
+    return faults
+
+
+def _exists(cluster: Cluster, kind: str, subject: str) -> bool:
+    if kind == Exclusion.Kind.NODE:
+        return cluster.nodes.filter(name=subject).exists()
+    if kind == Exclusion.Kind.STREAM:
+        return cluster.streams.filter(name=subject).exists()
+    live = (Query.State.PENDING, Query.State.RUNNING)
+    return cluster.queries.filter(name=subject, state__in=live).exists()
+
+
+def _plain(row: Exclusion) -> dict[str, object]:
+    return {
+        "kind": row.kind,
+        "subject": row.subject,
+        "reason": row.reason,
+        "owner": row.owner,
+        "expires_at": row.expires_at.isoformat(),
+    }

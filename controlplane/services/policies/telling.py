@@ -1,0 +1,106 @@
+"""A policy in the words of people."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from controlplane.models import Policy
+
+DAY_NAMES: Final = (
+    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+)  # fmt: skip
+# What each kind of plan does, as the sentence names it.
+KIND_WORDS: Final[Mapping[str, str]] = {
+    "placement": "moves of queries",
+    "migration": "moves of tasks",
+    "admission": "stream redirects",
+    "partitioning": "other key schemes",
+    "shedding": "armed shedding ladders",
+}
+# Those that take operator state along, or are held to the bounds of moves.
+MOVING: Final = ("placement", "migration")
+_UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def summary(policy: Policy) -> str:
+    """Return what applies by itself, in a few sentences."""
+    kinds = [KIND_WORDS[kind] for kind in KIND_WORDS if kind in policy.auto_kinds]
+    told = ["New queries are placed at once."]
+    if kinds:
+        told.append(
+            f"{_listed(kinds).capitalize()} apply by themselves{_when(policy)}{_who(policy)}."
+        )
+    if any(kind in policy.auto_kinds for kind in MOVING):
+        told.append(f"What moves state does so with {_bounds(policy)}.")
+    rest = [KIND_WORDS[kind] for kind in MOVING if kind not in policy.auto_kinds]
+    if rest:
+        told.append(f"{_listed(rest).capitalize()} wait for {_approver(policy)}.")
+    told.append(_watching(policy))
+    return " ".join(told)
+
+
+def _when(policy: Policy) -> str:
+    told = f" on {days_told(policy.auto_days)}" if policy.auto_days else ""
+    if policy.auto_from is not None and policy.auto_until is not None:
+        told += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
+    return told
+
+
+def _who(policy: Policy) -> str:
+    return ", whoever asked for them" if policy.auto_asked else ", if no person asked for them"
+
+
+def _bounds(policy: Policy) -> str:
+    told = (
+        f"at most {policy.auto_moves:,} moves and {size_told(policy.auto_bytes)},"
+        f" for a gain of {policy.auto_gain:.0%} at least"
+    )
+    if policy.auto_record:
+        told += (
+            f", once {policy.auto_record_runs} plans of its planner were carried out"
+            f" and were off by {policy.auto_record_error:.0%} at most"
+        )
+    return told
+
+
+def _approver(policy: Policy) -> str:
+    other = ", not the one who asked" if policy.four_eyes else ""
+    return f"an {policy.approvers}{other}"
+
+
+def _watching(policy: Policy) -> str:
+    told = {
+        Policy.Watch.OFF: "The watch loops are off.",
+        Policy.Watch.RECOMMEND: "The watch loops recommend, and leave it to people.",
+        Policy.Watch.ACT: "The watch loops act where this allows it, and recommend the rest.",
+    }
+    return told[Policy.Watch(policy.watch)]
+
+
+def days_told(days: Sequence[int]) -> str:
+    """Return days of the week, neighbours as a span."""
+    spans: list[list[int]] = []
+    for day in sorted(days):
+        if spans and spans[-1][1] == day - 1:
+            spans[-1][1] = day
+        else:
+            spans.append([day, day])
+    return _listed([_span(begin, end) for begin, end in spans])
+
+
+def _span(begin: int, end: int) -> str:
+    if begin == end:
+        return DAY_NAMES[begin]
+    joint = " and " if end == begin + 1 else " to "
+    return f"{DAY_NAMES[begin]}{joint}{DAY_NAMES[end]}"
+
+
+def size_told(size: float) -> str:
+    """Return a number of bytes in its largest fitting unit."""
+    for scale, unit in _UNITS:
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,143 @@
+"""Judging a proposal once it is ready: worth proposing, and does it begin without a person?"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Decision, Policy, Proposal
+from controlplane.services import proposals
+from controlplane.services.access import Automatic
+from controlplane.services.policies import (
+    Verdict,
+    applies_by_itself,
+    gain_of,
+    policy_of,
+    worsened,
+)
+from controlplane.services.proposals.drift import drift_of
+from controlplane.services.proposals.outdating import outdate
+from controlplane.services.watching.asking import WATCH
+from controlplane.services.watching.deciding import Outcome
+from controlplane.services.watching.loops import BY_NAME
+from controlplane.services.watching.noting import note
+
+POLICY: Final = Automatic("policy")
+READY: Final = Proposal.State.READY
+JUDGED: Final = ("recommended", "acted", "no_gain", "excluded", "drifted")
+
+
+def judge(proposal_id: int) -> None:
+    """Decide what becomes of a proposal that was computed; one that is gone or decided is left.
+
+    A watch loop's plan that gains too little is turned down. What the policy lets begin by itself
+    is approved by it; all else waits for a person.
+    """
+    proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
+    if proposal is None or proposal.decided_by:
+        return
+    now = timezone.now()
+    if proposal.origin != Proposal.Origin.WATCH or proposal.comparison_id is not None:
+        verdict = applies_by_itself(proposal, at=now)
+        if verdict.allowed:
+            _approve(proposal, verdict)
+        return
+    loop = _loop_of(proposal)
+    if proposal.state == Proposal.State.FAILED:
+        note(proposal.cluster, loop, _about(proposal, "failed", proposal.error), now)
+    elif proposal.state == READY:
+        note(proposal.cluster, loop, _judged(proposal, loop, now), now)
+
+
+def judge_waiting(cluster: Cluster, policy: Policy, now: datetime) -> None:
+    """Look again at the loops' proposal that waits: a blackout ends, and a snapshot ages."""
+    own = Proposal.objects.select_related("cluster").filter(
+        cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
+    )
+    for proposal in own:
+        age = now - proposal.requested_at
+        judged = Decision.objects.filter(proposal=proposal, code__in=JUDGED).exists()
+        acts = policy.watch == Policy.Watch.ACT
+        if not judged or (acts and applies_by_itself(proposal, policy, now).allowed):
+            # The message that it is ready may have been lost.
+            judge(proposal.pk)
+        elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
+            # It would stand in the way of a plan that fits.
+            outdate(proposal, drift, WATCH)
+            told = f"Proposal {proposal.pk} fits no more: {drift}"
+            note(cluster, _loop_of(proposal), _about(proposal, "drifted", told), now)
+
+
+def _judged(proposal: Proposal, loop: str, now: datetime) -> Outcome:
+    """Turn down, approve, or leave to a person; returns what was decided."""
+    policy = policy_of(proposal.cluster)
+    fault = _worthless(proposal, policy, loop)
+    if fault is not None:
+        with transaction.atomic():
+            proposals.reject(WATCH, proposal, fault.text)
+        return fault
+    gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
+    least = _least_gain(policy)
+    told = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
+    if policy.watch != Policy.Watch.ACT:
+        text = f"{told}; the watch loops only recommend"
+        return Outcome("recommended", gain.share, least, text, proposal.pk)
+    verdict = applies_by_itself(proposal, policy, now)
+    if not verdict.allowed:
+        text = f"{told}; it waits for a person: {verdict.text}"
+        return Outcome("recommended", verdict.number, verdict.limit, text, proposal.pk)
+    refusal = _approve(proposal, verdict)
+    if refusal is not None:
+        code = "drifted" if refusal.code == "stale" else "recommended"
+        return Outcome(code, None, None, f"{told}; {refusal}", proposal.pk)
+    return Outcome("acted", gain.share, least, f"{told}; approved by the policy", proposal.pk)
+
+
+def _worthless(proposal: Proposal, policy: Policy, loop: str) -> Outcome | None:
+    """Return why a loop's plan is not proposed, None where it is."""
+    left_out = int(proposal.predicted.get("left_out", 0))
+    if not proposal.moves:
+        if left_out:
+            told = f"Exclusions forbid all {left_out} moves of the plan"
+            return Outcome("excluded", left_out, 0, told, proposal.pk)
+        told = f"The {proposal.planner} planner would move nothing"
+        return Outcome("no_gain", 0.0, _least_gain(policy), told, proposal.pk)
+    measure = BY_NAME[loop].measure if loop in BY_NAME else ""
+    if not measure:
+        # Whatever it costs: tasks cannot stay where nothing runs.
+        return None
+    gain, least = gain_of(proposal, measure), _least_gain(policy)
+    if gain.share < least:
+        told = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
+        return Outcome("no_gain", gain.share, least, told, proposal.pk)
+    spoilt = worsened(proposal, policy)
+    if spoilt is None:
+        return None
+    told = f"The plan would bring {gain}, but {spoilt}"
+    return Outcome("no_gain", spoilt.after, spoilt.limit, told, proposal.pk)
+
+
+def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
+    """Approve what the policy allows, by its seal; returns why it could not be, if so."""
+    try:
+        proposals.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {verdict.text}")
+    except Conflict as refusal:
+        return refusal
+    return None
+
+
+def _least_gain(policy: Policy) -> float:
+    """Return the share that a loop's plan must gain: less would flap within the dead band."""
+    return max(policy.auto_gain, policy.dead_band)
+
+
+def _loop_of(proposal: Proposal) -> str:
+    """Return the loop that asked for a proposal."""
+    asked = Decision.objects.filter(proposal=proposal).order_by("first_at", "id")
+    return asked.values_list("loop", flat=True).first() or "imbalance"
+
+
+def _about(proposal: Proposal, code: str, text: str) -> Outcome:
+    return Outcome(code, None, None, text, proposal.pk)

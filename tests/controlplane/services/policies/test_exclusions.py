@@ -1,0 +1,94 @@
+"""Exclusions have a subject that exists, an owner, a reason and an end."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from controlplane.errors import Forbidden, Invalid, NotFound
+from controlplane.models import AuditEntry, Cluster, Exclusion
+from controlplane.services.access import Actor
+from controlplane.services.policies import (
+    add_exclusion,
+    live_exclusions,
+    prune_exclusions,
+    remove_exclusion,
+)
+from tests.support.cluster import actor, placed
+from tests.support.execution import ready, scattered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUR = timedelta(hours=1)
+
+
+def test_it_keeps_plans_off_until_it_expires(operator: Actor, sf: Cluster) -> None:
+    """A plan computed meanwhile leaves the subject where it is."""
+    cluster = scattered(operator, sf)
+    moved = {move["name"] for move in ready(operator, cluster).moves}
+    shielded = sorted(moved)[0]
+    now = timezone.now()
+    add_exclusion(operator, cluster, "query", shielded, "being watched", now + HOUR)
+    assert shielded not in {move["name"] for move in ready(operator, cluster).moves}
+    Exclusion.objects.update(expires_at=now - HOUR)
+    assert prune_exclusions(now) == 1
+    assert shielded in {move["name"] for move in ready(operator, cluster).moves}
+    entry = AuditEntry.objects.filter(action="exclusion.expire").get()
+    assert entry.actor == "weir"
+    assert entry.before["owner"] == operator.name
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject"), [("node", "node 1"), ("stream", "s0"), ("query", "q")]
+)
+def test_each_kind_of_subject_is_checked(
+    operator: Actor, sf: Cluster, kind: str, subject: str
+) -> None:
+    placed(operator, sf, {"q": ["s0"]})
+    until = timezone.now() + HOUR
+    add_exclusion(operator, sf, kind, subject, "why not", until)
+    with pytest.raises(Invalid) as refused:
+        add_exclusion(operator, sf, kind, "ghost", "why not", until)
+    assert refused.value.fields == {"subject": [f"SF has no {kind} ghost"]}
+    assert Exclusion.objects.count() == 1
+
+
+def test_said_again_it_has_a_new_end(operator: Actor, sf: Cluster) -> None:
+    second, now = actor("operator", "second"), timezone.now()
+    add_exclusion(operator, sf, "node", "node 1", "repair", now + HOUR)
+    add_exclusion(second, sf, "node", "node 1", "still in repair", now + 2 * HOUR)
+    row = live_exclusions(sf, now).get()
+    assert (row.owner, row.reason, row.expires_at) == (
+        second.name, "still in repair", now + 2 * HOUR,
+    )  # fmt: skip
+    entry = AuditEntry.objects.filter(action="exclusion.add").order_by("-id")[0]
+    assert entry.before["reason"] == "repair"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "days", "field"),
+    [
+        ("planet", "x", 1, "kind"),
+        ("node", " ", 1, "reason"),
+        ("node", "x", -1, "expires_at"),
+        ("node", "x", 91, "expires_at"),
+    ],
+)
+def test_what_makes_no_exclusion_is_refused(
+    operator: Actor, sf: Cluster, kind: str, reason: str, days: int, field: str
+) -> None:
+    until = timezone.now() + timedelta(days=days)
+    with pytest.raises(Invalid) as refused:
+        add_exclusion(operator, sf, kind, "node 1", reason, until)
+    assert list(refused.value.fields) == [field]
+
+
+def test_operators_lift_it_and_viewers_do_not(operator: Actor, viewer: Actor, sf: Cluster) -> None:
+    until = timezone.now() + HOUR
+    with pytest.raises(Forbidden):
+        add_exclusion(viewer, sf, "node", "node 1", "x", until)
+    row = add_exclusion(operator, sf, "node", "node 1", "x", until)
+    with pytest.raises(Forbidden):
+        remove_exclusion(viewer, sf, row.pk)
+    remove_exclusion(operator, sf, row.pk, "done")
+    with pytest.raises(NotFound):
+        remove_exclusion(operator, sf, row.pk)

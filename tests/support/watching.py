@@ -1,0 +1,29 @@
+"""Clusters that the watch loops look at: samples as the relay stores them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.models import Cluster, Decision, MetricSample
+
+
+def measured(cluster: Cluster, now: datetime, count: int = 10, **changed: Any) -> None:
+    """Store one sample a second, the newest one a second old; the load is even."""
+    for at in range(count):
+        t = now - timedelta(seconds=count - at)
+        t_ms = round(t.timestamp() * 1000)
+        values = {
+            "t": t_ms, "version": 1, "in": 100.0, "read": 100.0, "delivered": 120.0, "rf": 1.2,
+            "imbalance": 0.0, "p50": 200.0, "p95": 400.0, "p99": 500.0, "batch_ms": 500.0,
+            "loads": [100.0] * 4, "busy": [0.2] * 4, "tasks": [3] * 4, "late": 0.0,
+            "waiting": 0, "state_bytes": 100, "event_ms": t_ms, "emitted_ms": t_ms,
+        } | changed  # fmt: skip
+        MetricSample.objects.update_or_create(
+            cluster=cluster, resolution=1, t=t, defaults={"values": values}
+        )
+    Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=now - timedelta(seconds=1))
+    cluster.refresh_from_db()
+
+
+def newest(cluster: Cluster, loop: str) -> Decision:
+    """Return a loop's last decision."""
+    return Decision.objects.filter(cluster=cluster, loop=loop).order_by("-last_at", "-id")[0]

@@ -1,0 +1,27 @@
+"""Tasks of the watch loops."""
+
+from celery import shared_task
+from django.db import OperationalError
+from django.utils import timezone
+
+from controlplane.services import watching
+from controlplane.task_names import JUDGE_PROPOSAL, WATCH
+
+
+@shared_task(name=WATCH)
+def watch() -> None:
+    """Let the watch loops look at every cluster."""
+    watching.watch(timezone.now())
+
+
+@shared_task(
+    name=JUDGE_PROPOSAL,
+    # What these retries do not do for a loop's proposal, the next pass of the loops does.
+    autoretry_for=(OperationalError,),
+    retry_backoff=1,
+    retry_backoff_max=5,
+    max_retries=3,
+)
+def judge_proposal(proposal_id: int) -> None:
+    """Decide what becomes of a computed proposal; judged twice, it is decided once."""
+    watching.judge(proposal_id)
