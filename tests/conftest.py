@@ -37,7 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         both = item.get_closest_marker("both_databases")
-        item.add_marker(pytest.mark.xdist_group("both databases" if both else item.path.stem))
+        alone = item.get_closest_marker("alone")
+        group = item.nodeid if alone else "both databases" if both else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
