@@ -7,6 +7,7 @@ from controlplane.api import (
     attached,
     audit,
     clusters,
+    comparisons,
     executions,
     lab,
     me,
@@ -50,6 +51,7 @@ api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)
 api.add_router("/clusters", arcs.router)
 api.add_router("/clusters", proposals.router)
+api.add_router("/clusters", comparisons.router)
 api.add_router("/clusters", executions.router)
 api.add_router("/clusters", versions.router)
 api.add_router("/lab", lab.router)

@@ -38,8 +38,16 @@ class LedgerEntry(models.Model):
     """What a plan promised and what was measured, of one executed proposal.
 
     predicted and measured have the same names: imbalance, replication_factor, bytes, pause_ms,
-    latency_ms; one that is not known is absent.
+    latency_ms; one that is not known is absent. moves is how many were made, back again included;
+    samples how many were measured after the end.
     """
+
+    class Outcome(models.TextChoices):
+        """How the execution ended."""
+
+        DONE = "done"
+        STOPPED = "stopped"
+        ROLLED_BACK = "rolled back"
 
     proposal = models.OneToOneField(Proposal, on_delete=models.CASCADE, related_name="ledger")
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="ledger")
@@ -47,6 +55,9 @@ class LedgerEntry(models.Model):
     algorithm = models.CharField(max_length=30)
     predicted = models.JSONField(default=dict)
     measured = models.JSONField(default=dict)
+    outcome = models.CharField(max_length=12, choices=Outcome, default=Outcome.DONE)
+    moves = models.PositiveIntegerField(default=0)
+    samples = models.PositiveIntegerField(default=0)
     at = models.DateTimeField()
 
     class Meta:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, Final
 
+from django.db.models import QuerySet
+
 from controlplane.models import Cluster, LedgerEntry
 from controlplane.selectors.paging import PER_PAGE, Page, page_of
 
@@ -65,8 +67,11 @@ def error_of(figure: str, predicted: float, measured: float) -> float:
 
 
 def record_of(cluster: Cluster, planner: str) -> Record:
-    """Return the record of a planner on a cluster, over all of its algorithms."""
-    rows = LedgerEntry.objects.filter(cluster=cluster, planner=planner)
+    """Return the record of a planner on a cluster, over all of its algorithms.
+
+    Plans that were rolled back do not count.
+    """
+    rows = _tried(cluster).filter(planner=planner)
     values = rows.order_by("-at", "-id").values_list("predicted", "measured")[:RECENT]
     errors = [error for one in values if (error := _run_error(*one)) is not None]
     return Record(len(errors), median(errors) if errors else None)
@@ -81,10 +86,16 @@ def _run_error(predicted: Mapping[str, Any], measured: Mapping[str, Any]) -> flo
     return fmean(errors) if errors else None
 
 
+def _tried(cluster: Cluster) -> QuerySet[LedgerEntry]:
+    """Return the entries of plans that stayed; of one rolled back nothing was to be measured."""
+    entries = LedgerEntry.objects.filter(cluster=cluster)
+    return entries.exclude(outcome=LedgerEntry.Outcome.ROLLED_BACK)
+
+
 def calibration(cluster: Cluster) -> list[Calibration]:
     """Return every figure's calibration by planner and algorithm, over all that is written."""
     pairs: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
-    rows = LedgerEntry.objects.filter(cluster=cluster).order_by("planner", "algorithm")
+    rows = _tried(cluster).order_by("planner", "algorithm")
     for planner, algorithm, predicted, measured in rows.values_list(
         "planner", "algorithm", "predicted", "measured"
     ):

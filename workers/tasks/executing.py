@@ -2,9 +2,10 @@
 
 from celery import shared_task
 from django.db import OperationalError
+from django.utils import timezone
 
-from controlplane.services import executions
-from controlplane.task_names import ADVANCE, TEND_EXECUTIONS
+from controlplane.services import executions, ledger
+from controlplane.task_names import ADVANCE, TEND_EXECUTIONS, TEND_LEDGER
 
 
 @shared_task(
@@ -24,3 +25,9 @@ def advance(proposal_id: int) -> None:
 def tend_executions() -> None:
     """Ask for the advance of executions that a crash may have left."""
     executions.tend()
+
+
+@shared_task(name=TEND_LEDGER)
+def tend_ledger() -> None:
+    """Write what became of executions that have settled; the next beat writes what this did not."""
+    ledger.tend(timezone.now())

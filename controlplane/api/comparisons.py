@@ -1,0 +1,117 @@
+"""Comparisons, what each move is worth, proposals without some of their moves, the ledger."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from controlplane.api.comparison_schemas import (
+    COMPARE_EXAMPLES,
+    CalibrationsOut,
+    CancelledOut,
+    ComparisonIn,
+    ComparisonOut,
+    ComparisonPage,
+    EffectPage,
+    LedgerPage,
+    WithoutIn,
+)
+from controlplane.api.examples import with_examples
+from controlplane.api.proposal_schemas import ProposalOut
+from controlplane.api.schemas import ReasonIn
+from controlplane.api.security import caller
+from controlplane.problems.planning import CONNECTED
+from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
+from controlplane.selectors.effects import effects_page
+from controlplane.selectors.ledger import calibration, ledger_page, record_of
+from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, whole
+from controlplane.selectors.proposals import proposal_by_id
+from controlplane.services import comparing, proposals
+from controlplane.services.comparing import Asked
+
+router = Router(tags=["comparisons"])
+
+
+@router.post(
+    "/{slug}/comparisons",
+    response={202: ComparisonOut},
+    openapi_extra=with_examples(COMPARE_EXAMPLES),
+)
+def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> Any:
+    """Ask several planners, under several budgets, about one snapshot of the cluster.
+
+    Every candidate is a proposal; the one that is approved supersedes the others.
+    """
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    asked = [Asked(one.planner, one.algorithm, one.parameters) for one in body.asked]
+    found = comparing.compare(actor, cluster, asked, body.budgets)
+    return Status(202, ComparisonOut.of(compared(found)))
+
+
+@router.get("/{slug}/comparisons", response=ComparisonPage)
+def list_comparisons(request: HttpRequest, slug: str) -> Any:
+    """Return one page, the newest first; query parameters page, per_page."""
+    caller(request)
+    page = comparisons_page(cluster_by_slug(slug), *_page(request))
+    return _about(page) | {"comparisons": list(page.rows)}
+
+
+@router.get("/{slug}/comparisons/{int:pk}", response=ComparisonOut)
+def get_comparison(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return the table of a comparison, with the progress of what is still computed."""
+    caller(request)
+    return ComparisonOut.of(compared(comparison_by_id(cluster_by_slug(slug), pk)))
+
+
+@router.post("/{slug}/comparisons/{int:pk}/cancel", response=CancelledOut)
+def cancel_comparison(
+    request: HttpRequest, slug: str, pk: int, body: ReasonIn | None = None
+) -> Any:
+    """Stop all candidates that are still computed; one alone is cancelled as a proposal."""
+    actor, found = caller(request), comparison_by_id(cluster_by_slug(slug), pk)
+    return {"cancelled": comparing.cancel(actor, found, body.reason if body else "")}
+
+
+@router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage)
+def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return what leaving out each move alone would change; query parameters page, per_page."""
+    caller(request)
+    page = effects_page(proposal_by_id(cluster_by_slug(slug), pk), *_page(request))
+    return _about(page) | {"effects": list(page.rows)}
+
+
+@router.post("/{slug}/proposals/{int:pk}/without", response={201: ProposalOut})
+def drop_moves(request: HttpRequest, slug: str, pk: int, body: WithoutIn) -> Any:
+    """Derive a proposal without some of the moves: ordered, measured, priced and sealed anew."""
+    actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
+    return Status(201, proposals.without(actor, proposal, body.places))
+
+
+@router.get("/{slug}/ledger", response=LedgerPage)
+def list_ledger(request: HttpRequest, slug: str) -> Any:
+    """Return one page of the ledger, the newest first; query parameters page, per_page."""
+    caller(request)
+    page = ledger_page(cluster_by_slug(slug), *_page(request))
+    return _about(page) | {"entries": list(page.rows)}
+
+
+@router.get("/{slug}/ledger/calibration", response=CalibrationsOut)
+def get_calibration(request: HttpRequest, slug: str) -> Any:
+    """Return how the predictions of each planner came out on this cluster."""
+    caller(request)
+    cluster = cluster_by_slug(slug)
+    records = {planner: record_of(cluster, planner) for planner in CONNECTED}
+    return {
+        "records": [{"planner": name} | vars(record) for name, record in records.items()],
+        "figures": calibration(cluster),
+    }
+
+
+def _page(request: HttpRequest) -> tuple[int, int]:
+    values = request.GET
+    return whole(values, "page", 1), whole(values, "per_page", PER_PAGE, MAX_PER_PAGE)
+
+
+def _about(page: Page[Any]) -> dict[str, int]:
+    return {"total": page.total, "page": page.number, "pages": page.pages}

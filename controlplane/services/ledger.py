@@ -1,0 +1,196 @@
+"""The ledger: what a plan promised against what was measured, written once it has settled.
+
+Predicted are the measures of the moves that were really made: of all, of those before a stop, of
+none after a roll-back. Measured are means over the samples after the end: of the nodes' loads,
+whose imbalance is taken, of delivered against read records, of the p95 latency. Bytes and pause are
+those of the steps. The latency that is predicted is what it was before the execution: no planner
+says anything about it.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from controlplane.models import Execution, LedgerEntry, MetricSample, Proposal
+from controlplane.problems.measures import measures
+from controlplane.services.samples import Sample, imbalance
+
+logger = logging.getLogger(__name__)
+
+# The first batches after the end still carry what waited during the moves.
+SKIPPED = timedelta(seconds=5)
+# With batches of a second this is half a minute; fewer are mostly noise of single batches.
+ENOUGH = 30
+# A cluster with slow batches, or stopped meanwhile, is judged by what there is by then.
+LATEST = timedelta(minutes=5)
+# The latency before is taken over as long.
+BEFORE = timedelta(minutes=1)
+ENDED = (Proposal.State.DONE, Proposal.State.STOPPED, Proposal.State.ROLLED_BACK)
+
+
+def tend(now: datetime) -> int:
+    """Write the entries of the executions that have settled; returns how many."""
+    return sum(_written(execution, now) for execution in _unwritten())
+
+
+def _unwritten() -> QuerySet[Execution]:
+    ended = Execution.objects.filter(
+        proposal__state__in=ENDED,
+        proposal__ledger__isnull=True,
+        finished_at__isnull=False,
+        done__gt=0,
+    )
+    return ended.select_related("proposal", "proposal__snapshot_row", "cluster")
+
+
+def _written(execution: Execution, now: datetime) -> bool:
+    try:
+        samples = _samples_after(execution)
+        if len(samples) < ENOUGH and not _must_be_judged(execution, now):
+            return False
+        return _write(execution, samples, now)
+    except Exception:
+        # One that cannot be judged must not keep the others waiting.
+        logger.exception("No ledger entry of %s", execution)
+        return False
+
+
+def _must_be_judged(execution: Execution, now: datetime) -> bool:
+    """Tell whether no more samples will come, or nobody should wait for them."""
+    assert execution.finished_at is not None
+    return now - execution.finished_at >= LATEST or _next_began(execution) is not None
+
+
+def _next_began(execution: Execution) -> datetime | None:
+    """Return when the cluster's next execution began: from then on it measures that one."""
+    later = Execution.objects.filter(
+        cluster=execution.cluster_id, started_at__gte=execution.finished_at
+    ).exclude(pk=execution.pk)
+    return later.order_by("started_at").values_list("started_at", flat=True).first()
+
+
+def _samples_after(execution: Execution) -> list[Sample]:
+    assert execution.finished_at is not None
+    begin, end = execution.finished_at + SKIPPED, execution.finished_at + LATEST
+    ends = [moment for moment in (end, _next_began(execution)) if moment is not None]
+    return _samples(execution, begin, min(ends))[:ENOUGH]
+
+
+def _samples(execution: Execution, begin: datetime, end: datetime) -> list[Sample]:
+    rows = MetricSample.objects.filter(
+        cluster=execution.cluster_id,
+        resolution=MetricSample.Resolution.RAW,
+        t__gte=begin,
+        t__lt=end,
+    )
+    return list(rows.order_by("t").values_list("values", flat=True))
+
+
+def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bool:
+    proposal = execution.proposal
+    steps = list(
+        execution.steps.values("direction", "first", "past", "skipped", "bytes", "pause_ms")
+    )
+    made = _made(proposal, steps)
+    before = _samples(execution, execution.started_at - BEFORE, execution.started_at)
+    with transaction.atomic():
+        # The same again and again after crashes, and one row.
+        _, created = LedgerEntry.objects.get_or_create(
+            proposal=proposal,
+            defaults={
+                "cluster": execution.cluster,
+                "planner": proposal.planner,
+                "algorithm": proposal.algorithm,
+                "predicted": _predicted(proposal, made, before),
+                "measured": _measured(proposal, steps, samples),
+                "outcome": proposal.state,
+                "moves": len(made),
+                "samples": len(samples),
+                "at": now,
+            },
+        )
+    return created
+
+
+def _made(proposal: Proposal, steps: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the moves in the order in which they were made, those back with the ends turned."""
+    made: list[dict[str, Any]] = []
+    back: list[dict[str, Any]] = []
+    for step in steps:
+        places = range(step["first"], step["past"])
+        if step["direction"] == Execution.Direction.FORWARD:
+            made += [proposal.moves[at] for at in places if at not in step["skipped"]]
+            continue
+        way = made[::-1]
+        back += [
+            {**way[at], "from": way[at]["to"], "to": way[at]["from"]}
+            for at in places
+            if at not in step["skipped"]
+        ]
+    return [*made, *back]
+
+
+def _predicted(
+    proposal: Proposal, made: Sequence[Mapping[str, Any]], before: Sequence[Sample]
+) -> dict[str, float]:
+    found = measures(proposal.snapshot, made)
+    return _known(
+        imbalance=found["imbalance"],
+        replication_factor=None if _is_split(proposal) else found["replication_factor"],
+        bytes=sum(move["bytes"] for move in made),
+        pause_ms=proposal.predicted.get("pause_ms"),
+        latency_ms=_mean(sample.get("p95") for sample in before),
+    )
+
+
+def _measured(
+    proposal: Proposal, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
+) -> dict[str, float]:
+    pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
+    read = sum(sample["read"] * _span(sample) for sample in samples)
+    delivered = sum(sample["delivered"] * _span(sample) for sample in samples)
+    return _known(
+        imbalance=imbalance(_mean_loads(samples), _capacities(proposal)) if samples else None,
+        replication_factor=delivered / read if read and not _is_split(proposal) else None,
+        bytes=sum(step["bytes"] for step in steps),
+        pause_ms=max(pauses, default=None),
+        latency_ms=_mean(sample.get("p95") for sample in samples),
+    )
+
+
+def _is_split(proposal: Proposal) -> bool:
+    """Tell whether split queries ran: these are delivered, too, and no part of the prediction."""
+    return bool(proposal.snapshot["split"])
+
+
+def _capacities(proposal: Proposal) -> list[float]:
+    """Return the capacities by node index, as they were when it was planned."""
+    return [node["capacity"] for node in proposal.snapshot["nodes"]]
+
+
+def _mean_loads(samples: Sequence[Sample]) -> list[float]:
+    """Return the records/s of each node over all samples; a batch counts by its length."""
+    seconds = sum(map(_span, samples))
+    nodes = max(len(sample["loads"]) for sample in samples)
+    return [
+        sum(sample["loads"][at] * _span(sample) for sample in samples if at < len(sample["loads"]))
+        / seconds
+        for at in range(nodes)
+    ]
+
+
+def _span(sample: Sample) -> float:
+    return float(sample.get("span_s") or 1.0)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _known(**figures: float | None) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if value is not None}

@@ -1,0 +1,137 @@
+"""Comparing, dropping moves and reading the ledger by script."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.models import Cluster, LedgerEntry, Proposal
+from controlplane.services import comparing, proposals
+from controlplane.services.access import Actor
+from tests.support.execution import ready, scattered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BASE = "/api/v1/clusters/sf"
+
+
+@pytest.fixture
+def cluster(operator: Actor, sf: Cluster) -> Cluster:
+    """Twelve scattered queries."""
+    return scattered(operator, sf)
+
+
+@pytest.fixture
+def operating(operator: Actor) -> Client:
+    """The operator's session."""
+    return browser_of(operator)
+
+
+def browser_of(actor: Actor) -> Client:
+    assert isinstance(actor.user, User)
+    client = Client()
+    client.force_login(actor.user)
+    return client
+
+
+def post(client: Client, path: str, body: Any = None) -> Any:
+    return client.post(f"{BASE}{path}", json.dumps(body or {}), content_type="application/json")
+
+
+def test_a_comparison_is_asked_for_watched_and_read(operating: Client, cluster: Cluster) -> None:
+    body = {"asked": [{}, {"algorithm": "off_rand"}], "budgets": [{"moves": 3}, {}]}
+    answer = post(operating, "/comparisons", body)
+    assert answer.status_code == 202
+    told = answer.json()
+    assert (told["computing"], len(told["candidates"])) == (4, 4)
+    assert told["candidates"][0]["bytes"] is None
+    for one in told["candidates"]:
+        proposals.compute(one["proposal"])
+    told = operating.get(f"{BASE}/comparisons/{told['id']}").json()
+    assert told["computing"] == 0
+    assert told["candidates"][0]["budget"] == {"moves": 3}
+    assert told["candidates"][0]["moves"] <= 3
+    assert any(one["pareto"] for one in told["candidates"])
+    listed = operating.get(f"{BASE}/comparisons").json()
+    assert [(one["id"], one["total"]) for one in listed["comparisons"]] == [(told["id"], 4)]
+
+
+def test_all_candidates_are_cancelled_at_once(
+    operating: Client, operator: Actor, cluster: Cluster
+) -> None:
+    asked = [("placement", "mms", {}), ("placement", "off_rand", {})]
+    comparison = comparing.compare(operator, cluster, asked)
+    answer = post(operating, f"/comparisons/{comparison.pk}/cancel", {"reason": "too slow"})
+    assert answer.json() == {"cancelled": 2}
+    assert not Proposal.objects.filter(state="computing").exists()
+
+
+def test_a_proposal_under_a_budget_by_its_parameters(operating: Client, cluster: Cluster) -> None:
+    asked = {"algorithm": "mms", "parameters": {"budget": {"moves": 2}}}
+    made = post(operating, "/proposals", asked).json()
+    proposals.compute(made["id"])
+    told = operating.get(f"{BASE}/proposals/{made['id']}").json()
+    assert told["parameters"]["budget"] == {"moves": 2}
+    assert told["predicted"]["moves"] <= 2
+    assert told["predicted"]["left_out"] == told["predicted"]["budget"]["left_out"] > 0
+    refused = post(operating, "/proposals", {"parameters": {"budget": {"euros": 2}}})
+    assert refused.status_code == 422
+    assert list(refused.json()["fields"]) == ["budget"]
+
+
+def test_effects_come_in_pages_and_moves_are_dropped(
+    operating: Client, operator: Actor, cluster: Cluster
+) -> None:
+    proposal = ready(operator, cluster)
+    total = len(proposal.moves)
+    told = operating.get(f"{BASE}/proposals/{proposal.pk}/effects?per_page=2&page=2").json()
+    assert (told["total"], told["page"]) == (total, 2)
+    assert [one["place"] for one in told["effects"]] == [2, 3]
+    assert told["effects"][0]["name"] == proposal.moves[2]["name"]
+    answer = post(operating, f"/proposals/{proposal.pk}/without", {"places": [2, 3]})
+    assert answer.status_code == 201
+    derived = answer.json()
+    assert (derived["origin"], derived["base"]) == ("derived", proposal.pk)
+    assert derived["move_count"] == total - 2
+    assert derived["seal"] != proposal.seal
+    refused = post(operating, f"/proposals/{proposal.pk}/without", {"places": [total]})
+    assert refused.status_code == 422
+
+
+def test_without_a_plan_there_are_no_effects(
+    operating: Client, operator: Actor, cluster: Cluster
+) -> None:
+    computing = proposals.request(operator, cluster)
+    answer = operating.get(f"{BASE}/proposals/{computing.pk}/effects")
+    assert (answer.status_code, answer.json()["code"]) == (409, "no_plan")
+
+
+def test_the_ledger_and_the_calibration_are_read(
+    operating: Client, operator: Actor, cluster: Cluster
+) -> None:
+    proposal = ready(operator, cluster)
+    LedgerEntry.objects.create(
+        proposal=proposal, cluster=cluster, planner="placement", algorithm="mms",
+        predicted={"bytes": 1e6}, measured={"bytes": 2e6}, at=timezone.now(), moves=3, samples=30,
+    )  # fmt: skip
+    told = operating.get(f"{BASE}/ledger").json()
+    assert told["entries"][0]["proposal"] == proposal.pk
+    assert told["entries"][0]["measured"] == {"bytes": 2e6}
+    told = operating.get(f"{BASE}/ledger/calibration").json()
+    assert told["records"][0] == {"planner": "placement", "runs": 1, "median_error": 1.0}
+    assert told["figures"] == [
+        {"planner": "placement", "algorithm": "mms", "figure": "bytes", "runs": 1, "ratio": 2.0,
+         "error": 1.0},
+    ]  # fmt: skip
+
+
+def test_viewers_read_and_change_nothing(viewer: Actor, operator: Actor, cluster: Cluster) -> None:
+    proposal = ready(operator, cluster)
+    client = browser_of(viewer)
+    assert post(client, "/comparisons", {"asked": [{}]}).status_code == 403
+    assert post(client, f"/proposals/{proposal.pk}/without", {"places": [0]}).status_code == 403
+    assert client.get(f"{BASE}/comparisons").status_code == 200
+    assert client.get(f"{BASE}/proposals/{proposal.pk}/effects").status_code == 200
+    assert client.get(f"{BASE}/ledger").status_code == 200

@@ -1,0 +1,90 @@
+"""A planner's record and its calibration are medians over what was executed."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from controlplane.models import Cluster, LedgerEntry, Proposal
+from controlplane.selectors.ledger import calibration, error_of, record_of
+
+pytestmark = pytest.mark.django_db
+
+
+def entry(
+    cluster: Cluster,
+    predicted: dict[str, float],
+    measured: dict[str, float],
+    *,
+    planner: str = "placement",
+    algorithm: str = "mms",
+    outcome: str = "done",
+) -> LedgerEntry:
+    now = timezone.now()
+    proposal = Proposal.objects.create(
+        cluster=cluster, planner=planner, algorithm=algorithm, requested_at=now
+    )
+    return LedgerEntry.objects.create(
+        proposal=proposal, cluster=cluster, planner=planner, algorithm=algorithm,
+        predicted=predicted, measured=measured, outcome=outcome, at=now,
+    )  # fmt: skip
+
+
+def test_without_runs_there_is_no_error(sf: Cluster) -> None:
+    record = record_of(sf, "placement")
+    assert (record.runs, record.median_error) == (0, None)
+
+
+def test_a_record_is_the_median_of_what_each_run_was_off_by(sf: Cluster) -> None:
+    """By the mean of the figures that the planner answers for; latency and pause are none."""
+    for factor in (1.0, 1.1, 3.0):
+        entry(
+            sf,
+            {"imbalance": 0.2, "replication_factor": 2.0, "latency_ms": 100.0},
+            {"imbalance": 0.2 * factor, "replication_factor": 2.0 * factor, "latency_ms": 9e9},
+        )
+    entry(sf, {"imbalance": 1.0}, {"imbalance": 9.0}, planner="migration")
+    entry(sf, {"imbalance": 1.0}, {"imbalance": 9.0}, outcome="rolled back")
+    entry(sf, {"imbalance": 1.0}, {})
+    record = record_of(sf, "placement")
+    assert record.runs == 3
+    assert record.median_error == pytest.approx(0.1)
+    other = Cluster.objects.create(slug="other", name="Other", slots=1)
+    assert record_of(other, "placement").runs == 0
+
+
+def test_only_the_newest_runs_count(sf: Cluster) -> None:
+    for _ in range(60):
+        entry(sf, {"bytes": 1e6}, {"bytes": 1e6})
+    LedgerEntry.objects.update(at=timezone.now() + timedelta(days=1))
+    for _ in range(40):
+        entry(sf, {"bytes": 1e6}, {"bytes": 9e6})
+    record = record_of(sf, "placement")
+    assert (record.runs, record.median_error) == (50, 0.0)
+
+
+def test_calibration_is_per_planner_algorithm_and_figure(sf: Cluster) -> None:
+    for measured in (2e6, 3e6, 8e6):
+        entry(sf, {"bytes": 2e6, "pause_ms": 1000.0}, {"bytes": measured})
+    entry(sf, {"bytes": 0}, {"bytes": 0}, algorithm="mqp")
+    found = {(one.algorithm, one.figure): one for one in calibration(sf)}
+    assert set(found) == {("mms", "bytes"), ("mqp", "bytes")}
+    bytes_ = found["mms", "bytes"]
+    assert (bytes_.runs, bytes_.ratio, bytes_.error) == (3, 1.5, 0.5)
+    nothing = found["mqp", "bytes"]
+    assert (nothing.ratio, nothing.error) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("figure", "predicted", "measured", "error"),
+    [
+        ("bytes", 1e6, 5e5, 0.5),
+        ("imbalance", 0.01, 0.02, 0.2),
+        ("imbalance", 0.0, 0.05, 1.0),
+        ("bytes", 0, 1000, 0.1),
+    ],
+)
+def test_what_is_nearly_nothing_is_compared_with_a_least_amount(
+    figure: str, predicted: float, measured: float, error: float
+) -> None:
+    assert error_of(figure, predicted, measured) == pytest.approx(error)

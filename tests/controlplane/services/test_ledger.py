@@ -1,0 +1,162 @@
+"""What was promised is compared with what was measured, once, whatever crashes."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Policy, Proposal
+from controlplane.problems.measures import measures
+from controlplane.services import executions, ledger
+from controlplane.services.access import Actor
+from tests.support.execution import batch, begun, carried_out, scattered, under_way
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster(operator: Actor, sf: Cluster) -> Cluster:
+    """Twelve scattered queries, and steps of two moves."""
+    Policy.objects.create(cluster=sf, cluster_moves=2)
+    return scattered(operator, sf)
+
+
+@pytest.fixture
+def done(approver: Actor, cluster: Cluster) -> Proposal:
+    """A proposal that is carried out."""
+    proposal = begun(approver, cluster)
+    carried_out(proposal)
+    assert proposal.state == "done"
+    return proposal
+
+
+def end_of(proposal: Proposal) -> datetime:
+    finished = Execution.objects.get(proposal=proposal).finished_at
+    assert finished is not None
+    return finished
+
+
+def measure(cluster: Cluster, begin: datetime, count: int, **changed: Any) -> None:
+    """Store a sample a second from `begin` on."""
+    MetricSample.objects.bulk_create(
+        MetricSample(
+            cluster=cluster,
+            resolution=1,
+            t=begin + timedelta(seconds=at),
+            values={
+                "read": 100.0, "delivered": 150.0, "loads": [50.0, 0.0, 0.0, 0.0], "p95": 400.0,
+                "span_s": 1.0,
+            } | changed,
+        )
+        for at in range(count)
+    )  # fmt: skip
+
+
+def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluster) -> None:
+    """Predicted is what the proposal said; measured are means over the samples after the end."""
+    end = end_of(done)
+    measure(cluster, end - timedelta(seconds=40), 10, p95=300.0)
+    assert ledger.tend(end + timedelta(seconds=10)) == 0
+    measure(cluster, end + timedelta(seconds=6), 40)
+    assert ledger.tend(end + timedelta(seconds=50)) == 1
+    entry = LedgerEntry.objects.get()
+    assert (entry.proposal, entry.planner, entry.outcome) == (done, "placement", "done")
+    assert (entry.moves, entry.samples) == (len(done.moves), 30)
+    assert entry.predicted["imbalance"] == pytest.approx(done.predicted["imbalance"])
+    assert entry.predicted["replication_factor"] == done.predicted["replication_factor"]
+    assert entry.predicted["bytes"] == done.predicted["bytes"]
+    assert entry.predicted["pause_ms"] == done.predicted["pause_ms"]
+    assert entry.measured == {
+        "imbalance": pytest.approx(0.1 - 0.025),
+        "replication_factor": 1.5,
+        "bytes": 1000 * len(done.moves),
+        "pause_ms": 700.0,
+        "latency_ms": 400.0,
+    }
+
+
+def test_the_latency_that_was_before_is_what_is_predicted(done: Proposal, cluster: Cluster) -> None:
+    begin = Execution.objects.get(proposal=done).started_at
+    measure(cluster, begin - timedelta(seconds=30), 20, p95=250.0)
+    ledger.tend(end_of(done) + ledger.LATEST)
+    assert LedgerEntry.objects.get().predicted["latency_ms"] == 250.0
+
+
+def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> None:
+    later = end_of(done) + ledger.LATEST
+    assert ledger.tend(later) == 1
+    assert ledger.tend(later) == 0
+    execution = Execution.objects.get(proposal=done)
+    assert not ledger._write(execution, [], later), "as after a crash in between"
+    assert LedgerEntry.objects.count() == 1
+
+
+def test_what_is_not_measured_is_absent(done: Proposal) -> None:
+    """A cluster that stopped is judged by its steps alone, after five minutes."""
+    assert ledger.tend(end_of(done) + ledger.LATEST - timedelta(seconds=1)) == 0
+    assert ledger.tend(end_of(done) + ledger.LATEST) == 1
+    entry = LedgerEntry.objects.get()
+    assert set(entry.measured) == {"bytes", "pause_ms"}
+    assert entry.samples == 0
+
+
+def test_the_next_execution_ends_the_waiting(
+    approver: Actor, done: Proposal, cluster: Cluster
+) -> None:
+    """From then on it measures another plan."""
+    end = end_of(done)
+    measure(cluster, end + timedelta(seconds=5), 3)
+    other = Proposal.objects.get(pk=done.pk)
+    other.pk = None
+    other.state = "executing"
+    other.save()
+    Execution.objects.create(proposal=other, cluster=cluster, started_at=end + timedelta(seconds=7))
+    assert ledger.tend(end + timedelta(seconds=9)) == 1
+    assert LedgerEntry.objects.get().samples == 2
+
+
+def test_of_a_stopped_one_the_moves_that_were_made_count(
+    approver: Actor, operator: Actor, cluster: Cluster
+) -> None:
+    proposal = begun(approver, cluster)
+    step = under_way(proposal)
+    assert step is not None
+    executions.stop(operator, proposal, "enough")
+    batch(cluster, step)
+    ledger.tend(end_of(proposal) + ledger.LATEST)
+    entry = LedgerEntry.objects.get()
+    assert (entry.outcome, entry.moves) == ("stopped", 1)
+    found = measures(proposal.snapshot, proposal.moves[:1])
+    assert entry.predicted["imbalance"] == pytest.approx(found["imbalance"])
+    assert entry.predicted["replication_factor"] == pytest.approx(found["replication_factor"])
+
+
+def test_of_one_rolled_back_the_state_before_is_predicted(
+    approver: Actor, operator: Actor, done: Proposal, cluster: Cluster
+) -> None:
+    executions.roll_back(operator, done, done.seal, "worse than thought")
+    assert ledger.tend(timezone.now() + timedelta(hours=1)) == 0, "it is under way"
+    carried_out(done)
+    ledger.tend(end_of(done) + ledger.LATEST)
+    entry = LedgerEntry.objects.get()
+    assert (entry.outcome, entry.moves) == ("rolled back", 2 * len(done.moves))
+    assert entry.predicted["imbalance"] == pytest.approx(done.before["imbalance"])
+    assert entry.measured["bytes"] == 2000 * len(done.moves)
+
+
+def test_one_that_cannot_be_judged_keeps_no_other_waiting(
+    done: Proposal, cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its snapshot has been damaged."""
+    broken = Proposal.objects.get(pk=done.pk)
+    broken.pk, broken.snapshot_row = None, None
+    broken.save()
+    end = end_of(done)
+    Execution.objects.create(
+        proposal=broken, cluster=cluster, done=1,
+        started_at=end - timedelta(minutes=5), finished_at=end - timedelta(minutes=4),
+    )  # fmt: skip
+    assert ledger.tend(end + ledger.LATEST) == 1
+    assert "No ledger entry" in caplog.text
+    assert LedgerEntry.objects.get().proposal == done
