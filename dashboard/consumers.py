@@ -55,9 +55,9 @@ class ClusterConsumer(AsyncJsonWebsocketConsumer):
 
     @database_sync_to_async
     def _visible_cluster(self) -> Cluster | None:
-        if not Actor(self.scope.get("user") or AnonymousUser()).is_viewer:
-            return None
+        actor = Actor(self.scope.get("user") or AnonymousUser())
         try:
-            return cluster_by_slug(self.scope["url_route"]["kwargs"]["slug"])
+            cluster = cluster_by_slug(self.scope["url_route"]["kwargs"]["slug"])
         except NotFound:
             return None
+        return cluster if actor.on(cluster).is_viewer else None

@@ -2,19 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from algorithms.placement.planner import PlacementAlgorithm
-from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
-from controlplane.models import Cluster
 from controlplane.services.queries import QuerySpec
 
 _SEPARATORS = re.compile(r"[\s,;]+")
-NU_HELP = "Slack: a node hosts at most (1 + nu) times its even share of the queries."
 
 
 def query_spec(values: Mapping[str, str]) -> QuerySpec:
@@ -36,18 +31,6 @@ def query_spec(values: Mapping[str, str]) -> QuerySpec:
 def stream_names(text: str) -> list[str]:
     """Return the names in a text, separated by blanks, lines, commas or semicolons."""
     return [name for name in _SEPARATORS.split(text) if name]
-
-
-def offered_algorithms() -> tuple[PlacementAlgorithm, ...]:
-    """Return the algorithms that a proposal can be asked of, the best known first."""
-    return algorithms(PLACEMENT)
-
-
-def parameter_fields(chosen: PlacementAlgorithm, cluster: Cluster) -> list[ParameterField]:
-    """Return nu and the algorithm's own parameters, the cluster's values as their defaults."""
-    nu = ParameterField("nu", float, cluster.nu, "", NU_HELP, 0.0, 10.0)
-    own = [field for field in chosen.parameters.fields() if field.name != "nu"]
-    return [nu, *(_with_default(field, cluster) for field in own)]
 
 
 def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[str, Any]:
@@ -94,10 +77,6 @@ def _shown(field: ParameterField, values: Mapping[str, str]) -> str | bool:
         return values[field.name]
     # The text must stand for the very default: 1e+06 is no whole number, and nothing is rounded.
     return "" if field.default is None else str(field.default).removesuffix(".0")
-
-
-def _with_default(field: ParameterField, cluster: Cluster) -> ParameterField:
-    return replace(field, default=cluster.alpha) if field.name == "alpha" else field
 
 
 def _number(text: str, kind: type[int] | type[float], name: str, faults: Fields) -> float:

@@ -12,7 +12,7 @@ from django_htmx.middleware import HtmxDetails
 from controlplane.errors import Forbidden, NotFound
 from controlplane.models import Cluster
 from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.services.access import Actor, actor_of, require_viewer
+from controlplane.services.access import Actor, actor_of, require_member, require_viewer
 
 P = ParamSpec("P")
 
@@ -29,15 +29,15 @@ Page = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
 
 
-def viewer_page(view: Page[P]) -> Anyone[P]:
-    """Let in who may see; a refusal is a 403, a missing row a 404."""
+def anyone_page(view: Page[P]) -> Anyone[P]:
+    """Let in who may see some cluster; a refusal is a 403, a missing row a 404."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         page = cast("PageRequest", request)
         page.actor = actor_of(request)
         try:
-            require_viewer(page.actor)
+            require_member(page.actor)
             return view(page, *args, **kwargs)
         except Forbidden as refusal:
             raise PermissionDenied(str(refusal)) from None
@@ -47,11 +47,28 @@ def viewer_page(view: Page[P]) -> Anyone[P]:
     return cast("Anyone[P]", login_required(guarded))
 
 
+def viewer_page(view: Page[P]) -> Anyone[P]:
+    """Let in who may see all clusters."""
+
+    @wraps(view)
+    def seen(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        require_viewer(request.actor)
+        return view(request, *args, **kwargs)
+
+    return anyone_page(seen)
+
+
 def cluster_page(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
-    """Let in who may see, and load the cluster that the URL names by `slug`."""
+    """Load the cluster that the URL names by `slug`, and let in who may see it.
+
+    The actor is one on that cluster: the role there counts, on the page and in the services.
+    """
 
     @wraps(view)
     def loaded(request: PageRequest, slug: str, **parts: Any) -> HttpResponseBase:
-        return view(request, cluster_by_slug(slug), **parts)
+        cluster = cluster_by_slug(slug)
+        request.actor = request.actor.on(cluster)
+        require_viewer(request.actor, cluster)
+        return view(request, cluster, **parts)
 
-    return viewer_page(loaded)
+    return anyone_page(loaded)

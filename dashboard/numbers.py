@@ -27,6 +27,19 @@ def _prefixed(value: float) -> str:
     return f"{scaled:.0f} {prefix}" if abs(scaled) >= 100 else f"{scaled:.1f} {prefix}"  # noqa: PLR2004
 
 
+def size(value: float | None) -> str:
+    """Return a number of bytes: 812 B, 12.3 kB."""
+    told = compact(value)
+    return told if value is None else f"{told}B" if told[-1].isalpha() else f"{told} B"
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration given in seconds in its largest fitting unit, a short one to a tenth."""
+    if value is None:
+        return MISSING
+    return f"{value:.1f} s" if 0 < value < 10 else duration(timedelta(seconds=value))  # noqa: PLR2004
+
+
 def ratio(value: float | None) -> str:
     """Return a ratio with the two decimals in which it is compared with its bound."""
     return MISSING if value is None else f"{value:.2f}"

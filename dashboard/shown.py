@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
@@ -20,8 +21,14 @@ def show(
     """Render a template with the actor and, for a whole page, the clusters of the navigation."""
     values = {"actor": request.actor} | (context or {})
     if not request.htmx:
-        values["clusters"] = list(Cluster.objects.only("slug", "name", "state").order_by("slug"))
+        values["clusters"] = list(_clusters(request).only("slug", "name", "state"))
     return render(request, f"dashboard/{template}", values, status=status)
+
+
+def _clusters(request: PageRequest) -> QuerySet[Cluster]:
+    """Return the clusters that the actor may see, by slug."""
+    found, seen = Cluster.objects.order_by("slug"), request.actor.clusters
+    return found if seen is None else found.filter(pk__in=seen)
 
 
 def show_list(

@@ -12,6 +12,7 @@ from dashboard.views import (
     help,  # noqa: A004
     lab,
     lab_tables,
+    proposal,
     proposals,
     queries,
     query_new,
@@ -54,10 +55,11 @@ _proposals: list[URLPattern] = [
     path(f"{CLUSTER}proposals/", proposals.index, name="proposals"),
     path(f"{CLUSTER}proposals/form/", proposals.form, name="proposal-form"),
     path(f"{CLUSTER}proposals/ask/", proposals.post_ask, name="proposal-ask"),
-    path(f"{CLUSTER}proposals/<int:pk>/", proposals.detail, name="proposal"),
-    path(f"{CLUSTER}proposals/<int:pk>/charts.json", proposals.charts, name="proposal-charts"),
-    path(f"{CLUSTER}proposals/<int:pk>/moves.json", proposals.moves_json, name="moves-json"),
-    path(f"{CLUSTER}proposals/<int:pk>/moves.csv", proposals.moves_csv, name="moves-csv"),
+    path(f"{CLUSTER}proposals/<int:pk>/", proposal.detail, name="proposal"),
+    path(f"{CLUSTER}proposals/<int:pk>/charts.json", proposal.charts, name="proposal-charts"),
+    path(f"{CLUSTER}proposals/<int:pk>/steps.json", proposal.step_charts, name="step-charts"),
+    path(f"{CLUSTER}proposals/<int:pk>/moves.json", proposal.moves_json, name="moves-json"),
+    path(f"{CLUSTER}proposals/<int:pk>/moves.csv", proposal.moves_csv, name="moves-csv"),
     path(f"{CLUSTER}proposals/<int:pk>/ask-anew/", proposals.post_ask_anew, name="ask-anew"),
     # Last: every verb of the table.
     path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", proposals.post_say, name="proposal-verb"),

@@ -64,6 +64,14 @@ class VerbOut(Schema):
         return verbs.path_of(verb)
 
 
+class AllowedOut(Schema):
+    """What the caller may do with a proposal in its state; ask_anew makes another one."""
+
+    state: str
+    verbs: list[VerbOut]
+    ask_anew: bool
+
+
 class ProposalRow(Schema):
     """A proposal as lists have it. lower_bound is one of the replication factor.
 

@@ -9,6 +9,7 @@ from controlplane.api.examples import ASK_EXAMPLES, verb_examples, with_examples
 from controlplane.api.lists import by_number, listed
 from controlplane.api.proposal_schemas import (
     BODIES,
+    AllowedOut,
     DriftOut,
     MovePage,
     PlannerOut,
@@ -76,6 +77,18 @@ def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one proposal and what the caller may do with it; its moves are a list of their own."""
     caller(request)
     return proposal_without_moves(cluster_by_slug(slug), pk)
+
+
+@router.get(f"{PROPOSAL}/allowed", response=AllowedOut)
+def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return what the caller may do with a proposal now."""
+    actor = caller(request)
+    proposal = proposal_without_moves(cluster_by_slug(slug), pk)
+    return {
+        "state": proposal.state,
+        "verbs": verbs.offered(actor, proposal),
+        "ask_anew": verbs.may_ask_anew(actor, proposal),
+    }
 
 
 @router.get(f"{PROPOSAL}/moves", response=MovePage)

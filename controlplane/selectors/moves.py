@@ -35,13 +35,17 @@ class Fate:
 
 @dataclass(frozen=True)
 class MoveRow:
-    """A move at its place in the order (from 0); source and target are names of nodes."""
+    """A move at its place in the order (from 0); source and target are names of nodes.
+
+    split: it takes tasks [first, past) of its query along, not the query as a whole.
+    """
 
     place: int
     query: int
     name: str
     first: int
     past: int
+    split: bool
     source: str
     target: str
     bytes: int
@@ -120,4 +124,16 @@ def _row(at: int, move: Mapping[str, Any], names: Mapping[int, str], fate: Fate)
     first, past = tasks_of(move)
     source, target = (names.get(move[end], f"node {move[end]}") for end in ("from", "to"))
     size, note = move.get("bytes", 0), move.get("note", "")
-    return MoveRow(at, move["query"], move["name"], first, past, source, target, size, fate, note)
+    return MoveRow(
+        place=at,
+        query=move["query"],
+        name=move["name"],
+        first=first,
+        past=past,
+        split="first" in move,
+        source=source,
+        target=target,
+        bytes=size,
+        fate=fate,
+        note=note,
+    )

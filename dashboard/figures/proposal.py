@@ -1,9 +1,27 @@
-"""Before and after a proposal, node by node."""
+"""A proposal, node by node and move by move; its execution, step by step."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dashboard.figures.parts import Figure, Trace, category_axis, figure, value_axis
+
+# A chart of about 1200 pixels shows no more points than this.
+MAX_POINTS = 900
+# Up to so many points each is a dot that one can point at.
+MAX_DOTS = 60
+_MARGIN = {"l": 52, "r": 12, "t": 26, "b": 40}
+
+
+@dataclass(frozen=True)
+class StepShown:
+    """A step of an execution: how many moves are made after it, and the imbalance measured."""
+
+    number: int
+    made: int
+    back: bool
+    before: float | None
+    after: float | None
 
 
 def before_after(
@@ -25,13 +43,76 @@ def before_after(
 
 
 def proposal_figures(
-    names: Sequence[str], before: dict[str, Any], after: dict[str, Any]
+    names: Sequence[str],
+    before: dict[str, Any],
+    after: dict[str, Any],
+    path: Sequence[float] = (),
 ) -> dict[str, Figure]:
-    """Return the charts of a proposal by name: measured records/s and hosted queries per node."""
+    """Return the charts of a proposal by name: measures per node, and the imbalance on the way."""
     return {
         "rates": before_after(names, before.get("rates", []), after.get("rates", []), "records/s"),
         "loads": before_after(names, before.get("loads", []), after.get("loads", []), "queries"),
+        "path": imbalance_on_the_way(before.get("imbalance", 0.0), path),
     }
+
+
+def imbalance_on_the_way(start: float, path: Sequence[float]) -> Figure:
+    """Draw the imbalance after each move, from the start on, over its lower bound 0."""
+    places, values = worst_of([start, *path])
+    drawn: Trace = {
+        "type": "scatter",
+        "mode": "lines+markers" if len(values) <= MAX_DOTS else "lines",
+        "name": "after each move",
+        "x": places,
+        "y": values,
+        "line": {"color": "--chart-1", "width": 1.8},
+        "marker": {"size": 5},
+        "hovertemplate": "%{y:.2%}",
+    }
+    last = max(1, len(path))
+    lines = [
+        _level("now", start, last, "--chart-3", "dash"),
+        _level("lower bound 0 %", 0.0, last, "--muted", "dot"),
+    ]
+    return figure(
+        [drawn, *lines],
+        xaxis=_counting_axis("moves carried out"),
+        yaxis=value_axis("of capacity", tickformat=".1~%"),
+        margin=_MARGIN,
+    )
+
+
+def balance_of_steps(start: float, path: Sequence[float], steps: Sequence[StepShown]) -> Figure:
+    """Draw the imbalance measured after each step beside the one that the plan has there."""
+    promised = [start, *path]
+    numbers = [0, *(step.number for step in steps)]
+    predicted = [start, *(promised[min(step.made, len(path))] for step in steps)]
+    measured = [steps[0].before if steps else None, *(step.after for step in steps)]
+    traces = [
+        _over_steps("predicted", numbers, predicted, "--chart-3", "dash"),
+        _over_steps("measured", numbers, measured, "--chart-1", "solid"),
+    ]
+    turn = next((step.number for step in steps if step.back), None)
+    return figure(
+        traces,
+        xaxis=_counting_axis("steps"),
+        yaxis=value_axis("of capacity", tickformat=".1~%"),
+        shapes=[] if turn is None else [_turn(turn - 0.5)],
+        margin=_MARGIN,
+    )
+
+
+def worst_of(values: Sequence[float], points: int = MAX_POINTS) -> tuple[list[int], list[float]]:
+    """Return places and values, of many in a row the largest: no peak on the way is hidden."""
+    size = -(-len(values) // points)
+    if size <= 1:
+        return list(range(len(values))), list(values)
+    places = [
+        max(range(begin, min(begin + size, len(values))), key=values.__getitem__)
+        for begin in range(0, len(values), size)
+    ]
+    places = sorted({0, *places, len(values) - 1})
+    return places, [values[place] for place in places]
 
 
 def _bars(name: str, names: Sequence[str], values: Sequence[float], color: str, unit: str) -> Trace:
@@ -42,4 +123,65 @@ def _bars(name: str, names: Sequence[str], values: Sequence[float], color: str, 
         "y": list(values),
         "marker": {"color": color},
         "hovertemplate": f"%{{y:,.3~r}} {unit}",
+    }
+
+
+def _level(name: str, value: float, last: int, color: str, dash: str) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": [0, last],
+        "y": [value, value],
+        "line": {"color": color, "width": 1.2, "dash": dash},
+        "hoverinfo": "skip",
+    }
+
+
+def _over_steps(
+    name: str, numbers: Sequence[int], values: Sequence[float | None], color: str, dash: str
+) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if len(numbers) <= MAX_DOTS else "lines",
+        "name": name,
+        "x": list(numbers),
+        "y": list(values),
+        "line": {"color": color, "width": 1.8, "dash": dash},
+        "marker": {"size": 5},
+        "connectgaps": True,
+        "hovertemplate": "%{y:.2%}",
+    }
+
+
+def _counting_axis(title: str) -> dict[str, Any]:
+    return {
+        "title": {"text": title, "standoff": 4, "font": {"size": 11}},
+        "showgrid": False,
+        "zeroline": False,
+        "linecolor": "--line",
+        "tickformat": ",d",
+        "rangemode": "tozero",
+        "nticks": 8,
+    }
+
+
+def _turn(place: float) -> dict[str, Any]:
+    """Return the line from which on it goes back."""
+    return {
+        "type": "line",
+        "yref": "paper",
+        "x0": place,
+        "x1": place,
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": "--muted", "width": 1, "dash": "dot"},
+        "label": {
+            "text": "back from here",
+            "textposition": "end",
+            "textangle": 0,
+            "xanchor": "left",
+            "yanchor": "top",
+            "font": {"size": 10, "color": "--muted"},
+        },
     }

@@ -29,6 +29,8 @@ _filter("compact", numbers.compact)
 _filter("ratio", numbers.ratio)
 _filter("percent", numbers.percent)
 _filter("milliseconds", numbers.milliseconds)
+_filter("size", numbers.size)
+_filter("seconds", numbers.seconds)
 register.simple_tag(sparkline)
 
 

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster, RoutingVersion
 from controlplane.selectors.clusters import node_by_index, node_table
+from controlplane.selectors.executions import running
 from controlplane.selectors.metrics import fitting_resolution, latest_values, samples
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
 from controlplane.selectors.queries import state_counts
@@ -37,6 +38,7 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "ranges": list(RANGES),
         "nodes": _graded_nodes(cluster),
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
+        "progress": running([cluster.pk]).get(cluster.pk),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "cluster.html", context)
@@ -44,12 +46,13 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what changes with events: nodes, waiting proposals, the newest versions."""
+    """Return what changes with events: the execution, proposals that wait, nodes, versions."""
     span = span_of(request.GET, timezone.now())
     context = {
         "cluster": cluster,
         "nodes": _graded_nodes(cluster),
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
+        "progress": running([cluster.pk]).get(cluster.pk),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "_cluster_aside.html", context)

@@ -2,12 +2,12 @@
 
 from django.http import HttpResponse
 
-from dashboard.guards import PageRequest, viewer_page
+from dashboard.guards import PageRequest, anyone_page
 from dashboard.shown import show
 from dashboard.words import WORDS
 
 
-@viewer_page
+@anyone_page
 def index(request: PageRequest) -> HttpResponse:
     """Show the glossary."""
     return show(request, "help.html", {"words": WORDS})

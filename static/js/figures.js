@@ -1,4 +1,4 @@
-// Figures that are asked for whole: those of a proposal, those of a query's results.
+// Figures that are asked for whole: those of a proposal and its steps, those of a query's results.
 
 import { themed } from "./theme.js";
 
@@ -27,13 +27,17 @@ function draw(host, figures) {
 }
 
 async function load(host) {
-  if (host.weirBusy) return;
+  if (host.weirBusy) { host.weirAgain = true; return; }
   host.weirBusy = true;
   try {
     const answer = await fetch(host.dataset.figures, { headers: { Accept: "application/json" } });
     if (answer.ok) draw(host, (await answer.json()).figures);
   } catch { /* the next event asks again */ } finally {
-    setTimeout(() => { host.weirBusy = false; }, AGAIN_MS);
+    setTimeout(() => {
+      host.weirBusy = false;
+      // Asked meanwhile: the last event must be seen.
+      if (host.weirAgain && host.isConnected) { host.weirAgain = false; load(host); }
+    }, AGAIN_MS);
   }
 }
 
@@ -42,7 +46,7 @@ function start(root) {
     if (host.weirStarted) continue;
     host.weirStarted = true;
     load(host);
-    if (host.dataset.every) document.body.addEventListener(host.dataset.every, () => load(host));
+    if (host.dataset.every) document.body.addEventListener(host.dataset.every, () => host.isConnected && load(host));
   }
 }
 

@@ -22,6 +22,7 @@ PAGES = [
     "/clusters/sf/queries/{query}/results/", "/clusters/sf/queries/{query}/charts.json",
     "/clusters/sf/proposals/", "/clusters/sf/proposals/form/?algorithm=least_cost",
     "/clusters/sf/proposals/{proposal}/", "/clusters/sf/proposals/{proposal}/charts.json",
+    "/clusters/sf/proposals/{proposal}/steps.json",
     "/clusters/sf/proposals/{proposal}/moves.csv", "/clusters/sf/proposals/{proposal}/moves.json",
     "/audit/", "/help/",
 ]  # fmt: skip

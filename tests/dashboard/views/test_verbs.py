@@ -191,7 +191,9 @@ def test_moves_are_downloaded_without_formulas(operating: Client, ready: Proposa
     move = {"query": 1, "name": "=1+1", "from": 0, "to": 1, "outcome": None, "note": ""}
     Proposal.objects.filter(pk=ready.pk).update(moves=[move])
     rows = operating.get(f"/clusters/sf/proposals/{ready.pk}/moves.csv").content.decode()
-    assert rows.splitlines() == ["query,name,from,to,outcome,note", "1,'=1+1,0,1,,"]
+    assert rows.splitlines() == [
+        "query,name,first,past,from,to,bytes,state", "1,'=1+1,0,1,node 0,node 1,0,waiting",
+    ]  # fmt: skip
     answer = operating.get(f"/clusters/sf/proposals/{ready.pk}/moves.json").json()
     assert answer == {"proposal": ready.pk, "seal": ready.seal, "moves": [move]}
 

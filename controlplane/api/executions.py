@@ -1,0 +1,159 @@
+"""Executions: how far they are, and what each step took."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+from controlplane.api.security import caller
+from controlplane.models import Step
+from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.selectors.executions import (
+    execution_of,
+    progress_of,
+    running,
+    step_seconds,
+    steps_page,
+    waiting_for,
+)
+from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, whole
+from controlplane.selectors.proposals import proposal_without_moves
+
+router = Router(tags=["executions"])
+
+
+class StepOut(Schema):
+    """One step, a routing version; moves [first, past) of the proposal, or of the way back.
+
+    skipped: places of moves that were left out. bytes of state went over, waited: records that
+    waited for their task. pause_ms: the longest pause of a task. balance: the imbalance measured.
+    """
+
+    number: int
+    direction: str
+    state: str
+    version: int | None
+    first: int
+    past: int
+    skipped: list[int]
+    tasks: int
+    moved: int
+    bytes: int
+    waited: int
+    pause_ms: float | None
+    seconds: float
+    balance_before: float | None
+    balance_after: float | None
+    p95_ms: float | None
+    cap: int
+    cap_reason: str
+    published_at: datetime
+    acknowledged_at: datetime | None
+
+    @staticmethod
+    def resolve_version(row: Step) -> int | None:
+        """Return the number of its routing version, None where it moved nothing."""
+        return row.version.version if row.version is not None else None
+
+    @staticmethod
+    def resolve_seconds(row: Step) -> float:
+        """Return how long it took, or takes until now."""
+        return step_seconds(row)
+
+
+class RunningOut(Schema):
+    """An execution as lists have it; eta_s is None where it stands still or has ended."""
+
+    proposal: int
+    state: str
+    direction: str
+    moves: int
+    total_moves: int
+    bytes: int
+    total_bytes: int
+    share: float
+    steps: int
+    step: int | None
+    eta_s: float | None
+    waits: str
+    not_before: datetime | None
+    cap: int
+    cap_reason: str
+    last_step: bool
+    undo: dict[str, Any]
+    started_at: datetime
+    finished_at: datetime | None
+
+
+class ExecutionOut(RunningOut):
+    """An execution with a page of its steps, the newest first."""
+
+    page: int
+    pages: int
+    step_rows: list[StepOut]
+
+
+_EXAMPLE = {
+    "proposal": 12,
+    "state": "executing",
+    "direction": "forward",
+    "moves": 18,
+    "total_moves": 40,
+    "bytes": 412_300,
+    "total_bytes": 905_000,
+    "share": 0.45,
+    "steps": 5,
+    "step": 5,
+    "eta_s": 14.2,
+    "waits": "",
+    "cap": 6,
+    "cap_reason": "one more: p95 latency 640 of 10,000 ms",
+    "undo": {"moves": 18, "bytes": 412_300, "seconds": 12.0},
+}
+_SHOWN = {"responses": {200: {"content": {"application/json": {"example": _EXAMPLE}}}}}
+
+
+@router.get("/{slug}/execution", response=RunningOut | None, openapi_extra=_SHOWN)
+def running_execution(request: HttpRequest, slug: str) -> Any:
+    """Return the execution that is under way on the cluster, null while there is none."""
+    caller(request)
+    cluster = cluster_by_slug(slug)
+    found = running([cluster.pk]).get(cluster.pk)
+    return _shown(found) if found is not None else None
+
+
+@router.get("/{slug}/proposals/{int:pk}/execution", response=ExecutionOut, openapi_extra=_SHOWN)
+def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return how far a proposal is carried out; query parameters page, per_page: its steps."""
+    caller(request)
+    execution = execution_of(proposal_without_moves(cluster_by_slug(slug), pk))
+    page = steps_page(
+        execution,
+        whole(request.GET, "page", 1),
+        whole(request.GET, "per_page", PER_PAGE, MAX_PER_PAGE),
+    )
+    steps = {"page": page.number, "pages": page.pages, "step_rows": list(page.rows)}
+    return _shown(progress_of(execution)) | steps
+
+
+def _shown(found: Any) -> dict[str, Any]:
+    """Return a progress and its execution as one value."""
+    row = found.execution
+    return {
+        "proposal": row.proposal_id,
+        "state": row.proposal.state,
+        "total_moves": found.total,
+        **{
+            name: getattr(row, name)
+            for name in (
+                "direction", "not_before", "cap", "cap_reason", "last_step", "undo", "started_at",
+                "finished_at",
+            )
+        },
+        **{
+            name: getattr(found, name)
+            for name in ("moves", "bytes", "total_bytes", "share", "steps", "step", "eta_s")
+        },
+        "waits": row.waits or waiting_for(row.proposal),
+    }  # fmt: skip

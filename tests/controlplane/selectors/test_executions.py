@@ -1,0 +1,159 @@
+"""How far an execution is, and what has become of each move."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, Execution, Policy, Proposal, Step
+from controlplane.selectors.executions import execution_of, progress_of, running, waiting_for
+from controlplane.selectors.moves import Fate, counted, fates, moves_page, steps_of
+from controlplane.selectors.proposals import ProposalFilters, proposals_page
+from controlplane.services import executions, placing, proposals, queries
+from controlplane.services.access import Actor
+from tests.support.execution import batch, begun, carried_out, ready, scattered, under_way
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster(operator: Actor, sf: Cluster) -> Cluster:
+    """Twelve scattered queries, and steps of two moves."""
+    Policy.objects.create(cluster=sf, cluster_moves=2)
+    return scattered(operator, sf)
+
+
+def acknowledged(proposal: Proposal) -> Step:
+    step = under_way(proposal)
+    assert step is not None
+    batch(proposal.cluster, step)
+    executions.advance(proposal.pk)
+    proposal.refresh_from_db()
+    return step
+
+
+def states(proposal: Proposal) -> list[Fate]:
+    return fates(proposal, steps_of(proposal))
+
+
+def test_progress_counts_what_has_arrived_and_not_what_is_under_way(
+    approver: Actor, cluster: Cluster
+) -> None:
+    proposal = begun(approver, cluster)
+    first = progress_of(execution_of(proposal))
+    assert (first.moves, first.total, first.step) == (0, len(proposal.moves), 1)
+    acknowledged(proposal)
+    second = progress_of(execution_of(proposal))
+    assert (second.moves, second.steps, second.step, second.bytes) == (1, 2, 2, 1000)
+    assert second.share == pytest.approx(1 / len(proposal.moves))
+
+
+def test_the_time_to_go_follows_the_pace_of_the_steps(approver: Actor, cluster: Cluster) -> None:
+    """Before the first step has arrived it is what was predicted."""
+    proposal = begun(approver, cluster)
+    predicted = progress_of(execution_of(proposal)).eta_s
+    assert predicted == pytest.approx(proposal.predicted["seconds"], abs=0.2)
+    acknowledged(proposal)
+    first = Step.objects.get(number=1)
+    Step.objects.filter(pk=first.pk).update(
+        acknowledged_at=first.published_at + timedelta(seconds=20)
+    )
+    left = len(proposal.moves) - 1
+    assert progress_of(execution_of(proposal)).eta_s == pytest.approx(20.0 * left)
+    until = timezone.now() + timedelta(seconds=100)
+    Execution.objects.update(not_before=until)
+    assert progress_of(execution_of(proposal)).eta_s == pytest.approx(20.0 * left + 100, abs=1)
+
+
+def test_what_stands_still_has_no_time_to_go(
+    approver: Actor, operator: Actor, cluster: Cluster
+) -> None:
+    proposal = begun(approver, cluster)
+    executions.pause(operator, proposal, "a call")
+    assert progress_of(execution_of(proposal)).eta_s is None
+    assert waiting_for(proposal) == f"{operator.name} paused it"
+
+
+def test_the_way_back_has_a_progress_of_its_own(
+    approver: Actor, operator: Actor, cluster: Cluster
+) -> None:
+    proposal = begun(approver, cluster)
+    acknowledged(proposal)
+    acknowledged(proposal)
+    executions.roll_back(operator, proposal, proposal.seal, "worse")
+    acknowledged(proposal)
+    found = progress_of(execution_of(proposal))
+    assert (found.back, found.moves, found.total, found.step) == (True, 0, 5, 4)
+    acknowledged(proposal)
+    assert progress_of(execution_of(proposal)).moves == Step.objects.get(number=4).past > 0
+    carried_out(proposal)
+    done = progress_of(execution_of(proposal))
+    assert (done.moves, done.total, done.eta_s, done.share) == (5, 5, None, 1.0)
+
+
+def test_moves_tell_what_became_of_them(approver: Actor, operator: Actor, cluster: Cluster) -> None:
+    """Waiting, moving, moved, left out, moved back: each with its step."""
+    proposal = begun(approver, cluster)
+    gone = proposal.moves[-1]["name"]
+    queries.end(operator, cluster, [gone])
+    placing.drain(cluster.pk)
+    assert [str(fate) for fate in states(proposal)[:2]] == ["moving in step 1", "waiting"]
+    carried_out(proposal)
+    last = Step.objects.count()
+    assert [str(fate) for fate in states(proposal)[:2]] == ["moved in step 1", "moved in step 2"]
+    assert str(states(proposal)[-1]) == f"left out in step {last}"
+    executions.roll_back(operator, proposal, proposal.seal, "worse")
+    carried_out(proposal)
+    found = states(proposal)
+    assert dict(counted(found)) == {"moved back": len(found) - 1, "left out": 1}
+    assert str(found[-2]) == f"moved back in step {last + 1}", "the last is the first to go back"
+
+
+def test_what_has_not_moved_when_it_is_stopped_does_not_move(
+    approver: Actor, operator: Actor, cluster: Cluster
+) -> None:
+    proposal = begun(approver, cluster)
+    acknowledged(proposal)
+    executions.stop(operator, proposal, "enough")
+    found = dict(counted(states(proposal)))
+    assert found == {"moved": 1, "moving": 2, "not moved": len(proposal.moves) - 3}
+
+
+def test_pages_of_moves_name_their_nodes(approver: Actor, cluster: Cluster) -> None:
+    proposal = ready(approver, cluster)
+    page = moves_page(proposal, states(proposal), 99, 2)
+    assert page.number == page.pages
+    row = page.rows[-1]
+    move = proposal.moves[row.place]
+    assert (row.name, row.source, row.target) == (
+        move["name"], f"node {move['from']}", f"node {move['to']}",
+    )  # fmt: skip
+    assert row.fate == Fate("waiting")
+
+
+def test_an_approved_one_says_whom_it_waits_for(approver: Actor, cluster: Cluster) -> None:
+    waiting = ready(approver, cluster)
+    proposal = begun(approver, cluster)
+    Proposal.objects.filter(pk=waiting.pk).update(state="approved", approved_by="x")
+    waiting.refresh_from_db()
+    assert waiting_for(waiting) == f"proposal {proposal.pk} is being carried out"
+    with pytest.raises(NotFound):
+        execution_of(waiting)
+
+
+def test_lists_read_no_moves_and_ask_no_row_by_itself(approver: Actor, cluster: Cluster) -> None:
+    """A thousand proposals of a thousand moves each must not be read to list fifty."""
+    begun(approver, cluster)
+    with CaptureQueriesContext(connection) as asked:
+        assert list(running()) == [cluster.pk]
+    assert len(asked) == 2
+    assert all('"moves"' not in one["sql"] for one in asked)
+    for _ in range(5):
+        proposals.request(approver, cluster)
+    with CaptureQueriesContext(connection) as listed:
+        rows = proposals_page(cluster, ProposalFilters()).rows
+        assert [row.predicted.get("moves") for row in rows[:5]] == [None] * 5
+    assert len(listed) == 2

@@ -1,0 +1,306 @@
+"""The page of a proposal while it is carried out, and what one may do on it at each moment."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Policy, Proposal, Step
+from controlplane.services import executions, proposals
+from controlplane.services.access import Actor
+from controlplane.services.verbs import SAID, path_of
+from dashboard.proposal_verbs import WORDS
+from tests.dashboard.conftest import browser_of
+from tests.dashboard.views.test_verbs import said
+from tests.support import cluster as made
+from tests.support.execution import batch, carried_out, ready, scattered, under_way
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster(operator: Actor) -> Cluster:
+    """Twelve scattered queries, and steps of two moves."""
+    found = made.small_cluster(operator)
+    Policy.objects.create(cluster=found, cluster_moves=2)
+    return scattered(operator, found)
+
+
+@pytest.fixture
+def proposal(operator: Actor, cluster: Cluster) -> Proposal:
+    """A proposal that waits for somebody to approve it."""
+    return ready(operator, cluster)
+
+
+def path_to(proposal: Proposal, verb: str = "") -> str:
+    return f"/clusters/sf/proposals/{proposal.pk}/{verb}"
+
+
+def page_of(client: Client, proposal: Proposal) -> str:
+    return client.get(path_to(proposal)).content.decode()
+
+
+def tell(client: Client, proposal: Proposal, verb: str, reason: str = "") -> str:
+    """Post a form as the page has it; return what the next page says."""
+    values = {"seal": proposal.seal, "reason": reason}
+    told = said(client.post(path_to(proposal, f"{verb}/"), values))
+    proposal.refresh_from_db()
+    return told
+
+
+def step_through(proposal: Proposal) -> None:
+    step = under_way(proposal)
+    assert step is not None
+    batch(proposal.cluster, step)
+    executions.advance(proposal.pk)
+    proposal.refresh_from_db()
+
+
+def start(client: Client, proposal: Proposal) -> Proposal:
+    tell(client, proposal, "approve")
+    executions.advance(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.state == "executing"
+    return proposal
+
+
+def offered(content: str) -> set[str]:
+    """Return the verbs that a page has a form for."""
+    return {path_of(verb) for verb in SAID if f"/{path_of(verb)}/" in content}
+
+
+def test_every_verb_of_people_has_its_words() -> None:
+    """Who adds a verb to the table is told to give it a button."""
+    assert {verb.name for verb in SAID} == set(WORDS)
+
+
+def test_the_price_is_on_the_page_before_anybody_approves(
+    approving: Client, proposal: Proposal
+) -> None:
+    content = page_of(approving, proposal)
+    for word in ("State to move", "Takes about", "Pause of a task", "The way back", "On the way"):
+        assert word in content
+    assert offered(content) == {"approve", "reject"}
+    assert "Ask for it anew" in content
+
+
+def test_a_verb_is_offered_where_state_and_role_allow_it(
+    approving: Client, operating: Client, viewing: Client, proposal: Proposal
+) -> None:
+    assert offered(page_of(operating, proposal)) == set()
+    tell(approving, proposal, "approve")
+    assert offered(page_of(approving, proposal)) == {"withdraw"}
+    executions.advance(proposal.pk)
+    assert offered(page_of(operating, proposal)) == {"pause", "finish-step", "stop", "roll-back"}
+    assert offered(page_of(viewing, proposal)) == set()
+
+
+def test_a_verb_that_asks_for_a_reason_takes_a_second_click(
+    approving: Client, proposal: Proposal
+) -> None:
+    """Stop and roll back above all: a dialog stands between the button and the form."""
+    start(approving, proposal)
+    content = page_of(approving, proposal)
+    for verb in ("stop", "roll-back", "pause", "finish-step"):
+        dialog = content.split(f'<dialog id="say-{verb}"')[1].split("</dialog>")[0]
+        assert f"/{verb}/" in dialog
+        assert 'name="reason" maxlength="500" required' in dialog
+        assert ('name="seal"' in dialog) == (verb == "roll-back")
+
+
+def test_it_is_paused_resumed_and_stopped_with_a_reason(
+    approving: Client, operating: Client, proposal: Proposal
+) -> None:
+    start(approving, proposal)
+    assert "Say why" in tell(operating, proposal, "pause")
+    tell(operating, proposal, "pause", "a call")
+    assert "a-operator paused it" in page_of(operating, proposal)
+    tell(operating, proposal, "resume")
+    assert proposal.state == "executing"
+    tell(operating, proposal, "finish-step", "lunch")
+    assert "It stops once the step under way is done" in page_of(operating, proposal)
+    tell(operating, proposal, "stop", "now")
+    assert proposal.state == "stopped"
+    reasons = AuditEntry.objects.filter(object=str(proposal)).values_list("reason", flat=True)
+    assert {"a call", "lunch", "now"} <= set(reasons)
+
+
+def test_it_is_rolled_back_by_its_seal(
+    approving: Client, operating: Client, proposal: Proposal
+) -> None:
+    start(approving, proposal)
+    step_through(proposal)
+    path = path_to(proposal, "roll-back/")
+    wrong = operating.post(path, {"seal": "0" * 64, "reason": "worse"})
+    assert said(wrong) == "The seal does not name these moves."
+    tell(operating, proposal, "roll-back", "worse")
+    assert proposal.state == "rolling back"
+    assert "Going back" in page_of(operating, proposal)
+    step_through(proposal)
+    carried_out(proposal)
+    content = page_of(operating, proposal)
+    assert proposal.state == "rolled back"
+    assert "moved back</span> in step" in content
+
+
+def test_no_way_back_is_offered_from_nothing(operating: Client, proposal: Proposal) -> None:
+    """A plan that failed before its first move has nothing to undo."""
+    Proposal.objects.filter(pk=proposal.pk).update(state="failed")
+    content = page_of(operating, proposal)
+    assert offered(content) == set()
+    assert "Ask for it anew" in content
+
+
+def test_an_approval_is_withdrawn(approving: Client, proposal: Proposal) -> None:
+    tell(approving, proposal, "approve")
+    tell(approving, proposal, "withdraw", "not yet")
+    assert (proposal.state, proposal.approved_by) == ("ready", "")
+
+
+def test_a_verb_that_the_state_does_not_allow_is_told(
+    approving: Client, proposal: Proposal
+) -> None:
+    told = tell(approving, proposal, "resume")
+    assert told == "The proposal is ready: that does not allow “resume”."
+    assert approving.post(path_to(proposal, "explode/")).status_code == 404
+
+
+def test_a_form_from_elsewhere_says_nothing(approver: Actor, proposal: Proposal) -> None:
+    assert isinstance(approver.user, User)
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(approver.user)
+    answer = client.post(path_to(proposal, "approve/"), {"seal": proposal.seal})
+    proposal.refresh_from_db()
+    assert (answer.status_code, proposal.state) == (403, "ready")
+
+
+def test_the_steps_say_what_they_took(approving: Client, proposal: Proposal) -> None:
+    start(approving, proposal)
+    step_through(proposal)
+    content = page_of(approving, proposal)
+    assert "1 of 6 moves" in content.replace(f"of {len(proposal.moves)} moves", "of 6 moves")
+    assert "1,000 B" in content
+    assert "700 ms" in content
+    assert "moved</span> in step 1" in content
+    assert "moving</span> in step 2" in content
+    assert "Going back from here: 3 moves" in content
+    figures = approving.get(path_to(proposal, "steps.json")).json()["figures"]
+    assert figures["steps"]["data"][1]["x"] == [0, 1]
+
+
+def test_what_it_waits_for_is_told(approving: Client, proposal: Proposal) -> None:
+    start(approving, proposal)
+    Execution.objects.update(waits="p95 latency 5,000 ms is above 1,000 ms")
+    assert "because p95 latency 5,000 ms is above" in page_of(approving, proposal)
+
+
+def test_steps_come_in_pages(approving: Client, proposal: Proposal) -> None:
+    start(approving, proposal)
+    execution = Execution.objects.get()
+    Step.objects.all().update(state="done", acknowledged_at=timezone.now())
+    Step.objects.bulk_create(
+        Step(
+            execution=execution, number=number, direction="forward", first=1, past=1, state="done",
+            published_at=timezone.now(), acknowledged_at=timezone.now(),
+        )
+        for number in range(2, 41)
+    )  # fmt: skip
+    assert "40 steps, the newest first · page 1 of 4" in page_of(approving, proposal)
+    last = approving.get(path_to(proposal, "?steps=4")).content.decode()
+    assert "?steps=3" in last
+
+
+def test_drift_is_told_and_asked_anew(approving: Client, proposal: Proposal) -> None:
+    """A button, and not a link to a form that has to be filled in again."""
+    Node.objects.filter(index=0).update(capacity=100)
+    content = page_of(approving, proposal)
+    assert "The capacity of nodes 0 has changed" in content
+    answer = approving.post(path_to(proposal, "ask-anew/"))
+    anew = Proposal.objects.get(base=proposal)
+    assert answer["Location"] == path_to(anew)
+    assert (anew.algorithm, anew.parameters) == (proposal.algorithm, proposal.parameters)
+
+
+def test_the_fleet_and_the_cluster_show_what_is_carried_out(
+    approving: Client, proposal: Proposal
+) -> None:
+    start(approving, proposal)
+    step_through(proposal)
+    assert f"executing {proposal.pk}</a>" in approving.get("/").content.decode()
+    aside = approving.get("/clusters/sf/aside/").content.decode()
+    assert "Being carried out" in aside
+    assert f"1 of {len(proposal.moves)} moves" in aside
+
+
+def test_tasks_of_split_queries_are_planned_by_the_migration_planner(
+    operating: Client, operator: Actor, cluster: Cluster
+) -> None:
+    form = operating.get("/clusters/sf/proposals/form/?planner=migration").content.decode()
+    assert '<option value="single_step" selected>' in form
+    assert 'id="p-tau"' in form
+    assert 'value="mtm"' not in form, "it needs what no snapshot has"
+    made.placed_split(operator, cluster)
+    Node.objects.filter(index=0).update(active=False)
+    values = {"planner": "migration", "algorithm": "single_step", "tau": "0.5"}
+    operating.post("/clusters/sf/proposals/ask/", values)
+    asked = Proposal.objects.get(planner="migration")
+    assert asked.parameters == {"tau": 0.5}
+    proposals.compute(asked.pk)
+    asked.refresh_from_db()
+    assert asked.state == "ready", asked.error
+    task = asked.moves[0]["first"]
+    assert f'<span class="tag">task {task}</span>' in page_of(operating, asked)
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [({"planner": "shedding"}, "Must be one of placement, migration"),
+     ({"planner": "migration", "algorithm": "mms"}, "no algorithm")],
+)  # fmt: skip
+def test_a_planner_that_is_not_there_is_refused(
+    operating: Client, cluster: Cluster, values: dict[str, str], fault: str
+) -> None:
+    answer = operating.post("/clusters/sf/proposals/ask/", values)
+    assert answer.status_code == 422
+    assert fault in answer.content.decode()
+
+
+def granted(name: str, cluster: Cluster, role: str) -> Client:
+    user = User.objects.create_user(name)
+    Grant.objects.create(user=user, cluster=cluster, role=role, granted_at=timezone.now())
+    return browser_of(Actor(user))
+
+
+@pytest.mark.parametrize(
+    ("role", "expected"),
+    [("viewer", set()), ("operator", set()), ("approver", {"approve", "reject"})],
+)
+def test_a_role_on_one_cluster_counts_on_its_pages_alone(
+    cluster: Cluster, proposal: Proposal, role: str, expected: set[str]
+) -> None:
+    other = Cluster.objects.create(slug="other", name="Elsewhere", slots=1)
+    client = granted("anna", cluster, role)
+    assert offered(page_of(client, proposal)) == expected
+    assert client.get(f"/clusters/{other.slug}/").status_code == 403
+    fleet = client.get("/").content.decode()
+    assert "/clusters/sf/" in fleet
+    assert "Elsewhere" not in fleet
+
+
+def _reject(client: Client, proposal: Proposal) -> None:
+    tell(client, proposal, "reject", "not during the fair")
+
+
+def _stop(client: Client, proposal: Proposal) -> None:
+    tell(client, start(client, proposal), "stop", "enough")
+
+
+@pytest.mark.parametrize("ended", [_reject, _stop])
+def test_what_has_ended_asks_for_nothing_any_more(
+    approving: Client, proposal: Proposal, ended: Callable[[Client, Proposal], None]
+) -> None:
+    """No page polls for ever."""
+    ended(approving, proposal)
+    assert "weir:tick" not in page_of(approving, proposal)
