@@ -1,0 +1,268 @@
+"""Proposals and executions over HTTP: what may be said, by whom, and what came of it."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.models import Cluster, Node, Policy, Proposal
+from controlplane.services import executions, proposals, tokens
+from controlplane.services.access import Actor
+from controlplane.services.proposals.states import Verb
+from controlplane.services.verbs import SAID, path_of
+from tests.support.execution import batch, carried_out, ready, scattered, under_way
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROPOSALS = "/api/v1/clusters/sf/proposals"
+
+
+def client_of(by: Actor) -> Client:
+    """A script with the actor's token; it checks CSRF as a real server does."""
+    assert isinstance(by.user, User)
+    token = tokens.create(by.user, "test")
+    return Client(enforce_csrf_checks=True, headers={"authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def cluster(operator: Actor, sf: Cluster) -> Cluster:
+    """Twelve scattered queries, and steps of two moves."""
+    Policy.objects.create(cluster=sf, cluster_moves=2)
+    return scattered(operator, sf)
+
+
+@pytest.fixture
+def proposal(operator: Actor, cluster: Cluster) -> Proposal:
+    return ready(operator, cluster)
+
+
+@pytest.fixture
+def approving(approver: Actor) -> Client:
+    return client_of(approver)
+
+
+@pytest.fixture
+def operating(operator: Actor) -> Client:
+    return client_of(operator)
+
+
+def tell(client: Client, proposal: Proposal, verb: str, **body: str) -> Any:
+    path = f"{PROPOSALS}/{proposal.pk}/{verb}"
+    answer = client.post(path, json.dumps(body), content_type="application/json")
+    proposal.refresh_from_db()
+    return answer
+
+
+def get(client: Client, proposal: Proposal, what: str = "") -> Any:
+    return client.get(f"{PROPOSALS}/{proposal.pk}{what}").json()
+
+
+def step_through(proposal: Proposal) -> None:
+    step = under_way(proposal)
+    assert step is not None
+    batch(proposal.cluster, step)
+    executions.advance(proposal.pk)
+    proposal.refresh_from_db()
+
+
+def started(client: Client, proposal: Proposal) -> Proposal:
+    assert tell(client, proposal, "approve", seal=proposal.seal).status_code == 200
+    executions.advance(proposal.pk)
+    proposal.refresh_from_db()
+    return proposal
+
+
+def test_a_life_by_api(approving: Client, operating: Client, proposal: Proposal) -> None:
+    """Every verb that people have, in an order in which each is allowed."""
+    seal = proposal.seal
+    lived = [
+        (approving, "approve", {"seal": seal}, "approved"),
+        (approving, "withdraw", {"reason": "not yet"}, "ready"),
+        (approving, "approve", {"seal": seal, "reason": "now"}, "approved"),
+        (operating, "pause", {"reason": "a call"}, "paused"),
+        (operating, "resume", {}, "executing"),
+        (operating, "finish-step", {"reason": "lunch"}, "executing"),
+        (operating, "stop", {"reason": "enough"}, "stopped"),
+        (operating, "roll-back", {"seal": seal, "reason": "worse"}, "rolling back"),
+    ]
+    for client, verb, body, state in lived:
+        answer = tell(client, proposal, verb, **body)
+        assert (answer.status_code, answer.json()["state"]) == (200, state), verb
+        if body.get("reason") == "now":
+            executions.advance(proposal.pk)
+    step_through(proposal)
+    carried_out(proposal)
+    assert proposal.state == "rolled back"
+    said = {verb for _, verb, _, _ in lived} | {"cancel", "reject"}
+    assert said == {path_of(verb) for verb in SAID}
+
+
+def test_the_other_ends_of_a_life(
+    approving: Client, operating: Client, operator: Actor, proposal: Proposal
+) -> None:
+    assert tell(approving, proposal, "reject", reason="not today").json()["state"] == "rejected"
+    computing = proposals.request(operator, proposal.cluster)
+    path = f"{PROPOSALS}/{computing.pk}/cancel"
+    cancelled = operating.post(path, "", content_type="application/json")
+    assert cancelled.json()["state"] == "rejected", "nothing has to be sent along"
+    anew = tell(operating, proposal, "ask-anew")
+    assert (anew.status_code, anew.json()["base"]) == (202, proposal.pk)
+
+
+@pytest.mark.parametrize("verb", SAID, ids=path_of)
+def test_who_lacks_the_role_is_refused(viewer: Actor, proposal: Proposal, verb: Verb) -> None:
+    body = {"seal": proposal.seal, "reason": "why"}
+    answer = tell(client_of(viewer), proposal, path_of(verb), **body)
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert proposal.state == "ready"
+
+
+@pytest.mark.parametrize(
+    "verb", [verb for verb in SAID if "ready" not in verb.sources], ids=path_of
+)
+def test_what_the_state_does_not_allow_is_a_conflict(
+    approving: Client, proposal: Proposal, verb: Verb
+) -> None:
+    body = {"seal": proposal.seal, "reason": "why"}
+    answer = tell(approving, proposal, path_of(verb), **body)
+    expected = "nothing_moved" if verb.name == "roll back" else "not_allowed"
+    assert (answer.status_code, answer.json()["code"]) == (409, expected)
+    assert proposal.state == "ready"
+
+
+@pytest.mark.parametrize("verb", [verb for verb in SAID if verb.reason], ids=path_of)
+def test_a_reason_that_is_asked_for_must_be_given(
+    approving: Client, proposal: Proposal, verb: Verb
+) -> None:
+    """Left out it is malformed, blank it is refused, or the state is told first."""
+    answer = tell(approving, proposal, path_of(verb), seal=proposal.seal)
+    assert answer.status_code == 422
+    assert list(answer.json()["fields"]) == ["reason"]
+
+
+def test_the_seal_must_name_these_moves(approving: Client, proposal: Proposal) -> None:
+    wrong = tell(approving, proposal, "approve", seal="0" * 64)
+    assert (wrong.status_code, wrong.json()["code"]) == (409, "wrong_seal")
+    assert tell(approving, proposal, "approve").status_code == 422
+    started(approving, proposal)
+    wrong = tell(approving, proposal, "roll-back", seal="0" * 64, reason="worse")
+    assert (wrong.status_code, wrong.json()["code"]) == (409, "wrong_seal")
+
+
+def test_a_session_needs_the_token_of_its_forms(approver: Actor, proposal: Proposal) -> None:
+    assert isinstance(approver.user, User)
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(approver.user)
+    assert tell(browser, proposal, "approve", seal=proposal.seal).status_code == 403
+    assert proposal.state == "ready"
+
+
+def test_what_is_allowed_depends_on_the_state_and_on_who_asks(
+    approving: Client, operating: Client, viewer: Actor, proposal: Proposal
+) -> None:
+    found = {verb["verb"]: verb for verb in get(approving, proposal)["allowed"]}
+    assert set(found) == {"approve", "reject"}
+    assert (found["approve"]["seal"], found["reject"]["reason"]) == (True, True)
+    assert get(operating, proposal)["allowed"] == []
+    asked = get(operating, proposal, "/allowed")
+    assert (asked["state"], asked["verbs"], asked["ask_anew"]) == ("ready", [], True)
+    assert get(client_of(viewer), proposal, "/allowed")["ask_anew"] is False
+    started(approving, proposal)
+    verbs = [verb["verb"] for verb in get(operating, proposal, "/allowed")["verbs"]]
+    assert verbs == ["pause", "finish-step", "stop", "roll-back"]
+
+
+def test_moves_come_in_pages_with_what_became_of_them(
+    approving: Client, proposal: Proposal
+) -> None:
+    started(approving, proposal)
+    step_through(proposal)
+    page = get(approving, proposal, "/moves?per_page=2")
+    assert (page["total"], page["pages"]) == (len(proposal.moves), -(-len(proposal.moves) // 2))
+    first, second = page["moves"]
+    assert (first["state"], first["step"], second["state"]) == ("moved", 1, "moving")
+    assert first["imbalance"] == proposal.path[0]
+    assert first["source"] == f"node {proposal.moves[0]['from']}"
+    assert "moves" not in get(approving, proposal)
+
+
+def test_an_execution_tells_its_steps(approving: Client, proposal: Proposal) -> None:
+    """Bytes, pause, balance, cap and why, time to go, and the price of going back."""
+    assert approving.get(f"{PROPOSALS}/{proposal.pk}/execution").status_code == 404
+    assert approving.get("/api/v1/clusters/sf/execution").json() is None
+    started(approving, proposal)
+    step_through(proposal)
+    found = get(approving, proposal, "/execution")
+    assert (found["moves"], found["total_moves"], found["step"]) == (1, len(proposal.moves), 2)
+    assert found["eta_s"] > 0
+    assert found["undo"]["moves"] == 3
+    under, done = found["step_rows"]
+    assert (under["number"], under["state"], under["acknowledged_at"]) == (2, "published", None)
+    assert (done["bytes"], done["pause_ms"], done["waited"], done["p95_ms"]) == (1000, 700, 2, 300)
+    assert done["cap_reason"].startswith("begins with")
+    running = approving.get("/api/v1/clusters/sf/execution").json()
+    assert (running["proposal"], running["state"]) == (proposal.pk, "executing")
+
+
+def test_drift_is_told_before_and_after_it_is_too_much(
+    approving: Client, operator: Actor, proposal: Proposal
+) -> None:
+    assert get(approving, proposal, "/drift")["stale"] is False
+    Node.objects.filter(index=0).update(capacity=100)
+    found = get(approving, proposal, "/drift")
+    assert (found["stale"], found["capacities"]) == (True, [0])
+    refused = tell(approving, proposal, "approve", seal=proposal.seal)
+    assert (refused.status_code, refused.json()["code"]) == (409, "stale")
+    assert refused.json()["data"] == found
+    assert get(approving, proposal)["drift"] == found
+    computing = proposals.request(operator, proposal.cluster)
+    assert approving.get(f"{PROPOSALS}/{computing.pk}/drift").status_code == 409
+
+
+def test_kinds_of_planners_are_told_with_their_parameters(
+    operating: Client, cluster: Cluster
+) -> None:
+    """What is told can be asked for."""
+    found = {kind["kind"]: kind for kind in operating.get("/api/v1/clusters/sf/planners").json()}
+    assert set(found) == set(Proposal.Kind.values)
+    assert found["shedding"] == {"kind": "shedding", "connected": False, "algorithms": []}
+    asked = 0
+    for kind in found.values():
+        for algorithm in kind["algorithms"]:
+            assert algorithm["parameters"][0]["name"] in ("nu", "tau")
+            body = {"planner": kind["kind"], "algorithm": algorithm["name"]}
+            answer = operating.post(PROPOSALS, json.dumps(body), content_type="application/json")
+            assert answer.status_code == 202, answer.content
+            asked += 1
+    assert Proposal.objects.count() == asked > 10
+
+
+def test_a_list_reads_no_moves_and_costs_the_same_for_many(
+    approving: Client, operator: Actor, proposal: Proposal
+) -> None:
+    approving.get(PROPOSALS)
+    with CaptureQueriesContext(connection) as few:
+        row = approving.get(PROPOSALS).json()["proposals"][0]
+    assert (row["move_count"], "moves" in row) == (len(proposal.moves), False)
+    for _ in range(20):
+        proposals.request(operator, proposal.cluster)
+    with CaptureQueriesContext(connection) as many:
+        assert len(approving.get(PROPOSALS).json()["proposals"]) == 21
+    assert len(many) == len(few)
+    listed = [one["sql"] for one in many if 'FROM "controlplane_proposal"' in one["sql"]]
+    assert listed
+    assert not [sql for sql in listed if '."moves"' in sql or '."path"' in sql]
+
+
+def test_the_documentation_has_an_example_for_every_verb(client: Client, approver: Actor) -> None:
+    assert isinstance(approver.user, User)
+    client.force_login(approver.user)
+    paths = client.get("/api/v1/openapi.json").json()["paths"]
+    for verb in SAID:
+        said = paths[f"/api/v1/clusters/{{slug}}/proposals/{{pk}}/{path_of(verb)}"]["post"]
+        examples = said["requestBody"]["content"]["application/json"]["examples"]
+        assert all(("seal" in one["value"]) == verb.seal for one in examples.values())
+        assert ("Without a reason" in examples) == (not verb.reason)
