@@ -11,6 +11,7 @@ from controlplane.api import (
     executions,
     lab,
     me,
+    policies,
     proposals,
     queries,
     records,
@@ -53,6 +54,7 @@ api.add_router("/clusters", arcs.router)
 api.add_router("/clusters", proposals.router)
 api.add_router("/clusters", comparisons.router)
 api.add_router("/clusters", executions.router)
+api.add_router("/clusters", policies.router)
 api.add_router("/clusters", versions.router)
 api.add_router("/lab", lab.router)
 api.add_router("/attached", attached.router)

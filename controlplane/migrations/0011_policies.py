@@ -19,4 +19,9 @@ class Migration(migrations.Migration):
             name='auto_kinds',
             field=models.JSONField(blank=True, default=controlplane.models.policy.kinds_without_state),
         ),
+        migrations.AddField(
+            model_name='decision',
+            name='unit',
+            field=models.CharField(blank=True, max_length=10),
+        ),
     ]

@@ -10,7 +10,7 @@ class Decision(models.Model):
     """One decision of a watch loop; equal ones in a row are one, from first_at to last_at.
 
     code is the reason (services.watching.codes), number the figure that decided and limit what it
-    was compared with.
+    was compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="decisions")
@@ -18,6 +18,7 @@ class Decision(models.Model):
     code = models.CharField(max_length=30)
     number = models.FloatField(null=True, blank=True)
     limit = models.FloatField(null=True, blank=True)
+    unit = models.CharField(max_length=10, blank=True)
     text = models.CharField(max_length=300)
     proposal = models.ForeignKey(
         Proposal, on_delete=models.SET_NULL, null=True, blank=True, related_name="decisions"

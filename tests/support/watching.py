@@ -6,10 +6,13 @@ from typing import Any
 from controlplane.models import Cluster, Decision, MetricSample
 
 
-def measured(cluster: Cluster, now: datetime, count: int = 10, **changed: Any) -> None:
+COUNT = 10
+
+
+def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
     """Store one sample a second, the newest one a second old; the load is even."""
-    for at in range(count):
-        t = now - timedelta(seconds=count - at)
+    for at in range(COUNT):
+        t = now - timedelta(seconds=COUNT - at)
         t_ms = round(t.timestamp() * 1000)
         values = {
             "t": t_ms, "version": 1, "in": 100.0, "read": 100.0, "delivered": 120.0, "rf": 1.2,

@@ -36,6 +36,7 @@ _ALL: Final = (
     Code("silent", "A node that hosts tasks says nothing: a person must see whether it is gone"),
     Code("asked", "A plan is being computed"),
     Code("no_gain", "The plan would not gain enough, so it is not proposed"),
+    Code("spoils", "The plan would spoil another measure, so it is not proposed"),
     Code("failed", "No plan could be computed"),
     Code("drifted", "The cluster had drifted from the plan before it could begin"),
     Code("recommended", "A proposal waits for a person"),

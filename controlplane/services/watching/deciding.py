@@ -1,12 +1,12 @@
 """From a loop's figure to what is done about it: a pure function, so that it can be tried out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.models import Policy
 from controlplane.services.watching.codes import is_calm
-from controlplane.services.watching.loops import Reading
+from controlplane.services.watching.loops import SECONDS, SHARE, Reading
 
 # Without a sample for longer a driver is most likely gone.
 OLD_S: Final = 30.0
@@ -37,7 +37,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a loop decided, the number that decided, and what it was compared with.
+    """What a loop decided, the number that decided and what it was compared with, and their unit.
 
     proposal: the one that stands in the way, if any.
     """
@@ -46,6 +46,7 @@ class Outcome:
     number: float | None
     limit: float | None
     text: str
+    unit: str = SHARE
     proposal: int | None = None
 
 
@@ -81,7 +82,7 @@ def _unable(situation: Situation, policy: Policy) -> Outcome | None:
         return Outcome("no_data", None, oldest, "The cluster has told nothing yet")
     if situation.age_s > oldest:
         told = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
-        return Outcome("data_too_old", situation.age_s, oldest, told)
+        return Outcome("data_too_old", situation.age_s, oldest, told, SECONDS)
     return None
 
 
@@ -91,27 +92,27 @@ def _hindered(
     """Return what stands between the trouble and a plan."""
     if situation.running is not None:
         told = f"{reading.text}; proposal {situation.running} is being carried out"
-        return Outcome("execution_running", reading.number, reading.limit, told, situation.running)
+        return replace(_of(reading, "execution_running"), text=told, proposal=situation.running)
     if situation.blackout_until is not None:
         left = (situation.blackout_until - now).total_seconds()
         told = f"{reading.text}; blackout for another {_span(left)}: {situation.blackout}"
-        return Outcome("blackout", round(left), 0, told)
+        return Outcome("blackout", round(left), 0, told, SECONDS)
     if situation.waiting is not None:
         since = situation.waiting_since or now
         waited = (now - since).total_seconds()
         told = f"{reading.text}; proposal {situation.waiting} waits since {_span(waited)}"
-        return Outcome("proposal_waiting", round(waited), None, told, situation.waiting)
+        return Outcome("proposal_waiting", round(waited), None, told, SECONDS, situation.waiting)
     if situation.quiet_since is not None:
         quiet = (now - situation.quiet_since).total_seconds()
         if quiet < policy.cooldown_s:
             told = f"{reading.text}; the last plan was {_span(quiet)} ago"
             told += f", and {_span(policy.cooldown_s)} is the cool-down"
-            return Outcome("cooldown", round(quiet), policy.cooldown_s, told)
+            return Outcome("cooldown", round(quiet), policy.cooldown_s, told, SECONDS)
     return None
 
 
 def _of(reading: Reading, code: str) -> Outcome:
-    return Outcome(code, reading.number, reading.limit, reading.text)
+    return Outcome(code, reading.number, reading.limit, reading.text, reading.unit)
 
 
 def _span(seconds: float) -> str:

@@ -11,6 +11,7 @@ from controlplane.models import Cluster, Decision, Policy, Proposal
 from controlplane.services import proposals
 from controlplane.services.access import Automatic
 from controlplane.services.policies import (
+    IMBALANCE,
     Verdict,
     applies_by_itself,
     gain_of,
@@ -21,12 +22,12 @@ from controlplane.services.proposals.drift import drift_of
 from controlplane.services.proposals.outdating import outdate
 from controlplane.services.watching.asking import WATCH
 from controlplane.services.watching.deciding import Outcome
-from controlplane.services.watching.loops import BY_NAME
+from controlplane.services.watching.loops import BY_NAME, MOVES, RATIO, SHARE
 from controlplane.services.watching.noting import note
 
 POLICY: Final = Automatic("policy")
 READY: Final = Proposal.State.READY
-JUDGED: Final = ("recommended", "acted", "no_gain", "excluded", "drifted")
+JUDGED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drifted")
 
 
 def judge(proposal_id: int) -> None:
@@ -83,16 +84,17 @@ def _judged(proposal: Proposal, loop: str, now: datetime) -> Outcome:
     told = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
     if policy.watch != Policy.Watch.ACT:
         text = f"{told}; the watch loops only recommend"
-        return Outcome("recommended", gain.share, least, text, proposal.pk)
+        return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
     verdict = applies_by_itself(proposal, policy, now)
     if not verdict.allowed:
         text = f"{told}; it waits for a person: {verdict.text}"
-        return Outcome("recommended", verdict.number, verdict.limit, text, proposal.pk)
+        return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
     refusal = _approve(proposal, verdict)
     if refusal is not None:
         code = "drifted" if refusal.code == "stale" else "recommended"
-        return Outcome(code, None, None, f"{told}; {refusal}", proposal.pk)
-    return Outcome("acted", gain.share, least, f"{told}; approved by the policy", proposal.pk)
+        return _about(proposal, code, f"{told}; {refusal}")
+    text = f"{told}; approved by the policy"
+    return Outcome("acted", gain.share, least, text, proposal=proposal.pk)
 
 
 def _worthless(proposal: Proposal, policy: Policy, loop: str) -> Outcome | None:
@@ -101,9 +103,9 @@ def _worthless(proposal: Proposal, policy: Policy, loop: str) -> Outcome | None:
     if not proposal.moves:
         if left_out:
             told = f"Exclusions forbid all {left_out} moves of the plan"
-            return Outcome("excluded", left_out, 0, told, proposal.pk)
+            return Outcome("excluded", left_out, 0, told, MOVES, proposal.pk)
         told = f"The {proposal.planner} planner would move nothing"
-        return Outcome("no_gain", 0.0, _least_gain(policy), told, proposal.pk)
+        return Outcome("no_gain", 0.0, _least_gain(policy), told, proposal=proposal.pk)
     measure = BY_NAME[loop].measure if loop in BY_NAME else ""
     if not measure:
         # Whatever it costs: tasks cannot stay where nothing runs.
@@ -111,12 +113,13 @@ def _worthless(proposal: Proposal, policy: Policy, loop: str) -> Outcome | None:
     gain, least = gain_of(proposal, measure), _least_gain(policy)
     if gain.share < least:
         told = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
-        return Outcome("no_gain", gain.share, least, told, proposal.pk)
+        return Outcome("no_gain", gain.share, least, told, proposal=proposal.pk)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
         return None
     told = f"The plan would bring {gain}, but {spoilt}"
-    return Outcome("no_gain", spoilt.after, spoilt.limit, told, proposal.pk)
+    unit = SHARE if spoilt.measure == IMBALANCE else RATIO
+    return Outcome("spoils", spoilt.after, spoilt.limit, told, unit, proposal.pk)
 
 
 def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
@@ -140,4 +143,4 @@ def _loop_of(proposal: Proposal) -> str:
 
 
 def _about(proposal: Proposal, code: str, text: str) -> Outcome:
-    return Outcome(code, None, None, text, proposal.pk)
+    return Outcome(code, None, None, text, proposal=proposal.pk)

@@ -22,9 +22,19 @@ HEARD: Final = 3
 WORTH: Final = 2
 
 
+# Units of figures and limits.
+SHARE: Final = "share"
+RATIO: Final = "ratio"
+MS: Final = "ms"
+SECONDS: Final = "s"
+NODES: Final = "nodes"
+MOVES: Final = "moves"
+RATE: Final = "records/s"
+
+
 @dataclass(frozen=True)
 class Reading:
-    """A loop's figure and the limit it is compared with; None where it is not known.
+    """A loop's figure and the limit it is compared with, in a unit; None where it is not known.
 
     trouble: it is beyond the limit; near: not by so much below it as the dead band asks. calm: the
     code where neither holds. blocked: the code where no plan can help, and text says why.
@@ -33,6 +43,7 @@ class Reading:
     number: float | None
     limit: float | None
     text: str
+    unit: str = SHARE
     trouble: bool = False
     near: bool = False
     calm: str = "within"
@@ -49,13 +60,11 @@ class Loop:
     measure: str = ""
 
 
-def _above(number: float | None, limit: float, dead_band: float, text: str) -> Reading:
+def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
     """Return the reading of a figure of which less is better."""
-    if number is None:
-        return Reading(None, limit, text)
     trouble = number > limit
     near = not trouble and number > limit * (1 - dead_band)
-    return Reading(number, limit, text, trouble, near)
+    return Reading(number, limit, text, unit, trouble, near)
 
 
 def _imbalance(seen: Seen) -> Reading:
@@ -77,7 +86,7 @@ def _replication(seen: Seen) -> Reading:
     if measured <= times:
         # No bound is below 1, so the costly one need not be known.
         text = f"Replication factor {measured:.2f}, acted on above {times:g} times its bound"
-        return Reading(measured, times, text)
+        return Reading(measured, times, text, RATIO)
     found = seen.replication()
     if found is None:
         return Reading(None, None, "No query runs whose node a placement could choose")
@@ -85,7 +94,7 @@ def _replication(seen: Seen) -> Reading:
     number = found.factor if seen.split else measured
     limit = times * found.bound
     text = f"Replication factor {number:.2f}, acted on above {limit:.2f}: {times:g} times its bound"
-    return _above(number, limit, seen.policy.dead_band, text)
+    return _above(number, limit, seen.policy.dead_band, text, RATIO)
 
 
 def _latency(seen: Seen) -> Reading:
@@ -93,7 +102,7 @@ def _latency(seen: Seen) -> Reading:
     if number is None:
         return Reading(None, limit, "No latency was measured lately")
     text = f"p95 latency {number:,.0f} ms, acted on above {limit:,.0f} ms"
-    return _full(_above(number, limit, seen.policy.dead_band, text), seen)
+    return _full(_above(number, limit, seen.policy.dead_band, text, MS), seen)
 
 
 def _overload(seen: Seen) -> Reading:
@@ -117,7 +126,7 @@ def _queueing(seen: Seen) -> Reading | None:
     if trend is None or trend.slope <= 0 or known[-1][1] < (seen.middle("delivered") or 0.0):
         return None
     text = f"{known[-1][1]:,.0f} records wait at nodes, {trend.slope:,.0f} more each second"
-    return Reading(trend.slope, 0.0, text, trouble=True)
+    return Reading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
 def _forecast(seen: Seen) -> Reading | None:
@@ -143,12 +152,12 @@ def _lost(seen: Seen) -> Reading:
     gone = [node for node in seen.nodes if not node.active and node.tasks]
     if gone:
         text = f"{_names(gone)} not active and still {_host(gone)} tasks"
-        return _excluded(Reading(len(gone), 0, text, trouble=True), gone)
+        return _excluded(Reading(len(gone), 0, text, NODES, trouble=True), gone)
     silent = [node for node in seen.active if node.tasks and _says_nothing(seen, node)]
     if silent:
         text = f"{_names(silent, 'host')} tasks and said nothing for a minute"
-        return Reading(len(silent), 0, text, trouble=True, blocked="silent")
-    return Reading(0, 0, "Every node that hosts tasks is active and reports")
+        return Reading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
+    return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
 
 def _says_nothing(seen: Seen, node: SeenNode) -> bool:
@@ -161,9 +170,10 @@ def _added(seen: Seen) -> Reading:
     empty = [node for node in seen.active if not node.tasks]
     tasks = sum(node.tasks for node in seen.nodes)
     if not empty or tasks < WORTH * len(seen.active):
-        return Reading(len(empty), 0, "Every active node hosts tasks, or there are few of them")
+        text = "Every active node hosts tasks, or there are few of them"
+        return Reading(len(empty), 0, text, NODES)
     text = f"{_names(empty)} active and {_host(empty)} no task"
-    return _excluded(Reading(len(empty), 0, text, trouble=True), empty)
+    return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
 def _excluded(reading: Reading, nodes: list[SeenNode]) -> Reading:

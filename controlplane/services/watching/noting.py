@@ -30,6 +30,7 @@ def note(
     figures = {
         "number": outcome.number,
         "limit": outcome.limit,
+        "unit": outcome.unit if outcome.number is not None else "",
         "text": outcome.text[:300],
         "last_at": now,
     }

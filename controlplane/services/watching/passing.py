@@ -11,7 +11,7 @@ from controlplane.models import Cluster, Execution, Policy, Proposal
 from controlplane.services.policies import blackout_until, in_blackout, policy_of
 from controlplane.services.proposals.states import APPROVED
 from controlplane.services.watching.asking import ask, last_own, planners_for
-from controlplane.services.watching.deciding import Outcome, Situation, decide
+from controlplane.services.watching.deciding import Situation, decide
 from controlplane.services.watching.judging import judge_waiting
 from controlplane.services.watching.loops import LOOPS, Loop, Reading
 from controlplane.services.watching.noting import last_decision, note
@@ -90,7 +90,7 @@ def _pass(loop: Loop, reading: Reading, seen: Seen, situation: Situation) -> Sit
         planners = planners_for(seen, loop)
         if not planners:
             text = f"{reading.text}; no query runs that a planner could move"
-            outcome = Outcome("no_planner", reading.number, reading.limit, text)
+            outcome = replace(outcome, code="no_planner", text=text)
         else:
             asked = ask(seen, loop, planners)
             outcome = replace(outcome, proposal=asked.pk)

@@ -116,7 +116,11 @@ def test_the_planner_must_have_a_good_record(
             proposal=entry, cluster=plan.cluster, planner="placement", algorithm="mms",
             predicted={"imbalance": 0.5}, measured={"imbalance": imbalance}, at=WEDNESDAY,
         )  # fmt: skip
-    asked = {"auto_record": True, "auto_record_runs": runs, "auto_record_error": 0.25}
+    asked: dict[str, Any] = {
+        "auto_record": True,
+        "auto_record_runs": runs,
+        "auto_record_error": 0.25,
+    }
     assert code(plan, **asked) == expected
 
 

@@ -4,6 +4,7 @@ from datetime import time
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Grant, Policy
@@ -48,6 +49,7 @@ def test_only_an_admin_changes_it(sf: Cluster, role: str) -> None:
 def test_the_admin_of_one_cluster_is_none_of_another(sf: Cluster) -> None:
     by = actor("viewer", "local")
     other = Cluster.objects.create(slug="other", name="Other")
+    assert isinstance(by.user, User)
     Grant.objects.create(user=by.user, cluster=sf, role="admin", granted_at=sf.created_at)
     update_policy(by, sf, {"cooldown_s": 60})
     with pytest.raises(Forbidden):

@@ -52,6 +52,8 @@ def test_the_number_that_decided_is_told(
     outcome = decided(**situation)
     assert (outcome.code, outcome.number, outcome.limit) == (code, number, limit)
     assert outcome.code in CODES
+    seconds = ("data_too_old", "blackout", "proposal_waiting", "cooldown")
+    assert outcome.unit == ("s" if outcome.code in seconds else "share")
     assert outcome.text
 
 
@@ -97,7 +99,7 @@ def course(figures: Sequence[float], policy: Policy) -> list[tuple[datetime, str
     for at, figure in enumerate(figures):
         now = NOW + timedelta(seconds=10 * at)
         near = figure > LIMIT * (1 - policy.dead_band)
-        reading = Reading(figure, LIMIT, "", figure > LIMIT, near and figure <= LIMIT)
+        reading = Reading(figure, LIMIT, "", trouble=figure > LIMIT, near=near and figure <= LIMIT)
         last = decide(reading, situation, policy, last, now).code
         if last == "asked":
             situation = replace(situation, quiet_since=now)

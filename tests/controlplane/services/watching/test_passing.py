@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.models import AuditEntry, Cluster, Decision, Exclusion, Policy, Proposal, Task
+from controlplane.models import (
+    AuditEntry,
+    Blackout,
+    Cluster,
+    Decision,
+    Exclusion,
+    Node,
+    Policy,
+    Proposal,
+    Task,
+)
 from controlplane.services import proposals, watching
 from controlplane.services.access import Actor
 from controlplane.services.policies import update_policy
@@ -103,8 +113,8 @@ def test_what_the_policy_does_not_allow_waits_with_the_reason(
     proposal = asked(spread, now)
     judge(proposal.pk)
     row = newest(spread, "replication")
-    assert (row.code, row.number, row.limit) == ("recommended", len_of(proposal), 1)
-    assert "at most 1 go by themselves" in row.text
+    assert (row.code, row.unit) == ("recommended", "share")
+    assert f"{len_of(proposal)} moves, and at most 1 go by themselves" in row.text
 
 
 def len_of(proposal: Proposal) -> int:
@@ -142,14 +152,15 @@ def test_exclusions_that_leave_nothing_are_told(
 
 
 def test_a_blackout_keeps_the_loops_quiet(spread: Cluster, now: datetime) -> None:
-    spread.blackouts.create(
+    Blackout.objects.create(
+        cluster=spread,
         starts_at=now - timedelta(hours=1), ends_at=now + timedelta(hours=1), reason="rush hour",
         owner="x", created_at=now,
     )  # fmt: skip
     measured(spread, now, **SCATTERED)
     watch_cluster(spread, now)
     row = newest(spread, "replication")
-    assert (row.code, row.number) == ("blackout", 3600)
+    assert (row.code, row.number, row.unit) == ("blackout", 3600, "s")
     assert newest(spread, "imbalance").code == "balanced", "what is well needs no excuse"
     assert not Proposal.objects.exists()
 
@@ -158,7 +169,8 @@ def test_a_waiting_plan_begins_when_the_policy_allows_it(spread: Cluster, now: d
     """A blackout that began while it was computed delays it; nobody has to come back for it."""
     set_policy(spread, watch="act", auto_kinds=["placement"])
     proposal = asked(spread, now)
-    blackout = spread.blackouts.create(
+    blackout = Blackout.objects.create(
+        cluster=spread,
         starts_at=now - timedelta(hours=1), ends_at=now + timedelta(hours=1), reason="rush hour",
         owner="x", created_at=now,
     )  # fmt: skip
@@ -240,7 +252,8 @@ def test_old_data_decides_nothing(spread: Cluster, now: datetime) -> None:
     measured(spread, now - timedelta(seconds=44), **SCATTERED)
     watch_cluster(spread, now)
     row = newest(spread, "replication")
-    assert (row.code, row.number, row.limit) == ("data_too_old", pytest.approx(45), 30)
+    assert (row.code, row.limit) == ("data_too_old", 30)
+    assert row.number == pytest.approx(45)
     assert not Proposal.objects.exists()
 
 
@@ -270,6 +283,7 @@ def test_trouble_in_one_cluster_does_not_keep_the_others_waiting(
     spread: Cluster, now: datetime
 ) -> None:
     broken = Cluster.objects.create(slug="a-broken", name="B", desired="running")
+    Node.objects.create(cluster=broken, index=0, name="node 0")
     measured(broken, now, loads=7)
     measured(spread, now)
     watch(now)
