@@ -40,6 +40,13 @@ def seconds(value: float | None) -> str:
     return f"{value:.1f} s" if 0 < value < 10 else duration(timedelta(seconds=value))  # noqa: PLR2004
 
 
+def signed(value: float | None) -> str:
+    """Return a change of a ratio to three decimals with its sign, 0 for what would round to it."""
+    if value is None:
+        return MISSING
+    return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 0.0005 else "0"  # noqa: PLR2004
+
+
 def ratio(value: float | None) -> str:
     """Return a ratio with the two decimals in which it is compared with its bound."""
     return MISSING if value is None else f"{value:.2f}"

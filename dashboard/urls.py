@@ -8,10 +8,13 @@ from dashboard.views import (
     attached,
     audit,
     clusters,
+    comparisons,
+    effects,
     fleet,
     help,  # noqa: A004
     lab,
     lab_tables,
+    ledger,
     proposal,
     proposals,
     queries,
@@ -64,6 +67,18 @@ _proposals: list[URLPattern] = [
     # Last: every verb of the table.
     path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", proposals.post_say, name="proposal-verb"),
 ]
+_comparisons: list[URLPattern] = [
+    path(f"{CLUSTER}compare/", comparisons.index, name="comparisons"),
+    path(f"{CLUSTER}compare/ask/", comparisons.post_ask, name="comparison-ask"),
+    path(f"{CLUSTER}compare/<int:pk>/", comparisons.detail, name="comparison"),
+    path(f"{CLUSTER}compare/<int:pk>/charts.json", comparisons.charts, name="comparison-charts"),
+    path(f"{CLUSTER}compare/<int:pk>/cancel/", comparisons.post_cancel, name="comparison-cancel"),
+    # Before the verbs of proposals: "effects" and "without" are none.
+    path(f"{CLUSTER}proposals/<int:pk>/effects/", effects.index, name="proposal-effects"),
+    path(f"{CLUSTER}proposals/<int:pk>/without/", effects.post_drop, name="proposal-without"),
+    path(f"{CLUSTER}ledger/", ledger.index, name="ledger"),
+    path(f"{CLUSTER}ledger/charts.json", ledger.charts, name="ledger-charts"),
+]
 _lab: list[URLPattern] = [
     path("lab/", lab.index, name="lab"),
     path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
@@ -90,6 +105,7 @@ urlpatterns: list[URLPattern] = [
     *_cluster,
     *_streams,
     *_queries,
+    *_comparisons,
     *_proposals,
     *_lab,
     *_attached,

@@ -31,6 +31,7 @@ _filter("percent", numbers.percent)
 _filter("milliseconds", numbers.milliseconds)
 _filter("size", numbers.size)
 _filter("seconds", numbers.seconds)
+_filter("signed", numbers.signed)
 register.simple_tag(sparkline)
 
 
@@ -61,6 +62,12 @@ def state(word: str) -> SafeString:
     """Return a state as a word with the colour of its grade."""
     grade = grades.STATES.get(word, grades.UNKNOWN)
     return format_html('<span class="state" data-grade="{}">{}</span>', grade, word)
+
+
+@register.filter
+def last_part(name: str) -> str:
+    """Return what follows the last dot of a name."""
+    return name.rpartition(".")[2]
 
 
 @register.filter

@@ -22,7 +22,8 @@ function draw(host, figures) {
     if (!element) continue;
     delete element.dataset.waiting;
     const { data, layout, config } = themed(figure);
-    window.Plotly.react(element, data, layout, config);
+    window.Plotly.react(element, data, layout, config)
+      .then(() => element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true })));
   }
 }
 

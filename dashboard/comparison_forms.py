@@ -1,0 +1,150 @@
+"""The form of a comparison: which algorithms with which parameters, and under which budgets."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.http import QueryDict
+
+from algorithms.vocabulary import ParameterField
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Cluster
+from controlplane.problems.budget import KINDS
+from controlplane.selectors.planners import Offered, planner_kinds
+from controlplane.services.comparing import Asked
+from dashboard.forms import parameters, shown_fields
+
+_SEPARATORS = re.compile(r"[\s,;%]+")
+LEVELS = "levels"
+# Beside what is best known: what each planner offers for nothing.
+USUAL = {"placement": 2, "migration": 1}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm that can be ticked, with its parameters' fields named for this form."""
+
+    kind: str
+    offered: Offered
+    ticked: bool
+    fields: Sequence[Mapping[str, Any]]
+
+    @property
+    def value(self) -> str:
+        """Return what the box sends."""
+        return f"{self.kind}.{self.offered.algorithm.name}"
+
+
+def comparison_form(
+    cluster: Cluster, sent: QueryDict | None = None, errors: Fields | None = None
+) -> dict[str, Any]:
+    """Return what the form shows: what was sent, or else the usual algorithms and levels."""
+    faults, values = errors or {}, texts(sent)
+    planners = {
+        kind.kind: [
+            _choice(cluster, kind.kind, place, offered, sent, faults)
+            for place, offered in enumerate(kind.algorithms)
+        ]
+        for kind in planner_kinds(cluster)
+        if kind.connected
+    }
+    return {
+        "planners": planners,
+        "values": {name: values.get(name, "") for name in (*KINDS, LEVELS)},
+        "errors": faults,
+        "others": [
+            told for name in ("asked", "algorithm", "planner") for told in faults.get(name, [])
+        ],
+    }
+
+
+def texts(sent: QueryDict | None) -> dict[str, str]:
+    """Return the last text of every field."""
+    return {name: str(sent[name]) for name in sent} if sent is not None else {}
+
+
+def _choice(
+    cluster: Cluster,
+    kind: str,
+    place: int,
+    offered: Offered,
+    sent: QueryDict | None,
+    errors: Fields,
+) -> Choice:
+    name = f"{kind}.{offered.algorithm.name}"
+    usual = place < USUAL.get(kind, 0) and (kind != "migration" or _has_split(cluster))
+    ticked = name in sent.getlist("asked") if sent is not None else usual
+    fields = _named(kind, offered)
+    return Choice(kind, offered, ticked, shown_fields(fields, texts(sent), errors))
+
+
+def _has_split(cluster: Cluster) -> bool:
+    return cluster.queries.filter(state="running", task_count__gt=1).exists()
+
+
+def _named(kind: str, offered: Offered) -> list[ParameterField]:
+    """Return the fields under names that no other algorithm of the form has."""
+    return [
+        replace(field, name=f"{kind}.{offered.algorithm.name}.{field.name}")
+        for field in offered.fields
+    ]
+
+
+def asked_of(cluster: Cluster, sent: QueryDict) -> list[Asked]:
+    """Return who is asked; raises `Invalid` for text that is no value."""
+    wanted, found = set(sent.getlist("asked")), []
+    faults: Fields = {}
+    for kind in planner_kinds(cluster):
+        for offered in kind.algorithms:
+            name = offered.algorithm.name
+            if f"{kind.kind}.{name}" not in wanted:
+                continue
+            try:
+                given = parameters(_named(kind.kind, offered), texts(sent))
+            except Invalid as invalid:
+                faults |= invalid.fields
+                continue
+            plain = {key.rpartition(".")[2]: value for key, value in given.items()}
+            found.append(Asked(kind.kind, name, plain))
+    if faults:
+        raise Invalid(faults)
+    return found
+
+
+def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
+    """Return the budgets: every level (a percentage of a plan's bytes) with the fixed limits.
+
+    Raises `Invalid` for text that is no number.
+    """
+    faults: Fields = {}
+    limits = {name: _number(sent, name, faults) for name in KINDS}
+    levels = _levels(sent.get(LEVELS, ""), faults)
+    if faults:
+        raise Invalid(faults)
+    fixed = {name: value for name, value in limits.items() if value is not None}
+    return [fixed | ({} if share >= 1 else {"share": share}) for share in levels or [1.0]]
+
+
+def _levels(text: str, faults: Fields) -> list[float]:
+    try:
+        found = [float(word) / 100 for word in _SEPARATORS.split(text) if word]
+    except ValueError:
+        found = [-1.0]
+    if any(not 0 <= share <= 1 for share in found):
+        faults[LEVELS] = ["Must be percentages from 0 to 100, separated by commas"]
+    return found
+
+
+def _number(sent: Mapping[str, str], name: str, faults: Fields) -> float | None:
+    text = sent.get(name, "").strip().replace("_", "")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        faults[name] = ["Must be a number from 0 on"]
+        return None
+    return value

@@ -1,0 +1,124 @@
+"""Comparisons: asking several planners about one snapshot, and what their plans take and bring."""
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.models import Cluster
+from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
+from controlplane.selectors.paging import whole
+from controlplane.selectors.proposals import proposal_by_id
+from controlplane.services import comparing, proposals
+from controlplane.services.access import require_operator
+from dashboard.comparison_forms import asked_of, budgets_of, comparison_form, texts
+from dashboard.figures.comparison import Plan, comparison_figures
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.plan_names import budget_name, plan_name
+from dashboard.shown import show, show_list, tell, tell_refusal
+
+PER_PAGE = 20
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show the form and the newest comparisons."""
+    return _index(request, cluster, comparison_form(cluster))
+
+
+@cluster_page
+def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
+    """Begin a comparison."""
+    require_operator(request.actor, cluster)
+    try:
+        asked, budgets = asked_of(cluster, request.POST), budgets_of(texts(request.POST))
+        found = comparing.compare(request.actor, cluster, asked, budgets)
+    except Invalid as invalid:
+        return _refused(request, cluster, invalid.fields)
+    except Conflict as busy:
+        tell_refusal(request, busy)
+        return redirect("comparisons", cluster.slug)
+    return redirect("comparison", cluster.slug, found.pk)
+
+
+@cluster_page
+def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Show the table of a comparison: progress, then measures and the Pareto set."""
+    found = compared(comparison_by_id(cluster, pk))
+    rows = [
+        {
+            "one": one,
+            "name": plan_name(one.planner, one.algorithm, one.parameters),
+            "budget": budget_name(one.budget),
+            "percent": round(100 * one.progress),
+        }
+        for one in found.candidates
+    ]
+    context = {"cluster": cluster, "found": found, "rows": rows}
+    return show_list(request, "comparison.html", "_comparison_body.html", context)
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
+    """Return the plans as points, as JSON; each point names the page of its proposal."""
+    found = compared(comparison_by_id(cluster, pk))
+    plans = [
+        Plan(
+            series=plan_name(one.planner, one.algorithm, one.parameters),
+            name=f"Proposal {one.proposal}, {budget_name(one.budget) or 'no limit'}",
+            url=f"/clusters/{cluster.slug}/proposals/{one.proposal}/",
+            bytes=one.bytes or 0,
+            imbalance=one.imbalance or 0.0,
+            replication_factor=one.replication_factor,
+            pareto=one.pareto,
+        )
+        for one in found.candidates
+        if one.has_plan
+    ]
+    drawn = comparison_figures(plans, found.imbalance, found.replication_factor)
+    return JsonResponse({"figures": drawn})
+
+
+@cluster_page
+def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Stop all candidates that are still computed, or the one that the form names."""
+    comparison = comparison_by_id(cluster, pk)
+    one = whole(request.POST, "proposal", 0)
+    try:
+        if one:
+            proposals.cancel(request.actor, proposal_by_id(cluster, one))
+            tell(request, f"Proposal {one} is cancelled.")
+        else:
+            count = comparing.cancel(request.actor, comparison)
+            tell(request, f"{count} plan{'' if count == 1 else 's'} cancelled.")
+    except Conflict as refusal:
+        tell_refusal(request, refusal)
+    return redirect("comparison", cluster.slug, pk)
+
+
+def _refused(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResponse:
+    form = comparison_form(cluster, request.POST, faults)
+    shown = {*form["values"], "asked", "algorithm", "planner"}
+    shown |= {
+        one["field"].name
+        for choices in form["planners"].values()
+        for choice in choices
+        for one in choice.fields
+    }
+    # What the services refuse by a parameter's own name belongs to no field of this form.
+    form["others"] += [f"{n}: {t}" for n, told in faults.items() if n not in shown for t in told]
+    return _index(request, cluster, form, 422)
+
+
+def _index(
+    request: PageRequest, cluster: Cluster, form: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    page = comparisons_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
+    context = {"cluster": cluster, "page": page} | form
+    return show(request, "comparisons.html", context, status)
+
+
+post_ask: Any = require_POST(ask)
+post_cancel: Any = require_POST(cancel)

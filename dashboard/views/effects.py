@@ -1,0 +1,56 @@
+"""What each move of a proposal is worth, and dropping some of them."""
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from controlplane.errors import Conflict, Invalid, NotFound
+from controlplane.models import Cluster, Proposal
+from controlplane.selectors.effects import effects_page
+from controlplane.selectors.paging import MAX_DIGITS, whole
+from controlplane.selectors.proposals import proposal_by_id
+from controlplane.services import proposals
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.plan_names import budget_name
+from dashboard.shown import show, tell, tell_refusal
+
+PER_PAGE = 50
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return a page of the moves with what leaving out each alone would change."""
+    proposal = proposal_by_id(cluster, pk)
+    try:
+        page = effects_page(proposal, whole(request.GET, "page", 1), PER_PAGE)
+    except Conflict as none:
+        raise NotFound("plan of proposal", pk) from none
+    context = {
+        "cluster": cluster,
+        "proposal": proposal,
+        "page": page,
+        "budget": budget_name(proposal.parameters.get("budget", {})),
+        "may_drop": proposal.state == Proposal.State.READY and request.actor.is_operator,
+    }
+    return show(request, "_effects_rows.html", context)
+
+
+@cluster_page
+def drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Derive a proposal without the chosen moves, and go there."""
+    sent = request.POST.getlist("place")
+    places = [int(text) for text in sent if text.isdecimal() and len(text) <= MAX_DIGITS]
+    try:
+        derived = proposals.without(request.actor, proposal_by_id(cluster, pk), places)
+    except (Invalid, Conflict) as refusal:
+        tell_refusal(request, refusal)
+        return redirect("proposal", cluster.slug, pk)
+    tell(
+        request, f"Proposal {pk} without {len(set(places))} of its moves: measured and sealed anew."
+    )
+    return redirect("proposal", cluster.slug, derived.pk)
+
+
+post_drop: Any = require_POST(drop)

@@ -1,0 +1,169 @@
+"""The pages of comparisons and the ledger, and dropping moves on that of a proposal."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.models import Cluster, Comparison, LedgerEntry, Proposal
+from controlplane.services import comparing, proposals
+from controlplane.services.access import Actor
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BASE = "/clusters/sf"
+
+
+def text(client: Client, path: str, **more: Any) -> str:
+    answer = client.get(f"{BASE}{path}", **more)
+    assert answer.status_code == 200, answer.status_code
+    return answer.content.decode()
+
+
+@pytest.fixture
+def comparison(operator: Actor, sf: Cluster) -> Comparison:
+    """Two candidates, of which the first is computed."""
+    asked = [("placement", "mms", {"nu": 1.0}), ("placement", "off_rand", {"nu": 1.0})]
+    found = comparing.compare(operator, sf, asked)
+    proposals.compute(found.candidates.order_by("pk")[0].pk)
+    return found
+
+
+@pytest.fixture
+def ledger(ready: Proposal) -> LedgerEntry:
+    """One entry."""
+    return LedgerEntry.objects.create(
+        proposal=ready, cluster=ready.cluster, planner="placement", algorithm="mms",
+        predicted={"imbalance": 0.2, "bytes": 2e6}, measured={"imbalance": 0.25, "bytes": 3e6},
+        moves=3, samples=30, at=timezone.now(),
+    )  # fmt: skip
+
+
+def test_the_form_offers_every_algorithm_and_asks_for_a_comparison(
+    operating: Client, sf: Cluster
+) -> None:
+    content = text(operating, "/compare/")
+    assert 'value="placement.mms"' in content
+    assert 'value="migration.single_step"' in content
+    assert "Nothing has been compared yet" in content
+    form = {
+        "asked": ["placement.mms", "placement.off_rand"], "placement.mms.nu": "0.7",
+        "placement.off_rand.seed": "5", "levels": "25, 100 %", "moves": "40",
+    }  # fmt: skip
+    answer = operating.post(f"{BASE}/compare/ask/", form)
+    comparison = Comparison.objects.get()
+    assert answer["Location"] == f"{BASE}/compare/{comparison.pk}/"
+    found = [(one.algorithm, one.parameters) for one in comparison.candidates.order_by("pk")]
+    assert [name for name, _ in found] == ["mms", "mms", "off_rand", "off_rand"]
+    assert found[0][1] == {"nu": 0.7, "budget": {"moves": 40.0, "share": 0.25}}
+    assert found[1][1]["budget"] == {"moves": 40.0}
+    assert found[2][1]["seed"] == 5
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"levels": "many"}, "Must be percentages"),
+        ({"bytes": "-3"}, "Must be a number from 0 on"),
+        ({"placement.mms.nu": "much"}, 'id="faults-placement.mms.nu"'),
+        ({"asked": []}, "Choose one planner at least"),
+    ],
+)
+def test_faults_are_shown_where_they_are(
+    operating: Client, sf: Cluster, changed: dict[str, Any], told: str
+) -> None:
+    """With everything as it was filled in."""
+    form = {"asked": ["placement.mms"], "placement.mms.nu": "0.7", "moves": "40"} | changed
+    answer = operating.post(f"{BASE}/compare/ask/", form)
+    assert answer.status_code == 422
+    content = answer.content.decode()
+    assert told in content
+    assert 'value="40"' in content
+    assert not Comparison.objects.exists()
+
+
+def test_progress_is_shown_with_a_way_to_cancel_one_or_all(
+    operating: Client, viewing: Client, comparison: Comparison
+) -> None:
+    path = f"/compare/{comparison.pk}/"
+    content = text(operating, path)
+    assert "Cancel all" in content
+    assert "<progress" in content
+    assert "weir:tick" in content
+    assert "Cancel" not in text(viewing, path)
+    second = comparison.candidates.order_by("pk")[1]
+    operating.post(f"{BASE}{path}cancel/", {"proposal": second.pk})
+    second.refresh_from_db()
+    assert second.state == "rejected"
+    content = text(operating, path)
+    assert "weir:tick" not in content, "nothing computes any more: the page is at rest"
+    assert "1 plan cancelled" not in content
+
+
+def test_all_are_cancelled(operating: Client, operator: Actor, sf: Cluster) -> None:
+    asked = [("placement", "mms", {}), ("placement", "off_rand", {})]
+    comparison = comparing.compare(operator, sf, asked)
+    operating.post(f"{BASE}/compare/{comparison.pk}/cancel/")
+    assert "2 plans cancelled" in text(operating, f"/compare/{comparison.pk}/")
+
+
+def test_every_plan_is_a_row_and_a_point_that_lead_to_its_proposal(
+    viewing: Client, comparison: Comparison
+) -> None:
+    first, second = comparison.candidates.order_by("pk")
+    proposals.compute(second.pk)
+    content = text(viewing, f"/compare/{comparison.pk}/", headers={"hx-request": "true"})
+    for one in (first, second):
+        assert f'href="{BASE}/proposals/{one.pk}/"' in content
+    assert "In the Pareto set" in content
+    drawn = viewing.get(f"{BASE}/compare/{comparison.pk}/charts.json").json()["figures"]
+    assert set(drawn) == {"imbalance", "replication_factor"}
+    urls = [
+        point[0] for trace in drawn["imbalance"]["data"] for point in trace.get("customdata", [])
+    ]
+    assert set(urls) == {f"{BASE}/proposals/{one.pk}/" for one in (first, second)}
+
+
+def test_effects_are_shown_and_moves_dropped(
+    operating: Client, viewing: Client, ready: Proposal
+) -> None:
+    content = text(operating, f"/proposals/{ready.pk}/")
+    assert f'hx-get="{BASE}/proposals/{ready.pk}/effects/"' in content
+    path = f"/proposals/{ready.pk}/effects/"
+    assert 'name="place"' not in text(viewing, path)
+    content = text(operating, path)
+    assert content.count('name="place"') == len(ready.moves)
+    refused = operating.post(f"{BASE}/proposals/{ready.pk}/without/", {"place": ["99"]})
+    assert refused["Location"] == f"{BASE}/proposals/{ready.pk}/"
+    if len(ready.moves) > 1:
+        answer = operating.post(f"{BASE}/proposals/{ready.pk}/without/", {"place": ["0"]})
+        derived = Proposal.objects.get(base=ready)
+        assert answer["Location"] == f"{BASE}/proposals/{derived.pk}/"
+        assert len(derived.moves) == len(ready.moves) - 1
+
+
+def test_what_has_no_plan_has_no_effects(operating: Client, operator: Actor, sf: Cluster) -> None:
+    computing = proposals.request(operator, sf)
+    assert operating.get(f"{BASE}/proposals/{computing.pk}/effects/").status_code == 404
+
+
+def test_the_ledger_says_what_will_be_there(viewing: Client, sf: Cluster) -> None:
+    assert "No plan has been executed and measured yet" in text(viewing, "/ledger/")
+
+
+def test_the_ledger_shows_predicted_and_measured(viewing: Client, ledger: LedgerEntry) -> None:
+    content = text(viewing, "/ledger/")
+    assert f"Proposal {ledger.proposal_id}" in content
+    assert "over 1 executed plan<" in content
+    assert "1.50" in content, "bytes were half as much again as predicted"
+    drawn = viewing.get(f"{BASE}/ledger/charts.json").json()["figures"]
+    assert set(drawn) == {"imbalance", "bytes"}
+    points = drawn["bytes"]["data"][1]
+    assert (points["x"], points["y"]) == ([2e6], [3e6])
+
+
+def test_viewers_ask_for_nothing(viewing: Client, comparison: Comparison, ready: Proposal) -> None:
+    assert "Ask several planners" not in text(viewing, "/compare/")
+    for path in ("/compare/ask/", f"/compare/{comparison.pk}/cancel/",
+                 f"/proposals/{ready.pk}/without/"):  # fmt: skip
+        assert viewing.post(f"{BASE}{path}", {"place": ["0"]}).status_code == 403
