@@ -15,6 +15,7 @@ from dashboard.views import (
     lab,
     lab_tables,
     ledger,
+    policies,
     proposal,
     proposals,
     queries,
@@ -79,6 +80,21 @@ _comparisons: list[URLPattern] = [
     path(f"{CLUSTER}ledger/", ledger.index, name="ledger"),
     path(f"{CLUSTER}ledger/charts.json", ledger.charts, name="ledger-charts"),
 ]
+_policies: list[URLPattern] = [
+    path(f"{CLUSTER}policy/", policies.index, name="policy"),
+    path(f"{CLUSTER}policy/change/", policies.post_change, name="policy-change"),
+    path(f"{CLUSTER}blackouts/add/", policies.post_blackout_add, name="blackout-add"),
+    path(
+        f"{CLUSTER}blackouts/<int:pk>/remove/", policies.post_blackout_remove,
+        name="blackout-remove",
+    ),
+    path(f"{CLUSTER}exclusions/add/", policies.post_exclusion_add, name="exclusion-add"),
+    path(
+        f"{CLUSTER}exclusions/<int:pk>/remove/", policies.post_exclusion_remove,
+        name="exclusion-remove",
+    ),
+    path(f"{CLUSTER}decisions/", policies.decisions, name="decisions"),
+]  # fmt: skip
 _lab: list[URLPattern] = [
     path("lab/", lab.index, name="lab"),
     path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
@@ -107,6 +123,7 @@ urlpatterns: list[URLPattern] = [
     *_queries,
     *_comparisons,
     *_proposals,
+    *_policies,
     *_lab,
     *_attached,
     path("audit/", audit.index, name="audit"),

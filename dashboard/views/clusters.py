@@ -18,6 +18,7 @@ from controlplane.selectors.queries import state_counts
 from controlplane.selectors.routing import routing_between
 from controlplane.services import clusters, nodes
 from dashboard import grades
+from dashboard.decisions import why
 from dashboard.figures.cluster import NodeShown, cluster_figures
 from dashboard.figures.parts import VersionMark
 from dashboard.guards import PageRequest, cluster_page
@@ -39,6 +40,7 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "nodes": _graded_nodes(cluster),
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
         "progress": running([cluster.pk]).get(cluster.pk),
+        "why": why(cluster),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "cluster.html", context)
@@ -53,6 +55,7 @@ def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "nodes": _graded_nodes(cluster),
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
         "progress": running([cluster.pk]).get(cluster.pk),
+        "why": why(cluster),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "_cluster_aside.html", context)
