@@ -13,6 +13,8 @@ from controlplane.services.watching.seeing import Seen
 WATCH: Final = Automatic("watch")
 # Half of the imbalance that is acted on: the plan must not end right at the bound.
 PART: Final = 0.5
+# How a plan of the loops ends that was not worth proposing, or that people did not want.
+FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 
 
 def planners_for(seen: Seen, loop: Loop) -> list[str]:
@@ -28,8 +30,7 @@ def ask(seen: Seen, loop: Loop, planners: list[str]) -> Proposal:
     Where the last plan of the loops came to nothing, another planner has its turn.
     """
     last = last_own(seen.cluster)
-    fruitless = (Proposal.State.REJECTED, Proposal.State.FAILED)
-    if last is not None and last.state in fruitless and last.planner in planners[:-1]:
+    if last is not None and last.state in FRUITLESS and last.planner in planners[:-1]:
         planner = planners[planners.index(last.planner) + 1]
     else:
         planner = planners[0]

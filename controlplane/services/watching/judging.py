@@ -21,9 +21,10 @@ from controlplane.services.policies import (
 from controlplane.services.proposals.drift import drift_of
 from controlplane.services.proposals.outdating import outdate
 from controlplane.services.watching.asking import WATCH
+from controlplane.services.watching.codes import is_calm
 from controlplane.services.watching.deciding import Outcome
-from controlplane.services.watching.loops import BY_NAME, MOVES, RATIO, SHARE
-from controlplane.services.watching.noting import note
+from controlplane.services.watching.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
+from controlplane.services.watching.noting import last_decision, note
 
 POLICY: Final = Automatic("policy")
 READY: Final = Proposal.State.READY
@@ -45,11 +46,12 @@ def judge(proposal_id: int) -> None:
         if verdict.allowed:
             _approve(proposal, verdict)
         return
-    loop = _loop_of(proposal)
     if proposal.state == Proposal.State.FAILED:
-        note(proposal.cluster, loop, _about(proposal, "failed", proposal.error), now)
+        failed = _about(proposal, "failed", proposal.error)
+        note(proposal.cluster, loop_of(proposal), failed, now)
     elif proposal.state == READY:
-        note(proposal.cluster, loop, _judged(proposal, loop, now), now)
+        loop, outcome = _judged(proposal, now)
+        note(proposal.cluster, loop, outcome, now)
 
 
 def judge_waiting(cluster: Cluster, policy: Policy, now: datetime) -> None:
@@ -68,17 +70,33 @@ def judge_waiting(cluster: Cluster, policy: Policy, now: datetime) -> None:
             # It would stand in the way of a plan that fits.
             outdate(proposal, drift, WATCH)
             told = f"Proposal {proposal.pk} fits no more: {drift}"
-            note(cluster, _loop_of(proposal), _about(proposal, "drifted", told), now)
+            note(cluster, loop_of(proposal), _about(proposal, "drifted", told), now)
 
 
-def _judged(proposal: Proposal, loop: str, now: datetime) -> Outcome:
-    """Turn down, approve, or leave to a person; returns what was decided."""
+def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
+    """Turn down, approve, or leave to a person; returns what was decided, for which loop."""
     policy = policy_of(proposal.cluster)
-    fault = _worthless(proposal, policy, loop)
-    if fault is not None:
+    asker = loop_of(proposal)
+    faults = {loop: _worthless(proposal, policy, loop) for loop in _troubled(proposal, asker)}
+    helped = next((loop for loop, fault in faults.items() if fault is None), None)
+    fault = faults[asker]
+    if helped is None and fault is not None:
         with transaction.atomic():
             proposals.reject(WATCH, proposal, fault.text)
-        return fault
+        return asker, fault
+    loop = helped or asker
+    return loop, _proposed(proposal, policy, loop, now)
+
+
+def _troubled(proposal: Proposal, asker: str) -> list[str]:
+    """Return who asked, and the other loops with something to mend: one plan may help several."""
+    others = (loop.name for loop in LOOPS if loop.measure and loop.name != asker)
+    rows = {name: last_decision(proposal.cluster, name) for name in others}
+    return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
+
+
+def _proposed(proposal: Proposal, policy: Policy, loop: str, now: datetime) -> Outcome:
+    """Approve a plan that is worth it, or leave it to a person."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
     least = _least_gain(policy)
     told = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
@@ -136,7 +154,7 @@ def _least_gain(policy: Policy) -> float:
     return max(policy.auto_gain, policy.dead_band)
 
 
-def _loop_of(proposal: Proposal) -> str:
+def loop_of(proposal: Proposal) -> str:
     """Return the loop that asked for a proposal."""
     asked = Decision.objects.filter(proposal=proposal).order_by("first_at", "id")
     return asked.values_list("loop", flat=True).first() or "imbalance"

@@ -207,12 +207,13 @@ def _host(nodes: list[SeenNode]) -> str:
     return "hosts" if len(nodes) == 1 else "host"
 
 
+# The most urgent first: one of them asks for a plan, and the others wait for it.
 LOOPS: Final = (
+    Loop("node lost", "tasks on a node that is not there", _lost),
+    Loop("overload", "a node beyond its capacity, now or soon", _overload, IMBALANCE),
+    Loop("latency", "from the log to the result", _latency, IMBALANCE),
     Loop("imbalance", "fullest node above the mean", _imbalance, IMBALANCE),
     Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
-    Loop("latency", "from the log to the result", _latency, IMBALANCE),
-    Loop("overload", "a node beyond its capacity, now or soon", _overload, IMBALANCE),
-    Loop("node lost", "tasks on a node that is not there", _lost),
     Loop("node added", "an active node without tasks", _added, IMBALANCE),
 )
 BY_NAME: Final = {loop.name: loop for loop in LOOPS}

@@ -10,9 +10,9 @@ from django.db.models import Max
 from controlplane.models import Cluster, Execution, Policy, Proposal
 from controlplane.services.policies import blackout_until, in_blackout, policy_of
 from controlplane.services.proposals.states import APPROVED
-from controlplane.services.watching.asking import ask, last_own, planners_for
+from controlplane.services.watching.asking import FRUITLESS, ask, last_own, planners_for
 from controlplane.services.watching.deciding import Situation, decide
-from controlplane.services.watching.judging import judge_waiting
+from controlplane.services.watching.judging import judge_waiting, loop_of
 from controlplane.services.watching.loops import LOOPS, Loop, Reading
 from controlplane.services.watching.noting import last_decision, note
 from controlplane.services.watching.seeing import Seen, see
@@ -38,13 +38,22 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
     judge_waiting(cluster, policy, now)
     seen = see(cluster, policy, now)
     # Looking takes its time, so it is done before the lock.
-    readings = {loop: _read(loop, seen) for loop in LOOPS}
+    readings = {loop: _read(loop, seen) for loop in in_turn(cluster)}
     with transaction.atomic():
         # Two passes at once would ask twice.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
             situation = _pass(loop, reading, seen, situation)
+
+
+def in_turn(cluster: Cluster) -> list[Loop]:
+    """Return the loops in the order in which they may ask: who asked for nothing worth it, last."""
+    own = last_own(cluster)
+    if own is None or own.state not in FRUITLESS:
+        return list(LOOPS)
+    asker = loop_of(own)
+    return sorted(LOOPS, key=lambda loop: loop.name == asker)
 
 
 def situation_of(cluster: Cluster, now: datetime) -> Situation:

@@ -110,7 +110,7 @@ def test_decisions_are_listed_with_filters(script: Client, sf: Cluster) -> None:
     assert rest["next"] is None
     watch = script.get(f"{BASE}/watch").json()
     assert [(one["loop"], one["number"], one["unit"]) for one in watch] == [
-        ("imbalance", 3, "s"), ("latency", 2, "s"),
+        ("latency", 2, "s"), ("imbalance", 3, "s"),
     ]  # fmt: skip
 
 

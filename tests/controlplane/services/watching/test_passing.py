@@ -135,6 +135,33 @@ def test_a_plan_that_gains_too_little_is_not_proposed(spread: Cluster, now: date
     assert newest(spread, "replication").code == "cooldown", "it does not compute over and over"
 
 
+def test_a_plan_that_helps_another_loop_in_trouble_is_proposed_for_it(
+    spread: Cluster, now: datetime
+) -> None:
+    """The fullest node asked; its plan evens nothing out and halves what is delivered twice."""
+    proposal = asked(spread, now, loads=[400.0, 100.0, 100.0, 100.0])
+    assert newest(spread, "imbalance").code == "asked"
+    assert newest(spread, "replication").code == "proposal_waiting"
+    proposal.refresh_from_db()
+    proposal.before["imbalance"] = proposal.after["imbalance"] = 0.15
+    proposal.save()
+    judge(proposal.pk)
+    row = newest(spread, "replication")
+    assert (row.code, row.proposal_id) == ("recommended", proposal.pk)
+
+
+def test_a_loop_whose_plans_come_to_nothing_lets_the_others_ask_first(
+    spread: Cluster, now: datetime
+) -> None:
+    set_policy(spread, auto_gain=0.9, cooldown_s=60)
+    loads = [400.0, 100.0, 100.0, 100.0]
+    judge(asked(spread, now, loads=loads).pk)
+    assert newest(spread, "imbalance").code == "no_gain"
+    later = timezone.now() + timedelta(minutes=5)
+    asked(spread, later, loads=loads)
+    assert newest(spread, "replication").code == "asked"
+
+
 def test_exclusions_that_leave_nothing_are_told(
     operator: Actor, spread: Cluster, now: datetime
 ) -> None:
