@@ -121,14 +121,22 @@ def made(seen: dict[str, Any]) -> list[list[Any]]:
 
 
 def kill(weir: RunningWeir, name: str) -> int:
-    """End one process of Weir with -9; returns its id."""
-    (victim, *_) = sorted(
-        (one for one in psutil.process_iter() if _is(one, weir, PROCESSES[name])),
-        key=lambda one: one.create_time(),
-    )
+    """End one process of Weir with -9; returns its id.
+
+    One that is away at the moment, as a driver whose Redis was killed, is waited for.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := _processes(weir, name)):
+        assert time.monotonic() < deadline, f"no {name}:\n{weir.said()[-3000:]}"
+        time.sleep(0.2)
+    victim = min(found, key=lambda one: one.create_time())
     victim.kill()
     victim.wait(10)
     return victim.pid
+
+
+def _processes(weir: RunningWeir, name: str) -> list[psutil.Process]:
+    return [one for one in psutil.process_iter() if _is(one, weir, PROCESSES[name])]
 
 
 def _is(process: psutil.Process, weir: RunningWeir, words: tuple[str, ...]) -> bool:
