@@ -29,6 +29,17 @@ WORDS = (
             " and is halved where it does not."),
     ("way back", "The moves that undo what has moved, the last first. What they take is shown"
                  " before the approval, and again after each step."),
+    ("policy", "What applies by itself on a cluster, who decides about the rest, how far it may"
+               " drift, how fast moves go, and what the watch loops act on."),
+    ("watch loop", "Looks at one figure of a cluster every ten seconds. Beyond its limit it asks a"
+                   " planner, and recommends the plan or, where the policy allows it, acts."),
+    ("decision", "What a watch loop did or why it did nothing: a reason, the number that decided,"
+                 " and its limit."),
+    ("cool-down, dead band", "So that nothing flaps: the least time between two plans of the watch"
+                             " loops, and by how much a figure must be below its limit to count"
+                             " as mended."),
+    ("blackout", "A span of time in which nothing begins by itself. People still may."),
+    ("exclusion", "A query, node or stream that no plan may move until it expires."),
     ("move", "Taking a query to another node while it runs: the old node hands its state on, open"
              " windows go on, and every record is counted once."),
     ("replication factor", "Delivered records over source records. A record is delivered once to"

@@ -7,10 +7,13 @@ from django.db.models import F
 
 from controlplane.models import Cluster, Decision
 from controlplane.services.events import announce, event
+from controlplane.services.watching.codes import is_calm
 from controlplane.services.watching.deciding import Outcome
 
 # As long as samples of a minute are kept: what is older has no figures to be read beside.
 KEPT: Final = timedelta(days=30)
+# Reasons that are told each time.
+NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted")
 
 
 def last_decision(cluster: Cluster, loop: str) -> Decision | None:
@@ -46,8 +49,19 @@ def note(
         first_at=now,
         **figures,
     )
-    announce(cluster.pk, event("decision", f"{loop}: {outcome.text}", pk=row.pk, state=row.code))
+    if _is_news(last, outcome):
+        told = f"{loop}: {outcome.text}"
+        announce(cluster.pk, event("decision", told, pk=row.pk, state=row.code))
     return row
+
+
+def _is_news(last: Decision | None, outcome: Outcome) -> bool:
+    """Tell whether people and webhooks are told: of trouble, of its end, of what is done about it.
+
+    A figure that hovers at its bound has many reasons in turn, and is one piece of news.
+    """
+    was_calm = last is None or is_calm(last.code)
+    return outcome.code in NEWS or was_calm != is_calm(outcome.code)
 
 
 def prune(now: datetime) -> int:
