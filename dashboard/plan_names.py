@@ -1,6 +1,6 @@
 """Names of plans as tables and charts have them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from algorithms.errors import UnknownAlgorithm, UnknownPlanner
@@ -23,10 +23,29 @@ def title_of(planner: str, name: str) -> str:
         return name
 
 
-def plan_name(planner: str, name: str, parameters: Mapping[str, Any]) -> str:
-    """Return a plan's algorithm with its parameters: “Single source, nu 0.5”."""
-    given = [f"{key} {_plain(value)}" for key, value in sorted(parameters.items())]
-    return ", ".join([title_of(planner, name), *given])
+def parameters_name(parameters: Mapping[str, Any]) -> str:
+    """Return parameters as a person reads them: “nu 0.5, seed 3”."""
+    return ", ".join(f"{key} {_plain(value)}" for key, value in sorted(parameters.items()))
+
+
+def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
+    """Return names that tell plans apart: the title, and what differs of the same algorithm's."""
+    return [
+        ", ".join(filter(None, [title_of(*one[:2]), parameters_name(_telling(one, plans))]))
+        for one in plans
+    ]
+
+
+def _telling(
+    one: tuple[str, str, Mapping[str, Any]], plans: Sequence[tuple[str, str, Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """Return the parameters in which some plan of the same algorithm differs."""
+    alike = [other[2] for other in plans if other[:2] == one[:2]]
+    return {
+        key: value
+        for key, value in one[2].items()
+        if any(other.get(key) != value for other in alike)
+    }
 
 
 def budget_name(budget: Mapping[str, float]) -> str:

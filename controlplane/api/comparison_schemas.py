@@ -50,7 +50,7 @@ class ComparisonIn(Schema):
 class CandidateOut(Schema):
     """One plan; its figures are null until it is ready.
 
-    pareto: no other candidate beats it in bytes, imbalance and replication factor together.
+    pareto: no other candidate beats it in cost, imbalance and replication factor together.
     proven: no better choice of moves within the budget exists; null without a budget.
     """
 
@@ -78,7 +78,10 @@ class CandidateOut(Schema):
 
 
 class ComparisonOut(Schema):
-    """A comparison: the figures of the snapshot, and the candidates."""
+    """A comparison: the figures of the snapshot, and the candidates.
+
+    cost: the figure that stands for a plan's price: bytes, or moves where no state was measured.
+    """
 
     id: int
     requested_by: str
@@ -86,6 +89,7 @@ class ComparisonOut(Schema):
     snapshot: str | None
     imbalance: float
     replication_factor: float | None
+    cost: str
     computing: int
     candidates: list[CandidateOut]
 
@@ -100,6 +104,7 @@ class ComparisonOut(Schema):
             "snapshot": row.snapshot_row_id,
             "imbalance": found.imbalance,
             "replication_factor": found.replication_factor,
+            "cost": found.cost,
             "computing": found.computing,
             "candidates": found.candidates,
         }

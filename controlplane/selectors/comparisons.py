@@ -19,7 +19,7 @@ class Candidate:
     bytes, moves, steps, seconds and pause_ms: what carrying it out takes; imbalance and
     replication_factor: after it; lower_bound: of the replication factor; computed_s: seconds of
     computing; left_out: moves that exclusions or the budget forbade; pareto: whether no other
-    candidate beats it in bytes, imbalance and replication factor together.
+    candidate beats it in cost, imbalance and replication factor together.
     """
 
     proposal: int
@@ -52,12 +52,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison with its candidates; imbalance and replication_factor are those of now."""
+    """A comparison with its candidates; imbalance and replication_factor are those of now.
+
+    cost: what stands for the price of a plan: its bytes, or its moves where no state was measured.
+    """
 
     comparison: Comparison
     candidates: list[Candidate]
     imbalance: float
     replication_factor: float | None
+    cost: str = "bytes"
 
     @property
     def computing(self) -> int:
@@ -86,22 +90,24 @@ def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) ->
 def compared(comparison: Comparison) -> Compared:
     """Return the table of a comparison, in the order in which its candidates were asked for."""
     rows = list(comparison.candidates.defer("moves", "path", "before", "drift").order_by("pk"))
-    beaten = _pareto(rows)
+    known = [row for row in rows if row.predicted]
+    cost = "bytes" if any(row.predicted["bytes"] for row in known) else "moves"
+    kept = _pareto(known, cost)
     snapshot = comparison.snapshot_row.value() if comparison.snapshot_row else None
     now = measures(snapshot) if snapshot else {}
     return Compared(
         comparison,
-        [_candidate(row, is_pareto=row.pk in beaten) for row in rows],
+        [_candidate(row, is_pareto=row.pk in kept) for row in rows],
         now.get("imbalance", 0.0),
         now.get("replication_factor"),
+        cost,
     )
 
 
-def _pareto(rows: list[Proposal]) -> set[int]:
-    known = [row for row in rows if row.predicted]
+def _pareto(known: list[Proposal], cost: str) -> set[int]:
     points = [
         (
-            float(row.predicted["bytes"]),
+            float(row.predicted[cost]),
             float(row.predicted["imbalance"]),
             float(row.predicted["replication_factor"] or 0.0),
         )

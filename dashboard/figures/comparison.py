@@ -10,44 +10,67 @@ from dashboard.figures.parts import Figure, Trace, figure, value_axis
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan as a point: plans of one series differ in their budget; url is that of its page."""
+    """A plan as a point: plans of one series differ in their budget; url is that of its page.
+
+    cost is in bytes or moves.
+    """
 
     series: str
     name: str
     url: str
-    bytes: int
+    cost: int
     imbalance: float
     replication_factor: float | None
     pareto: bool
 
 
-_AXES: Final = (("imbalance", "imbalance"), ("replication_factor", "replication factor"))
+@dataclass(frozen=True)
+class _Measure:
+    """What is on the y axis: its title and how its values are written."""
+
+    title: str
+    format: str
+
+
+_MEASURES: Final = {
+    "imbalance": _Measure("imbalance", ".3~%"),
+    "replication_factor": _Measure("replication factor", ".3~f"),
+}
+# What is on the x axis: its title, and the unit behind a number.
+_COSTS: Final = {"bytes": ("bytes of state moved", "B"), "moves": ("moves", "")}
 
 
 def comparison_figures(
-    plans: Sequence[Plan], imbalance: float, replication_factor: float | None
+    plans: Sequence[Plan], cost: str, imbalance: float, replication_factor: float | None
 ) -> dict[str, Figure]:
-    """Return bytes against imbalance, and against the replication factor; both of now are given."""
+    """Return the cost (bytes or moves) against imbalance, and against the replication factor.
+
+    Both measures of now are given.
+    """
     now = {"imbalance": imbalance, "replication_factor": replication_factor}
     return {
         field: figure(
-            [*_lines(plans, field, title), _now(now[field], title)],
-            xaxis=_x_axis(),
-            yaxis=value_axis(title, rangemode="normal", automargin=True),
+            [*_lines(plans, cost, field), _now(now[field], measure)],
+            xaxis=_x_axis(*_COSTS[cost]),
+            yaxis=value_axis(
+                measure.title, rangemode="normal", automargin=True, tickformat=measure.format
+            ),
             margin={"l": 62, "r": 16, "t": 44, "b": 46},
             hovermode="closest",
             showlegend=True,
         )
-        for field, title in _AXES
+        for field, measure in _MEASURES.items()
     }
 
 
-def _lines(plans: Sequence[Plan], field: str, title: str) -> Iterable[Trace]:
+def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
+    measure, unit = _MEASURES[field], _COSTS[cost][1] or " moves"
+    value = f"{measure.title} %{{y:{measure.format}}}"
     series = dict.fromkeys(plan.series for plan in plans)
     for place, name in enumerate(series):
         mine = sorted(
             (plan for plan in plans if plan.series == name and getattr(plan, field) is not None),
-            key=lambda plan: plan.bytes,
+            key=lambda plan: plan.cost,
         )
         symbol = SYMBOLS[place % len(SYMBOLS)]
         color = COLORS[place % len(COLORS)]
@@ -55,7 +78,7 @@ def _lines(plans: Sequence[Plan], field: str, title: str) -> Iterable[Trace]:
             "type": "scatter",
             "mode": "lines+markers",
             "name": name,
-            "x": [plan.bytes for plan in mine],
+            "x": [plan.cost for plan in mine],
             "y": [getattr(plan, field) for plan in mine],
             "customdata": [[plan.url, _told(plan)] for plan in mine],
             "line": {"color": color, "width": 1.2, "dash": "dot"},
@@ -64,7 +87,7 @@ def _lines(plans: Sequence[Plan], field: str, title: str) -> Iterable[Trace]:
                 "size": [12 if plan.pareto else 9 for plan in mine],
                 "symbol": [symbol if plan.pareto else f"{symbol}-open" for plan in mine],
             },
-            "hovertemplate": f"%{{customdata[1]}}<br>%{{x:.3s}}B, {title} %{{y:.3f}}",
+            "hovertemplate": f"%{{customdata[1]}}<br>%{{x:.3~s}}{unit}, {value}",
             "meta": {"opens": True},
         }
 
@@ -73,7 +96,7 @@ def _told(plan: Plan) -> str:
     return f"{plan.name}{', Pareto' if plan.pareto else ''}"
 
 
-def _now(value: float | None, title: str) -> Trace:
+def _now(value: float | None, measure: _Measure) -> Trace:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -83,14 +106,14 @@ def _now(value: float | None, title: str) -> Trace:
         "marker": {"color": "--muted", "size": 11, "symbol": "x-thin", "line": {
             "color": "--muted", "width": 2,
         }},
-        "hovertemplate": f"nothing moved, {title} %{{y:.3f}}",
+        "hovertemplate": f"nothing moved, {measure.title} %{{y:{measure.format}}}",
     }  # fmt: skip
 
 
-def _x_axis() -> dict[str, Any]:
+def _x_axis(title: str, unit: str) -> dict[str, Any]:
     return {
-        "title": {"text": "bytes of state moved", "standoff": 8, "font": {"size": 12}},
-        "ticksuffix": "B",
+        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
+        "ticksuffix": unit,
         "tickformat": "~s",
         "linecolor": "--line",
         "tickcolor": "--line",

@@ -9,14 +9,20 @@ from dashboard.figures.parts import Figure, Trace, figure, value_axis
 # An entry: its planner and algorithm, the proposal's page, predicted and measured.
 Entry = tuple[str, str, Mapping[str, float], Mapping[str, float]]
 
+THOUSAND = 1000
+
 
 def ledger_figures(entries: Sequence[Entry], figures: Mapping[str, str]) -> dict[str, Figure]:
     """Return one figure per measure that some entry has both of; figures: its unit by name."""
-    return {
+    drawn = {
         name: _figure(known, name, unit)
         for name, unit in figures.items()
         if (known := [one for one in entries if name in one[2] and name in one[3]])
     }
+    for one in list(drawn.values())[1:]:
+        # The charts stand side by side and share the legend of the first.
+        one["layout"]["showlegend"] = False
+    return drawn
 
 
 def _figure(entries: Sequence[Entry], name: str, unit: str) -> Figure:
@@ -68,4 +74,6 @@ def _diagonal(most: float) -> Trace:
 
 
 def _axis(title: str, most: float) -> dict[str, Any]:
-    return value_axis(title, range=[0, most * 1.08], tickformat="~s", automargin=True)
+    # An imbalance is a share of a capacity: “10m” is nothing to read.
+    written = "~s" if most >= THOUSAND else ".2~f" if most >= 1 else ".2~%"
+    return value_axis(title, range=[0, most * 1.08], tickformat=written, automargin=True)

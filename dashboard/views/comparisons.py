@@ -16,7 +16,7 @@ from controlplane.services.access import require_operator
 from dashboard.comparison_forms import asked_of, budgets_of, comparison_form, texts
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.plan_names import budget_name, plan_name
+from dashboard.plan_names import budget_name, parameters_name, series_names, title_of
 from dashboard.shown import show, show_list, tell, tell_refusal
 
 PER_PAGE = 20
@@ -50,7 +50,8 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     rows = [
         {
             "one": one,
-            "name": plan_name(one.planner, one.algorithm, one.parameters),
+            "name": title_of(one.planner, one.algorithm),
+            "parameters": parameters_name(one.parameters),
             "budget": budget_name(one.budget),
             "percent": round(100 * one.progress),
         }
@@ -64,20 +65,21 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the plans as points, as JSON; each point names the page of its proposal."""
     found = compared(comparison_by_id(cluster, pk))
+    known = [one for one in found.candidates if one.has_plan]
+    names = series_names([(one.planner, one.algorithm, one.parameters) for one in known])
     plans = [
         Plan(
-            series=plan_name(one.planner, one.algorithm, one.parameters),
+            series=name,
             name=f"Proposal {one.proposal}, {budget_name(one.budget) or 'no limit'}",
             url=f"/clusters/{cluster.slug}/proposals/{one.proposal}/",
-            bytes=one.bytes or 0,
+            cost=getattr(one, found.cost) or 0,
             imbalance=one.imbalance or 0.0,
             replication_factor=one.replication_factor,
             pareto=one.pareto,
         )
-        for one in found.candidates
-        if one.has_plan
+        for one, name in zip(known, names, strict=True)
     ]
-    drawn = comparison_figures(plans, found.imbalance, found.replication_factor)
+    drawn = comparison_figures(plans, found.cost, found.imbalance, found.replication_factor)
     return JsonResponse({"figures": drawn})
 
 

@@ -8,7 +8,7 @@ from controlplane.selectors.ledger import FIGURES, calibration, ledger_page, rec
 from controlplane.selectors.paging import whole
 from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.numbers import compact, milliseconds, ratio, size
+from dashboard.numbers import compact, milliseconds, percent, ratio, size
 from dashboard.plan_names import title_of
 from dashboard.shown import show_list
 
@@ -17,9 +17,9 @@ PER_PAGE = 25
 DRAWN = 200
 TITLES = {
     "imbalance": "Imbalance",
-    "replication_factor": "Replication factor",
+    "replication_factor": "Replication",
     "bytes": "State moved",
-    "pause_ms": "Longest pause of a task",
+    "pause_ms": "Longest pause",
     "latency_ms": "p95 latency",
 }
 UNITS = {
@@ -30,7 +30,7 @@ UNITS = {
     "latency_ms": "ms",
 }
 _WRITTEN = {
-    "imbalance": ratio,
+    "imbalance": percent,
     "replication_factor": ratio,
     "bytes": size,
     "pause_ms": milliseconds,

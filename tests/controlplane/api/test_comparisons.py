@@ -13,6 +13,7 @@ from controlplane.services import comparing, proposals
 from controlplane.services.access import Actor
 from tests.support.execution import ready, scattered
 
+Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/api/v1/clusters/sf"
 
@@ -61,7 +62,7 @@ def test_a_comparison_is_asked_for_watched_and_read(operating: Client, cluster: 
 def test_all_candidates_are_cancelled_at_once(
     operating: Client, operator: Actor, cluster: Cluster
 ) -> None:
-    asked = [("placement", "mms", {}), ("placement", "off_rand", {})]
+    asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
     comparison = comparing.compare(operator, cluster, asked)
     answer = post(operating, f"/comparisons/{comparison.pk}/cancel", {"reason": "too slow"})
     assert answer.json() == {"cancelled": 2}

@@ -16,7 +16,7 @@ STEP_S = 2.0
 
 
 def pause_ms(moves: Any) -> float:
-    return sum(1000 * (STEP_S + move["bytes"] / 1000) for move in moves)
+    return sum(1000 * (STEP_S + float(move["bytes"]) / 1000) for move in moves)
 
 
 @pytest.mark.parametrize(

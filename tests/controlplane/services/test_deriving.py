@@ -1,5 +1,7 @@
 """A proposal without some of its moves is a proposal of its own, on the same snapshot."""
 
+from typing import Any
+
 import pytest
 
 from controlplane.errors import Conflict, Forbidden, Invalid
@@ -10,6 +12,7 @@ from controlplane.services import comparing, executions, proposals
 from controlplane.services.access import Actor
 from tests.support.execution import carried_out, nodes_of, ready, scattered
 
+Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -74,7 +77,7 @@ def test_approving_the_base_supersedes_what_was_derived(
 def test_derived_from_a_candidate_it_stands_against_the_others(
     operator: Actor, approver: Actor, base: Proposal
 ) -> None:
-    asked = [("placement", "mms", {}), ("placement", "off_rand", {})]
+    asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
     comparison = comparing.compare(operator, base.cluster, asked)
     for one in comparison.candidates.all():
         proposals.compute(one.pk)

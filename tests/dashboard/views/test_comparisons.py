@@ -10,6 +10,7 @@ from controlplane.models import Cluster, Comparison, LedgerEntry, Proposal
 from controlplane.services import comparing, proposals
 from controlplane.services.access import Actor
 
+Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/clusters/sf"
 
@@ -23,7 +24,7 @@ def text(client: Client, path: str, **more: Any) -> str:
 @pytest.fixture
 def comparison(operator: Actor, sf: Cluster) -> Comparison:
     """Two candidates, of which the first is computed."""
-    asked = [("placement", "mms", {"nu": 1.0}), ("placement", "off_rand", {"nu": 1.0})]
+    asked: Asking = [("placement", "mms", {"nu": 1.0}), ("placement", "off_rand", {"nu": 1.0})]
     found = comparing.compare(operator, sf, asked)
     proposals.compute(found.candidates.order_by("pk")[0].pk)
     return found
@@ -101,7 +102,7 @@ def test_progress_is_shown_with_a_way_to_cancel_one_or_all(
 
 
 def test_all_are_cancelled(operating: Client, operator: Actor, sf: Cluster) -> None:
-    asked = [("placement", "mms", {}), ("placement", "off_rand", {})]
+    asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
     comparison = comparing.compare(operator, sf, asked)
     operating.post(f"{BASE}/compare/{comparison.pk}/cancel/")
     assert "2 plans cancelled" in text(operating, f"/compare/{comparison.pk}/")
