@@ -10,6 +10,7 @@ from dashboard.figures.parts import Figure, Trace, category_axis, figure, value_
 MAX_POINTS = 900
 # Up to so many points each is a dot that one can point at.
 MAX_DOTS = 60
+MOST_TICKS = 10
 _MARGIN = {"l": 52, "r": 12, "t": 26, "b": 40}
 
 
@@ -76,7 +77,7 @@ def imbalance_on_the_way(start: float, path: Sequence[float]) -> Figure:
     ]
     return figure(
         [drawn, *lines],
-        xaxis=_counting_axis("moves carried out"),
+        xaxis=_counting_axis("moves carried out", last),
         yaxis=value_axis("of capacity", tickformat=".1~%"),
         margin=_MARGIN,
     )
@@ -95,7 +96,7 @@ def balance_of_steps(start: float, path: Sequence[float], steps: Sequence[StepSh
     turn = next((step.number for step in steps if step.back), None)
     return figure(
         traces,
-        xaxis=_counting_axis("steps"),
+        xaxis=_counting_axis("steps", len(steps)),
         yaxis=value_axis("of capacity", tickformat=".1~%"),
         shapes=[] if turn is None else [_turn(turn - 0.5)],
         margin=_MARGIN,
@@ -154,7 +155,8 @@ def _over_steps(
     }
 
 
-def _counting_axis(title: str) -> dict[str, Any]:
+def _counting_axis(title: str, last: int) -> dict[str, Any]:
+    """Return an axis of whole numbers from 0 on, a tick at each or at every so many."""
     return {
         "title": {"text": title, "standoff": 4, "font": {"size": 11}},
         "showgrid": False,
@@ -162,8 +164,19 @@ def _counting_axis(title: str) -> dict[str, Any]:
         "linecolor": "--line",
         "tickformat": ",d",
         "rangemode": "tozero",
-        "nticks": 8,
+        "tick0": 0,
+        "dtick": _tick(last),
     }
+
+
+def _tick(last: int) -> int:
+    """Return 1, 2 or 5 times a power of ten: the least with which there are few ticks."""
+    scale = 1
+    while True:
+        for factor in (1, 2, 5):
+            if last <= factor * scale * MOST_TICKS:
+                return factor * scale
+        scale *= 10
 
 
 def _turn(place: float) -> dict[str, Any]:

@@ -51,3 +51,9 @@ def test_a_proposal_without_moves_has_its_charts() -> None:
     found = proposal_figures(["a"], {"rates": [1.0], "imbalance": 0.0}, {"rates": [1.0]})
     assert set(found) == {"rates", "loads", "path"}
     assert found["path"]["data"][0]["y"] == [0.0]
+
+
+def test_ticks_are_whole_moves_and_few() -> None:
+    """Nobody carries out half a move."""
+    for moves, tick in ((1, 1), (10, 1), (11, 2), (21, 5), (51, 10), (50_000, 5_000)):
+        assert imbalance_on_the_way(0.4, [0.1] * moves)["layout"]["xaxis"]["dtick"] == tick

@@ -80,7 +80,7 @@ def test_the_price_is_on_the_page_before_anybody_approves(
     approving: Client, proposal: Proposal
 ) -> None:
     content = page_of(approving, proposal)
-    for word in ("State to move", "Takes about", "Pause of a task", "The way back", "On the way"):
+    for word in ("State to move", "Takes</dt>", "Pause of a task", "The way back", "On the way"):
         assert word in content
     assert offered(content) == {"approve", "reject"}
     assert "Ask for it anew" in content
@@ -137,7 +137,7 @@ def test_it_is_rolled_back_by_its_seal(
     assert said(wrong) == "The seal does not name these moves."
     tell(operating, proposal, "roll-back", "worse")
     assert proposal.state == "rolling back"
-    assert "Going back" in page_of(operating, proposal)
+    assert "Moving back" in page_of(operating, proposal)
     step_through(proposal)
     carried_out(proposal)
     content = page_of(operating, proposal)

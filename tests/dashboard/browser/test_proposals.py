@@ -1,0 +1,115 @@
+"""A proposal in a real browser: approved, watched step by step, rolled back."""
+
+import time
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from controlplane.models import Policy, Proposal, Step
+from controlplane.services import executions
+from tests.dashboard.browser.conftest import apart
+from tests.support import cluster as made
+from tests.support.execution import batch, ready, scattered, under_way
+
+pytestmark = pytest.mark.browser
+PHRASE = "a-long-pass-phrase"
+
+
+@pytest.fixture
+def proposal(web: str) -> Proposal:
+    """Six or more moves in steps of at most three."""
+    return apart(_proposal)
+
+
+def _proposal() -> Proposal:
+    by = made.actor("approver")
+    assert isinstance(by.user, User)
+    by.user.set_password(PHRASE)
+    by.user.save()
+    cluster = made.small_cluster(by)
+    Policy.objects.create(cluster=cluster, cluster_moves=3)
+    return ready(by, scattered(by, cluster))
+
+
+@pytest.fixture
+def page_of(page: Page, proposal: Proposal) -> Page:
+    """The approver's browser on the page of the proposal, live."""
+    page.goto(f"/login/?next=/clusters/sf/proposals/{proposal.pk}/")
+    page.get_by_label("User name").fill("a-approver")
+    page.get_by_label("Password").fill(PHRASE)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#connection")).to_contain_text("live", timeout=20_000)
+    return page
+
+
+def acknowledge(proposal: Proposal) -> None:
+    """Let a worker advance it and the pipeline report the step that follows."""
+
+    def done() -> None:
+        executions.advance(proposal.pk)
+        step = under_way(proposal)
+        if step is not None:
+            batch(proposal.cluster, step)
+            executions.advance(proposal.pk)
+
+    apart(done)
+
+
+def state_of(page: Page, word: str) -> None:
+    expect(page.locator(".head > span[role=status]").first).to_have_text(word)
+
+
+def drawn(page: Page, chart: str, count: int) -> None:
+    """Wait until a chart's first line has so many points."""
+    script = f"document.querySelector('[data-figure={chart}]')?.data?.[0].x.length"
+    end = time.monotonic() + 15
+    while page.evaluate(script) != count:
+        assert time.monotonic() < end, f"{chart} has {page.evaluate(script)} points, not {count}"
+        page.wait_for_timeout(50)
+
+
+def test_it_is_approved_watched_and_rolled_back(page_of: Page, proposal: Proposal) -> None:
+    """Nobody reloads the page; the charts stay, and a dialog that is open is left alone."""
+    page, moves = page_of, len(proposal.moves)
+    drawn(page, "path", moves + 1)
+    page.evaluate("document.querySelector('[data-figure=path]').dataset.same = 'yes'")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Approved: exactly these moves are carried out.")).to_be_visible()
+    acknowledge(proposal)
+    state_of(page, "executing")
+    expect(page.locator("#execution")).to_contain_text(f"1 of {moves} moves")
+    drawn(page, "steps", 2)
+    page.evaluate("document.querySelector('[data-figure=steps]').dataset.same = 'yes'")
+    page.get_by_role("button", name="Roll back…").click()
+    dialog = page.get_by_role("dialog", name="Move it all back?")
+    dialog.get_by_label("Why").fill("worse than thought")
+    acknowledge(proposal)
+    drawn(page, "steps", 3)
+    expect(dialog.get_by_label("Why")).to_have_value("worse than thought")
+    assert page.evaluate("document.querySelector('[data-figure=steps]').dataset.same") == "yes"
+    dialog.get_by_role("button", name="Roll back").click()
+    state_of(page, "rolling back")
+    for _ in range(apart(Step.objects.count) + moves):
+        acknowledge(proposal)
+    state_of(page, "rolled back")
+    expect(page.get_by_text("moved back", exact=True).first).to_be_visible()
+    expect(page.get_by_role("button", name="Ask for it anew")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_does_not_scroll_sideways(page_of: Page, proposal: Proposal, width: int) -> None:
+    page_of.set_viewport_size({"width": width, "height": 900})
+    page_of.get_by_role("button", name="Approve").click()
+    acknowledge(proposal)
+    expect(page_of.locator("#execution table")).to_be_visible()
+    assert page_of.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_form_follows_the_planner(page_of: Page) -> None:
+    page_of.goto("/clusters/sf/proposals/")
+    page_of.get_by_label("Planner", exact=True).first.select_option("migration")
+    expect(page_of.locator("#p-tau")).to_have_value("0.4")
+    page_of.get_by_label("Algorithm").select_option("consistent_hashing")
+    expect(page_of.locator("#p-tokens")).to_be_visible()
+    expect(page_of.get_by_label("Planner", exact=True).first).to_have_value("migration")
