@@ -9,7 +9,7 @@ node that merges its windows (services.merging).
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -74,6 +74,37 @@ def _pass_when_moved(cluster_id: int) -> Drained:
         except VersionMoved as moved:
             logger.info("%s: placing again", moved)
     raise Conflict("busy", "The routing table changes too quickly; try again")
+
+
+def place_as(cluster: Cluster, wanted: Mapping[int, Sequence[Span]]) -> int:
+    """Place pending queries, by id, where the spans of their tasks say; returns how many.
+
+    Within the caller's transaction, at most `PASS` at once. Raises `VersionMoved`, also where one
+    of them pends no more, and `Conflict` where a merge node is needed and none is active.
+    """
+    cluster.refresh_from_db(fields=["routing_version"])
+    pending = list(Query.objects.filter(pk__in=wanted, state=Query.State.PENDING).order_by("id"))
+    if len(pending) != len(wanted):
+        raise VersionMoved(cluster.routing_version)
+    if not pending:
+        return 0
+    work = _Work(cluster.routing_version, pending, [], _streams(list(wanted)))
+    nodes = {node.index: node for node in cluster.nodes.all()}
+    chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
+    if merged := [query.pk for query in pending if query.scheme]:
+        problem = read_online(cluster)
+        if problem is None:
+            raise Conflict("no_node", "No node of the cluster is active: none can merge")
+        mergers = MergeNodes(cluster, problem)
+        chosen |= {query: replace(chosen[query], merge=mergers.take()) for query in merged}
+    ops, told = _operations(work, chosen), _reason(work, chosen)
+    version = routing.append(cluster.pk, work.version, ops, told).version
+    _save_placed(cluster, work, chosen, version)
+    return len(pending)
+
+
+def _as_wanted(query: Query, spans: Sequence[Span], nodes: Mapping[int, Node]) -> _Place:
+    return _Place(nodes[spans[0][0]], () if query.task_count == 1 else tuple(spans))
 
 
 def _pass(cluster_id: int) -> Drained:

@@ -47,8 +47,8 @@ def request(
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
-    chosen = _algorithm(planner, algorithm_name or DEFAULTS.get(planner, ""))
-    checked = _parameters(planner, chosen, dict(parameters or {}), cluster)
+    chosen = chosen_algorithm(planner, algorithm_name or DEFAULTS.get(planner, ""))
+    checked = chosen_parameters(planner, chosen, dict(parameters or {}), cluster)
     proposal = Proposal.objects.create(
         cluster=cluster,
         planner=planner,
@@ -86,7 +86,8 @@ def ask_anew(actor: Actor, proposal: Proposal) -> Proposal:
     )
 
 
-def _algorithm(planner: str, name: str) -> Algorithm:
+def chosen_algorithm(planner: str, name: str) -> Algorithm:
+    """Return an algorithm that plans for a cluster. Raises `Invalid`."""
     if planner not in CONNECTED:
         known = ", ".join(CONNECTED)
         raise Invalid({"planner": [f"Must be one of {known}, not {planner[:40] or 'empty'}"]})
@@ -99,9 +100,10 @@ def _algorithm(planner: str, name: str) -> Algorithm:
     return found
 
 
-def _parameters(
+def chosen_parameters(
     planner: str, chosen: Algorithm, given: dict[str, Any], cluster: Cluster
 ) -> dict[str, Any]:
+    """Return the parameters of an algorithm, the balance slack among them. Raises `Invalid`."""
     budget = checked_budget(given.pop("budget", None))
     name = "nu" if planner == PLACEMENT else "tau"
     slack = given.pop(name, cluster.nu if planner == PLACEMENT else TAU)

@@ -1,0 +1,49 @@
+"""Exit codes, and what is said where something goes wrong: what, where, what to do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """What the exit code says; scripts rely on the numbers."""
+
+    DONE = 0
+    REFUSED = 1
+    WRONG = 2
+    NOT_FOUND = 3
+    FORBIDDEN = 4
+    AWAY = 5
+    WAITED = 6
+    BROKEN = 70
+    INTERRUPTED = 130
+    UNHEARD = 141
+
+
+ABOUT = {
+    Code.DONE: "done",
+    Code.REFUSED: "the state of things does not allow it, or it came to no good end",
+    Code.WRONG: "the command line, a value or a document is wrong",
+    Code.NOT_FOUND: "no such cluster, query, proposal or file",
+    Code.FORBIDDEN: "the user is unknown or lacks the role",
+    Code.AWAY: "database or Redis cannot be reached, or too much waits: try again",
+    Code.WAITED: "not done in the time given; it goes on",
+    Code.BROKEN: "a fault of Weir itself",
+    Code.INTERRUPTED: "Ctrl-C",
+    Code.UNHEARD: "the reader of the output went away",
+}
+
+
+@dataclass
+class Refused(Exception):
+    """A refusal: one sentence of what, lines of where, and what to do about it."""
+
+    code: Code
+    what: str
+    where: Sequence[str] = ()
+    advice: str = ""
+
+    def lines(self) -> list[str]:
+        """Return what standard error is told."""
+        told = [f"weir: {self.what}", *(f"  {line}" for line in self.where)]
+        return [*told, f"weir: what to do: {self.advice}"] if self.advice else told

@@ -1,0 +1,107 @@
+"""weir clusters."""
+
+from argparse import Namespace
+from typing import Any
+
+from controlplane.cli.actors import actor_of, viewed
+from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.selectors.clusters import FleetRow, NodeRow, fleet, node_table
+from controlplane.selectors.metrics import latest_values
+from controlplane.services import clusters
+from controlplane.services.access import VIEWER, require
+
+
+def listed(given: Namespace) -> None:
+    """Print the clusters that the user may see."""
+    actor = actor_of(given)
+    if not actor.clusters:
+        # None for all of them; none at all is not allowed to look.
+        require(actor, VIEWER)
+    rows = [row for row in fleet() if actor.may(VIEWER, row.cluster.pk)]
+    if given.json:
+        print_json([_row(row) for row in rows])
+        return
+    columns = {"cluster": "name", "state": "text", "nodes": "number", "streams": "number",
+               "queries": "number", "proposals": "number", "p95 ms": "number"}  # fmt: skip
+    told = [
+        [r.cluster.slug, r.cluster.state, f"{r.active_nodes}/{r.nodes}", r.streams, r.running,
+         r.waiting, (r.sample or {}).get("p95")]
+        for r in rows
+    ]  # fmt: skip
+    print_table(columns, told, "no cluster: weir import FILE --apply makes one")
+
+
+def shown(given: Namespace) -> None:
+    """Print a cluster and its nodes."""
+    _, cluster = viewed(given)
+    nodes = node_table(cluster)
+    sample = latest_values(cluster) or {}
+    facts: dict[str, Any] = {
+        "cluster": cluster.slug,
+        "name": cluster.name,
+        "desired": cluster.desired,
+        "state": cluster.state,
+        "detail": cluster.state_detail or None,
+        "routing": cluster.routing_version,
+        "applied": cluster.applied_version,
+        "imbalance": sample.get("imbalance"),
+        "p95_ms": sample.get("p95"),
+    }
+    if given.json:
+        print_json(facts | {"nodes": [_node(row) for row in nodes]})
+        return
+    print_facts(facts)
+    columns = {"node": "number", "name": "name", "capacity": "number", "load": "number",
+               "queries": "number", "streams": "number", "active": "text"}  # fmt: skip
+    print_table(columns, [list(_node(row).values())[:7] for row in nodes])
+
+
+def start(given: Namespace) -> None:
+    """Ask for a running application."""
+    actor, cluster = viewed(given)
+    clusters.start(actor, cluster, given.reason)
+    _asked(given, cluster)
+
+
+def stop(given: Namespace) -> None:
+    """Ask for no application."""
+    actor, cluster = viewed(given)
+    clusters.stop(actor, cluster, given.reason)
+    _asked(given, cluster)
+
+
+def _asked(given: Namespace, cluster: Any) -> None:
+    if given.json:
+        print_json({"cluster": cluster.slug, "desired": cluster.desired, "state": cluster.state})
+    else:
+        say(f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}")
+
+
+def _row(row: FleetRow) -> dict[str, Any]:
+    return {
+        "cluster": row.cluster.slug,
+        "name": row.cluster.name,
+        "desired": row.cluster.desired,
+        "state": row.cluster.state,
+        "nodes": row.nodes,
+        "active_nodes": row.active_nodes,
+        "streams": row.streams,
+        "running": row.running,
+        "pending": row.pending,
+        "proposals_waiting": row.waiting,
+        "sample": row.sample,
+    }
+
+
+def _node(row: NodeRow) -> dict[str, Any]:
+    return {
+        "index": row.node.index,
+        "name": row.node.name,
+        "capacity": row.node.capacity,
+        "load": row.load,
+        "queries": row.queries,
+        "streams": row.streams,
+        "active": row.node.active,
+        "emulated": row.node.emulated,
+        "busy": row.busy,
+    }

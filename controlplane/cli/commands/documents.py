@@ -1,0 +1,51 @@
+"""weir export, import and schema."""
+
+import sys
+from argparse import Namespace
+from dataclasses import asdict
+
+from controlplane.cli.actors import actor_of, viewed
+from controlplane.cli.documents import description_in
+from controlplane.cli.output import print_json, say
+from controlplane.description.document import json_schema
+from controlplane.description.text import as_json, as_yaml
+from controlplane.selectors.describing import description_of
+from controlplane.services.importing import Imported, bring_in
+
+
+def exported(given: Namespace) -> None:
+    """Print the description of a cluster, as YAML or JSON."""
+    _, cluster = viewed(given)
+    found = description_of(cluster, measures=given.measures)
+    sys.stdout.write(as_json(found) if given.json else as_yaml(found))
+
+
+def imported(given: Namespace) -> None:
+    """Bring a description in, or say what that would do."""
+    actor = actor_of(given)
+    report = bring_in(actor, description_in(given.file), apply=given.apply, reason=given.reason)
+    if given.json:
+        print_json(asdict(report))
+        return
+    for line in _lines(report):
+        say(line)
+
+
+def schema(given: Namespace) -> None:
+    """Print the JSON schema of a description."""
+    del given
+    print_json(json_schema())
+
+
+def _lines(report: Imported) -> list[str]:
+    lines = [f"{report.cluster} is {'new' if report.new else 'there already'}"]
+    for verb, parts in (("new", report.created), ("changed", report.changed)):
+        for part, names in parts.items():
+            few = ", ".join(names[:3]) + (", ..." if len(names) > len(names[:3]) else "")
+            lines.append(f"  {verb:<8}{len(names):>7,} {part}: {few}")
+    if report.placed:
+        lines.append(f"  placed  {report.placed:>7,} queries, as described")
+    lines += [f"  left: {told}" for told in report.left]
+    if not report.changes:
+        return [*lines, "nothing to change"]
+    return [*lines, "done" if report.applied else "nothing was done: --apply does it"]

@@ -1,0 +1,56 @@
+"""weir lab: the experiments of the Lab, at the terminal, without database and worker."""
+
+import json
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from django.core.management import CommandError, call_command
+
+from algorithms.experiments import EXPERIMENTS, experiments
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.output import print_json, print_table
+
+
+def listed(given: Namespace) -> None:
+    """Print the experiments, perhaps of one planner."""
+    if given.planner and given.planner not in EXPERIMENTS:
+        known = ", ".join(EXPERIMENTS)
+        raise Refused(Code.WRONG, f"there are no experiments of {given.planner}", [known])
+    rows = [
+        {"planner": planner, "experiment": one.name, "title": one.title}
+        for planner in ([given.planner] if given.planner else EXPERIMENTS)
+        for one in experiments(planner)
+    ]
+    if given.json:
+        print_json(rows)
+        return
+    columns = {"planner": "text", "experiment": "text", "title": "name"}
+    print_table(columns, [list(row.values()) for row in rows])
+
+
+def run(given: Namespace) -> None:
+    """Run one: the table, or with --json every row of it."""
+    try:
+        if not given.json:
+            call_command("lab", given.planner, given.experiment, **_options(given, given.out))
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "rows.json"
+            with (Path(folder) / "table").open("w") as table:
+                call_command("lab", given.planner, given.experiment, stdout=table,
+                             **_options(given, out))  # fmt: skip
+            print_json(json.loads(out.read_text(encoding="utf-8")))
+    except CommandError as wrong:
+        raise Refused(Code.WRONG, str(wrong), advice="weir lab list") from None
+
+
+def _options(given: Namespace, out: Path | None) -> dict[str, Any]:
+    return {
+        "param": given.param,
+        "values": given.values,
+        "series": given.series,
+        "seeds": given.seeds,
+        "out": out,
+    }

@@ -1,0 +1,120 @@
+"""weir plan: a proposal for a cluster that Weir runs, or a plan for a described one."""
+
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from algorithms.errors import BadParameters
+from algorithms.interrupts import heeding_interrupts
+from controlplane.cli.actors import viewed
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.documents import description_in
+from controlplane.cli.output import print_facts, print_json, print_table, progress_bar, say
+from controlplane.cli.proposal_rows import print_proposal, proposal_row
+from controlplane.description.document import ClusterDescription
+from controlplane.description.planning import Planned, plan_for
+from controlplane.models import Proposal
+from controlplane.services import proposals
+from controlplane.services.proposals.requesting import DEFAULTS, chosen_algorithm
+
+# Between two looks at a proposal that is being computed.
+_LOOK_S = 0.2
+MOVES_SHOWN = 20
+
+
+def planned(given: Namespace) -> int:
+    """Plan for a described cluster, or ask for a proposal."""
+    if (given.input is None) == (given.cluster is None):
+        told = "name a cluster that Weir runs, or give --input FILE"
+        raise Refused(Code.WRONG, told, advice="weir plan --help")
+    name = given.algorithm or DEFAULTS.get(given.planner, "")
+    parameters = _parameters(given.planner, name, given.param)
+    if given.input is not None:
+        return _described(given, name, parameters)
+    return _asked(given, name, parameters)
+
+
+def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
+    description = description_in(given.input)
+    with progress_bar("planning") as bar, heeding_interrupts(bar) as report:
+        found = plan_for(description, given.planner, name, parameters, report)
+    if given.json:
+        print_json(found.to_json())
+    else:
+        _print_plan(description, found)
+    return Code.DONE
+
+
+def _asked(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
+    actor, cluster = viewed(given)
+    proposal = proposals.request(actor, cluster, name, parameters, planner=given.planner)
+    if given.here:
+        proposals.compute(proposal.pk)
+    if given.wait or given.here:
+        _wait_for(proposal, given.timeout)
+    proposal.refresh_from_db()
+    if given.json:
+        print_json(proposal_row(actor, proposal))
+    else:
+        print_proposal(actor, proposal, MOVES_SHOWN)
+    return Code.REFUSED if proposal.state == Proposal.State.FAILED else Code.DONE
+
+
+def _wait_for(proposal: Proposal, timeout: float) -> None:
+    """Wait until a worker has computed it. Raises `Refused` where it takes too long."""
+    deadline = time.monotonic() + timeout
+    with progress_bar(str(proposal)) as bar:
+        while True:
+            proposal.refresh_from_db(fields=["state", "progress"])
+            if proposal.state != Proposal.State.COMPUTING:
+                return
+            bar(proposal.progress)
+            if time.monotonic() > deadline:
+                told = f"{proposal} is not computed after {timeout:g} s"
+                advice = f"is a worker running? Later: weir proposals show {proposal.pk}"
+                raise Refused(Code.WAITED, told, advice=advice)
+            time.sleep(_LOOK_S)
+
+
+def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters as their fields have them. Raises `Refused`, `Invalid`."""
+    fields = {one.name: one for one in chosen_algorithm(planner, name).parameters.fields()}
+    found: dict[str, Any] = {}
+    for pair in given:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise Refused(Code.WRONG, f"--param {pair}: write NAME=VALUE")
+        try:
+            found[key] = fields[key].parsed(text) if key in fields else float(text)
+        except ValueError as wrong:
+            told = str(wrong) if key in fields else "is no parameter of it, or no number"
+            raise BadParameters({key: [told]}) from None
+    return found
+
+
+def _print_plan(description: ClusterDescription, found: Planned) -> None:
+    before, after = found.columns["before"], found.columns["after"]
+    names = ("replication_factor", "traffic", "imbalance", "max_load")
+    rows = [[name.replace("_", " "), before[name], after[name]] for name in names]
+    say(f"{description.cluster.slug}: {found.planner} by {found.algorithm}")
+    print_table({"measure": "text", "before": "number", "after": "number"}, rows)
+    predicted = found.columns["predicted"]
+    print_facts(
+        {
+            "lower bound": found.lower_bound,
+            "bytes bound": found.bytes_bound,
+            "moves": predicted["moves"],
+            "bytes": predicted["bytes"],
+            "steps": predicted["steps"],
+            "newly placed": len(found.placed) or None,
+        }
+    )
+    moves = found.columns["moves"]
+    columns = {"query": "name", "task": "number", "from": "number", "to": "number"}
+    placed = [[name, None, None, node] for name, node in found.placed.items()]
+    told = [[m["name"], m.get("first"), m["from"], m["to"]] for m in moves]
+    rows = [*placed, *told]
+    print_table(columns, rows[:MOVES_SHOWN], "nothing moves")
+    if len(rows) > MOVES_SHOWN:
+        say(f"and {len(rows) - MOVES_SHOWN:,} more (--json has all)")

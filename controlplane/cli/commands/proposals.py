@@ -1,0 +1,79 @@
+"""weir proposals."""
+
+from argparse import Namespace
+
+from controlplane.cli.actors import actor_of, viewed
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.output import print_json, print_table, say
+from controlplane.cli.proposal_rows import print_proposal, proposal_row
+from controlplane.errors import NotFound
+from controlplane.models import Proposal
+from controlplane.selectors.proposals import STATES, ProposalFilters, proposals_page
+from controlplane.services import verbs
+from controlplane.services.access import VIEWER, Actor, require
+
+
+def listed(given: Namespace) -> None:
+    """Print one page of a cluster's proposals."""
+    _, cluster = viewed(given)
+    if given.state and given.state not in STATES:
+        raise Refused(Code.WRONG, f"--state {given.state}: must be one of {', '.join(STATES)}")
+    values = {"state": given.state, "page": given.page, "per_page": given.per_page}
+    page = proposals_page(cluster, ProposalFilters.of(values))
+    rows = [
+        {
+            "id": one.pk,
+            "planner": one.planner,
+            "algorithm": one.algorithm,
+            "state": one.state,
+            "moves": one.predicted.get("moves"),
+            "requested_by": one.requested_by,
+            "requested_at": one.requested_at,
+            "seal": one.seal or None,
+        }
+        for one in page.rows
+    ]
+    if given.json:
+        told = {"total": page.total, "page": page.number, "pages": page.pages, "proposals": rows}
+        print_json(told)
+        return
+    columns = {"id": "number", "planner": "text", "algorithm": "text", "state": "text",
+               "moves": "number", "asked by": "text", "at (UTC)": "text"}  # fmt: skip
+    told_rows = [
+        [r["id"], r["planner"], r["algorithm"], r["state"], r["moves"], r["requested_by"],
+         f"{r['requested_at']:%m-%d %H:%M}"]
+        for r in rows
+    ]  # fmt: skip
+    print_table(columns, told_rows, "no proposal: weir plan asks for one")
+    if page.pages > 1:
+        say(f"page {page.number} of {page.pages}, {page.total:,} proposals (--page)")
+
+
+def shown(given: Namespace) -> None:
+    """Print one proposal."""
+    actor, proposal = _proposal(given)
+    if given.json:
+        print_json(proposal_row(actor, proposal))
+    else:
+        print_proposal(actor, proposal, given.moves)
+
+
+def said(given: Namespace) -> None:
+    """Say a verb to a proposal."""
+    actor, proposal = _proposal(given)
+    verb = verbs.verb_at(given.verb)
+    proposal = verbs.say(actor, proposal, verb, seal=given.seal, reason=given.reason)
+    if given.json:
+        print_json(proposal_row(actor, proposal))
+    else:
+        say(f"proposal {proposal.pk} is {proposal.state}")
+
+
+def _proposal(given: Namespace) -> tuple[Actor, Proposal]:
+    actor = actor_of(given)
+    found = Proposal.objects.select_related("cluster").filter(pk=given.id).first()
+    # One that the user may not see is, to them, not there.
+    if found is None or not actor.may(VIEWER, found.cluster_id):
+        require(actor, VIEWER) if not actor.clusters and actor.clusters is not None else None
+        raise NotFound("proposal", given.id)
+    return actor.on(found.cluster), found

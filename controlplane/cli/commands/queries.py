@@ -1,0 +1,120 @@
+"""weir queries."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from controlplane.cli.actors import viewed
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.documents import text_of
+from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.description.text import queries_in
+from controlplane.selectors.paging import MAX_PER_PAGE
+from controlplane.selectors.queries import (
+    STATES,
+    QueryFilters,
+    QueryRow,
+    queries_page,
+    query_by_name,
+)
+from controlplane.services import queries
+from controlplane.services.importing import query_spec
+from controlplane.services.queries import QuerySpec
+
+
+def listed(given: Namespace) -> None:
+    """Print one page of a cluster's queries."""
+    _, cluster = viewed(given)
+    if given.state not in ("live", "all", *STATES):
+        known = ", ".join(("live", "all", *STATES))
+        raise Refused(Code.WRONG, f"--state {given.state}: must be one of {known}")
+    page = queries_page(
+        cluster,
+        QueryFilters(
+            text=given.search,
+            state="" if given.state == "all" else given.state,
+            node=given.node,
+            stream=given.stream,
+            page=max(1, given.page),
+            per_page=min(max(1, given.per_page), MAX_PER_PAGE),
+        ),
+    )
+    rows = [_row(row) for row in page.rows]
+    if given.json:
+        told = {"total": page.total, "page": page.number, "pages": page.pages, "queries": rows}
+        print_json(told)
+        return
+    columns = {"query": "name", "state": "text", "node": "number", "streams": "text",
+               "window s": "number", "tasks": "number"}  # fmt: skip
+    told_rows = [
+        [r["name"], r["state"], r["node"], _few(r["streams"]), r["window_s"], r["tasks"]]
+        for r in rows
+    ]
+    print_table(columns, told_rows, "no query")
+    if page.pages > 1:
+        say(f"page {page.number} of {page.pages}, {page.total:,} queries (--page)")
+
+
+def shown(given: Namespace) -> None:
+    """Print one query."""
+    _, cluster = viewed(given)
+    row = _row(query_by_name(cluster, given.name))
+    if given.json:
+        print_json(row)
+        return
+    print_facts(row | {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None})
+
+
+def submitted(given: Namespace) -> None:
+    """Submit one query by its options, or those of a file."""
+    actor, cluster = viewed(given)
+    saved = queries.submit_many(actor, cluster, _specs(given))
+    names = [query.name for query in saved]
+    if given.json:
+        print_json({"count": len(names), "names": names})
+    else:
+        say(f"{names[0] if len(names) == 1 else f'{len(names):,} queries'} submitted, to be placed")
+
+
+def ended(given: Namespace) -> None:
+    """End live queries."""
+    actor, cluster = viewed(given)
+    count = queries.end(actor, cluster, given.names, given.reason)
+    if given.json:
+        print_json({"count": count})
+    else:
+        say(f"{count} {'query ends' if count == 1 else 'queries end'}")
+
+
+def _specs(given: Namespace) -> list[QuerySpec]:
+    if (given.input is None) == (given.name is None):
+        told = "name one query, or give --input FILE"
+        raise Refused(Code.WRONG, told, advice="weir queries submit --help")
+    if given.input is not None:
+        return [query_spec(part) for part in queries_in(text_of(given.input))]
+    return [QuerySpec(given.name, tuple(given.stream), given.window, given.value)]
+
+
+def _row(row: QueryRow) -> dict[str, Any]:
+    query = row.query
+    return {
+        "name": query.name,
+        "state": query.state,
+        "detail": query.detail or None,
+        "node": None if row.node is None else row.node.index,
+        "streams": list(row.streams),
+        "window_s": query.window_s,
+        "value": query.value or None,
+        "text": query.text or None,
+        "tasks": query.task_count,
+        "spans": [list(span) for span in row.spans],
+        "scheme": query.scheme or None,
+        "submitted_by": query.submitted_by,
+        "submitted_at": query.submitted_at,
+        "ends_at": query.ends_at,
+        "ended_at": query.ended_at,
+    }
+
+
+def _few(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

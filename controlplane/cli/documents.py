@@ -1,0 +1,22 @@
+"""Files that are read: from a path, or from standard input."""
+
+import sys
+from pathlib import Path
+
+from controlplane.cli.codes import Code, Refused
+from controlplane.description.document import ClusterDescription
+from controlplane.description.text import described
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text, or that of standard input for -. Raises `Refused` and `OSError`."""
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as wrong:
+        told = f"{path}: is no UTF-8 at byte {wrong.start}"
+        raise Refused(Code.WRONG, told, advice="save it as UTF-8") from None
+
+
+def description_in(path: Path) -> ClusterDescription:
+    """Return the description in a file. Raises `BadDescription` and what `text_of` does."""
+    return described(text_of(path))

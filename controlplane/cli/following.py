@@ -1,0 +1,96 @@
+"""What there is to tell of a cluster between two looks at its rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.cli.proposal_rows import execution_row
+from controlplane.models import Cluster, Proposal, RoutingVersion
+from controlplane.selectors.metrics import latest_values
+
+Told = dict[str, Any]
+# Of a burst of versions between two looks, the newest; the others are counted.
+MOST_VERSIONS = 20
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A look at a cluster: of proposals the state by id, of the one followed how far it is."""
+
+    at: datetime
+    cluster: int
+    state: str
+    detail: str
+    sample: Mapping[str, Any] | None
+    version: int
+    proposals: Mapping[int, str]
+    execution: Mapping[str, Any] | None
+    state_of_proposal: str
+
+
+def followed(cluster_id: int, proposal_id: int | None) -> Followed:
+    """Look at the rows of a cluster."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    recent = cluster.proposals.order_by("-id")[:50]
+    states = dict(recent.values_list("id", "state"))
+    proposal = None
+    if proposal_id is not None:
+        proposal = Proposal.objects.filter(pk=proposal_id).first()
+        states = {} if proposal is None else {proposal.pk: proposal.state}
+    return Followed(
+        at=timezone.now(),
+        cluster=cluster_id,
+        state=cluster.state,
+        detail=cluster.state_detail,
+        sample=latest_values(cluster),
+        version=cluster.routing_version,
+        proposals=states,
+        execution=None if proposal is None else execution_row(proposal),
+        state_of_proposal="" if proposal is None else proposal.state,
+    )
+
+
+def told_since(before: Followed | None, now: Followed) -> Iterator[Told]:
+    """Yield what is to be told: everything at the first look, then what has changed."""
+    if before is None or (before.state, before.detail) != (now.state, now.detail):
+        yield _told(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
+    if before is not None and before.version < now.version:
+        yield from _versions(before, now)
+    for pk, state in sorted(now.proposals.items()):
+        if before is not None and before.proposals.get(pk) != state:
+            yield _told(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
+    if now.execution is not None and (before is None or before.execution != now.execution):
+        going = now.execution
+        told = f"{going['done']} of {going['of']} moves, {going['cap_reason']}"
+        told += f"; waits: {going['waits']}" if going["waits"] else ""
+        yield _told(now, "execution", told, **going)
+    if now.sample and (before is None or before.sample != now.sample):
+        yield _told(now, "sample", _sentence(now.sample), sample=dict(now.sample))
+
+
+def _versions(before: Followed, now: Followed) -> Iterator[Told]:
+    rows = RoutingVersion.objects.filter(
+        cluster=now.cluster, version__gt=before.version, version__lte=now.version
+    ).order_by("-version")
+    newest = list(rows.values_list("version", "reason")[:MOST_VERSIONS])
+    for version, reason in reversed(newest):
+        yield _told(now, "routing", f"{version}: {reason}", version=version)
+
+
+def _sentence(sample: Mapping[str, Any]) -> str:
+    parts = []
+    for name, word, form in (
+        ("in", "{} records/s", ",.0f"), ("rf", "replication {}", ".3f"),
+        ("imbalance", "imbalance {}", ".3f"), ("p95", "p95 {} ms", ",.0f"),
+    ):  # fmt: skip
+        value = sample.get(name)
+        if value is not None:
+            parts.append(word.format(format(value, form)))
+    return ", ".join(parts) or "no figures"
+
+
+def _told(now: Followed, kind: str, text: str, **more: Any) -> Told:
+    return {"at": now.at, "kind": kind, "text": text, **more}

@@ -1,0 +1,68 @@
+"""Carrying out a call of `weir`: settings, the user, the command, and what went wrong."""
+
+import os
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import Sequence
+from importlib import import_module
+
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.parser import parsed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one call and return its exit code."""
+    try:
+        given = parsed(sys.argv[1:] if arguments is None else arguments)
+        code = _carried_out(given)
+        sys.stdout.flush()
+    except Refused as refused:
+        sys.stderr.write("\n".join([*refused.lines(), ""]))
+        return refused.code
+    except KeyboardInterrupt:
+        sys.stderr.write("weir: interrupted\n")
+        return Code.INTERRUPTED
+    except BrokenPipeError:
+        # Or the interpreter would complain when it flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Code.UNHEARD
+    return code
+
+
+def _carried_out(given: Namespace) -> int:
+    _set_up()
+    # After the settings: this imports models.
+    from controlplane.cli.refusals import refused_by  # noqa: PLC0415
+
+    module, _, name = given.run.partition(".")
+    command = getattr(import_module(f"controlplane.cli.commands.{module}"), name)
+    try:
+        return int(command(given) or Code.DONE)
+    except (Refused, KeyboardInterrupt, BrokenPipeError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, the exit code says what it means
+        if (refused := refused_by(error)) is not None:
+            raise refused from None
+        traceback.print_exc()
+        raise Refused(Code.BROKEN, "this is a fault of Weir", advice="report it") from None
+
+
+def _set_up() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    # Warnings and errors still say so; what goes well is for the command to tell.
+    os.environ.setdefault("WEIR_LOG_LEVEL", "ERROR")
+    import django  # noqa: PLC0415
+    from django.apps import apps  # noqa: PLC0415
+
+    from controlplane.env import EnvironmentValueError  # noqa: PLC0415
+
+    try:
+        if not apps.ready:
+            django.setup()
+    except EnvironmentValueError as wrong:
+        raise Refused(Code.WRONG, str(wrong), advice="set the variable, or unset it") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

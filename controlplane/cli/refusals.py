@@ -1,0 +1,125 @@
+"""What services, planners, database and Redis raise, as refusals with an exit code and advice."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from django.db import OperationalError, ProgrammingError
+from redis.exceptions import RedisError
+
+from algorithms.errors import BadParameters, PlanningError
+from controlplane.cli.codes import Code, Refused
+from controlplane.description.text import BadDescription
+from controlplane.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TryLater,
+    VersionMoved,
+    WeirError,
+)
+
+_LISTS: Final = {
+    "cluster": "weir clusters list",
+    "query": "weir queries list CLUSTER --state all",
+    "proposal": "weir proposals list CLUSTER",
+}
+_CONFLICTS: Final = {
+    "stale": "ask for it anew: weir plan",
+    "wrong_seal": "read the plan again: weir proposals show ID prints its seal",
+    "own_proposal": "let another approver approve it",
+    "not_allowed": "weir proposals show ID says what may be done",
+}
+
+
+def refused_by(error: Exception) -> Refused | None:
+    """Return the refusal that an error stands for, None for a fault of the program."""
+    for kind, refusal in _BY_KIND:
+        if isinstance(error, kind):
+            return refusal(error)
+    return None
+
+
+def _invalid(error: Any) -> Refused:
+    return Refused(Code.WRONG, str(error), list(_fields(error)), "mend the values that are named")
+
+
+def _fields(error: Invalid) -> Iterator[str]:
+    yield from _lines(error.fields)
+    for row, fields in error.rows.items():
+        yield from _lines({f"queries[{row}].{name}": told for name, told in fields.items()})
+
+
+def _lines(faults: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for place, told in faults.items():
+        for one in told:
+            first, *rest = one.split("\n")
+            yield f"{place}: {first}" if place else first
+            yield from (f"    {line}" for line in rest)
+
+
+def _described(error: Any) -> Refused:
+    return Refused(
+        Code.WRONG, str(error), list(_lines(error.faults)),
+        "mend what is named; `weir schema` prints what a description may hold",
+    )  # fmt: skip
+
+
+def _forbidden(error: Any) -> Refused:
+    advice = "--as USER with the role, or let an admin grant it"
+    return Refused(Code.FORBIDDEN, str(error), advice=advice)
+
+
+def _not_found(error: Any) -> Refused:
+    return Refused(Code.NOT_FOUND, str(error), advice=_LISTS.get(error.kind, ""))
+
+
+def _conflict(error: Any) -> Refused:
+    allowed = error.data.get("allowed")
+    where = [f"allowed now: {', '.join(allowed) or 'nothing'}"] if allowed is not None else []
+    return Refused(Code.REFUSED, str(error), where, _CONFLICTS.get(error.code, ""))
+
+
+def _later(error: Any) -> Refused:
+    return Refused(Code.AWAY, str(error), advice="try again in a few seconds")
+
+
+def _parameters(error: Any) -> Refused:
+    return Refused(Code.WRONG, "Some parameters are not valid", list(_lines(error.fields)),
+                   "mend the values that are named")  # fmt: skip
+
+
+def _planning(error: Any) -> Refused:
+    return Refused(Code.REFUSED, str(error), advice="other parameters, or more nodes")
+
+
+def _database(error: Any) -> Refused:
+    told = str(error).strip().splitlines()
+    advice = "check WEIR_DATA or DATABASE_URL; make run, or manage.py migrate, sets it up"
+    return Refused(Code.AWAY, "the database does not answer as it should", told[:3], advice)
+
+
+def _redis(error: Any) -> Refused:
+    advice = "start Weir (make run), or give its REDIS_URL"
+    return Refused(Code.AWAY, "Redis does not answer", [str(error)[:200]], advice)
+
+
+def _file(error: Any) -> Refused:
+    place = str(error.filename or "")
+    return Refused(Code.NOT_FOUND, f"{place}: {error.strerror}", advice="check the path")
+
+
+_BY_KIND: Final[tuple[tuple[Any, Callable[[Any], Refused]], ...]] = (
+    (BadDescription, _described),
+    (Invalid, _invalid),
+    (Forbidden, _forbidden),
+    (NotFound, _not_found),
+    (Conflict, _conflict),
+    ((TryLater, VersionMoved), _later),
+    (WeirError, lambda error: Refused(Code.REFUSED, str(error))),
+    (BadParameters, _parameters),
+    (PlanningError, _planning),
+    ((OperationalError, ProgrammingError), _database),
+    (RedisError, _redis),
+    (OSError, _file),
+)

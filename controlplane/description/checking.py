@@ -1,0 +1,99 @@
+"""Whether the parts of a description fit together, each fault with its place."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from controlplane.description.document import ClusterDescription, QueryPart, SpanPart
+
+Path = tuple[int | str, ...]
+Fault = tuple[Path, str]
+
+
+def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
+    """Return what does not fit, by its path in the document."""
+    found: dict[Path, list[str]] = {}
+    for check in (_nodes, _streams, _queries, _placement):
+        for path, told in check(description):
+            found.setdefault(path, []).append(told)
+    return found
+
+
+def _nodes(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("nodes", "index", [str(node.index) for node in whole.nodes])
+    for at, node in enumerate(whole.nodes):
+        if node.index >= whole.cluster.slots:
+            told = f"Must be below the cluster's {whole.cluster.slots} slots, not {node.index}"
+            yield ("nodes", at, "index"), told
+
+
+def _streams(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("streams", "name", [stream.name for stream in whole.streams])
+    for at, stream in enumerate(whole.streams):
+        if stream.split is not None and stream.split >= whole.cluster.splits:
+            told = f"Must be below the cluster's {whole.cluster.splits} splits, not {stream.split}"
+            yield ("streams", at, "split"), told
+
+
+def _queries(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("queries", "name", [query.name for query in whole.queries])
+    known = {stream.name for stream in whole.streams}
+    for at, query in enumerate(whole.queries):
+        yield from _reading(("queries", at), query, known)
+        if query.text is not None and query.model_fields_set & {"window_s", "value"}:
+            yield ("queries", at), "window_s and value describe a query without text"
+        if query.measured is not None:
+            for name in ("records_per_s", "state_bytes"):
+                count = len(getattr(query.measured, name))
+                if count not in (0, query.tasks):
+                    told = f"Must have a number for each of {query.tasks} tasks, not {count}"
+                    yield ("queries", at, "measured", name), told
+
+
+def _reading(path: Path, query: QueryPart, known: set[str]) -> Iterator[Fault]:
+    sides: list[tuple[Path, Sequence[str]]] = [((*path, "streams"), query.streams)]
+    if query.text is not None:
+        sides.append(((*path, "text", "right"), query.text.right))
+    seen: set[str] = set()
+    for side, names in sides:
+        for at, name in enumerate(names):
+            if name not in known:
+                yield (*side, at), f"There is no stream {name}"
+            elif name in seen:
+                yield (*side, at), f"{name} is named twice"
+            seen.add(name)
+
+
+def _placement(whole: ClusterDescription) -> Iterator[Fault]:
+    queries = {query.name: query for query in whole.queries}
+    nodes = {node.index for node in whole.nodes}
+    for name, place in whole.placement.items():
+        path: Path = ("placement", name)
+        if name not in queries:
+            yield path, f"There is no query {name}"
+        elif isinstance(place, int):
+            if place not in nodes:
+                yield path, f"There is no node {place}"
+        else:
+            yield from _spans(path, place, queries[name].tasks, nodes)
+
+
+def _spans(path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]) -> Iterator[Fault]:
+    expected = 0
+    for at, span in enumerate(spans):
+        if span.node not in nodes:
+            yield (*path, at, "node"), f"There is no node {span.node}"
+        if span.first != expected:
+            yield (*path, at, "first"), f"Must be {expected}: each task is on one node"
+        if not span.first < span.past <= tasks:
+            yield (*path, at, "past"), f"Must be above first and at most {tasks}, the query's tasks"
+        expected = span.past
+    if expected < tasks:
+        yield path, f"Says nothing of tasks {expected} to {tasks - 1}"
+
+
+def _twice(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:
+    count, seen = Counter(names), set[str]()
+    for at, name in enumerate(names):
+        if count[name] > 1 and name in seen:
+            yield (part, at, field), f"{name} is given twice"
+        seen.add(name)

@@ -1,0 +1,212 @@
+"""What a description of a cluster holds; its JSON schema and docs are derived from this file."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from controlplane.wire.query import DEFAULT_LATENESS_S
+
+# Of this format: a document of another number is refused, not guessed at.
+FORMAT: Final = 1
+MAX_RATE: Final = 1e9
+MAX_CAPACITY: Final = 1e7
+_SMALL: Final = 32_767
+
+
+class Part(BaseModel):
+    """A part of a description: no unknown names, no value of another type than it should have."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, populate_by_name=True
+    )
+
+
+class ClusterPart(Part):
+    """The cluster itself."""
+
+    slug: str = Field(max_length=40, pattern=r"^[-a-zA-Z0-9_]+$", description="its name in URLs")
+    name: str = Field(min_length=1, max_length=100, description="its name for people")
+    description: str = Field("", description="free text")
+    slots: int = Field(4, ge=1, le=_SMALL, description="how many nodes its checkpoint has room for")
+    splits: int = Field(2, ge=1, le=_SMALL, description="split nodes")
+    nu: float = Field(0.05, ge=0, description="slack of the placement, relative")
+    alpha: float = Field(10.0, ge=0, description="slack of the placement, in queries")
+    trigger_ms: int = Field(1000, ge=1, le=2**31 - 1, description="milliseconds per micro-batch")
+    master: str = Field("local[2]", max_length=200, description="which Spark runs the nodes")
+    log_url: str = Field("", max_length=300, description="where the records are; empty: in Redis")
+    log_limit_mb: int = Field(
+        512, ge=1, le=2**31 - 1, description="MiB of records that may wait to be read"
+    )
+
+
+class NodePart(Part):
+    """A node."""
+
+    index: int = Field(ge=0, le=_SMALL, description="its number, below the cluster's slots")
+    name: str = Field(min_length=1, max_length=60)
+    capacity: float = Field(500.0, gt=0, le=MAX_CAPACITY, description="records/s")
+    emulated: bool = Field(False, description="whether it is held to its capacity")  # noqa: FBT003
+    active: bool = Field(True, description="whether it may host queries")  # noqa: FBT003
+
+
+class StreamPart(Part):
+    """A stream."""
+
+    name: str = Field(min_length=1, max_length=100)
+    title: str = Field("", max_length=200)
+    declared_rate: float | None = Field(
+        None, ge=0, le=MAX_RATE, description="records/s, as its producer declares"
+    )
+    rate: float | None = Field(None, ge=0, le=MAX_RATE, description="records/s, as measured")
+    split: int | None = Field(
+        None, ge=0, le=_SMALL, description="its split node; left out: the least loaded"
+    )
+    data_schema: dict[str, Any] = Field(
+        default_factory=dict, alias="schema", description="its columns, as its producer declares"
+    )
+    meta: dict[str, Any] = Field(default_factory=dict, description="what else is known of it")
+
+    @property
+    def weight(self) -> float:
+        """The rate that planners use: the measured one, else the declared one, else 1."""
+        return self.rate or self.declared_rate or 1.0
+
+
+class TextPart(Part):
+    """What a query computes, as text (docs/queries.md); right: the streams of a join's right."""
+
+    aggregates: dict[str, str] = Field(description="expressions by the name of their result")
+    window_s: float = Field(60.0, gt=0)
+    slide_s: float | None = Field(None, gt=0, description="null: windows one behind the other")
+    lateness_s: float = Field(DEFAULT_LATENESS_S, ge=0)
+    where: str = Field("", description="a predicate; empty: all records")
+    columns: dict[str, str] = Field(default_factory=dict, description="named expressions")
+    key: list[str] = Field(default_factory=list, description="columns to group by")
+    right: list[str] = Field(default_factory=list)
+    on: list[list[str]] = Field(default_factory=list, description="pairs that must be equal")
+
+
+class MeasuredPart(Part):
+    """What each task of a query was measured at; planners use it, an import leaves it."""
+
+    records_per_s: list[float] = Field(default_factory=list)
+    state_bytes: list[int] = Field(default_factory=list)
+
+
+class QueryPart(Part):
+    """A query: with text, or the numbers of one column per stream and window."""
+
+    name: str = Field(min_length=1, max_length=100)
+    streams: list[str] = Field(min_length=1, description="by name; of a join, those of its left")
+    window_s: int = Field(60, ge=1, description="seconds; of a query without text")
+    value: str = Field("speed", description="the column; of a query without text")
+    ends_at: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
+        None, description="when it ends by itself"
+    )
+    text: TextPart | None = None
+    tasks: int = Field(1, ge=1, description="over how many tasks its key is split")
+    scheme: str = Field("", description="how its keys find their task; empty: by hash")
+    measured: MeasuredPart | None = None
+
+    @property
+    def reads(self) -> list[str]:
+        """The streams that it reads, of both sides."""
+        return [*self.streams, *(self.text.right if self.text else ())]
+
+
+class QueryList(Part):
+    """Queries alone, or those of a whole description, whatever else this says."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    queries: list[QueryPart] = Field(min_length=1)
+
+
+class SpanPart(Part):
+    """Tasks [first, past) of a query, on one node."""
+
+    node: int = Field(ge=0, description="a node's index")
+    first: int = Field(ge=0)
+    past: int = Field(ge=1)
+
+
+def _kind_of_place(value: Any) -> str:
+    return "spans" if isinstance(value, list) else "node"
+
+
+Place = Annotated[
+    Annotated[int, Field(ge=0, description="the index of the node with all its tasks"), Tag("node")]
+    | Annotated[list[SpanPart], Field(min_length=1), Tag("spans")],
+    Discriminator(_kind_of_place),
+]
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+Day = Annotated[int, Field(ge=0, le=6)]
+
+
+class PolicyPart(Part):
+    """The cluster's policy; what is left out stays as it is, or has Weir's default."""
+
+    auto_kinds: list[str] | None = None
+    auto_asked: bool | None = None
+    auto_moves: int | None = None
+    auto_bytes: int | None = None
+    auto_gain: Share | None = None
+    auto_days: list[Day] | None = None
+    auto_from: str | None = None
+    auto_until: str | None = None
+    auto_record: bool | None = None
+    auto_record_runs: int | None = None
+    auto_record_error: float | None = None
+    approvers: Literal["operator", "approver", "admin"] | None = None
+    four_eyes: bool | None = None
+    starts: bool | None = None
+    tolerated_rates: float | None = None
+    tolerated_ended: Share | None = None
+    tolerated_new: float | None = None
+    node_moves: Positive | None = None
+    cluster_moves: Positive | None = None
+    bytes_per_s: Positive | None = None
+    pause_ms: Positive | None = None
+    latency_ms: Positive | None = None
+    watch: Literal["off", "recommend", "act"] | None = None
+    watch_imbalance: float | None = None
+    watch_replication: float | None = None
+    dead_band: Share | None = None
+    cooldown_s: int | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are named."""
+        return self.model_dump(exclude_none=True)
+
+
+class ClusterDescription(Part):
+    """A cluster with its nodes, streams, queries, where these are placed, and its policy."""
+
+    weir: Literal[1] = Field(description="the number of this format")
+    cluster: ClusterPart
+    nodes: list[NodePart] = Field(default_factory=list)
+    streams: list[StreamPart] = Field(default_factory=list)
+    queries: list[QueryPart] = Field(default_factory=list)
+    placement: dict[str, Place] = Field(
+        default_factory=dict, description="by a query's name: a node's index, or spans of tasks"
+    )
+    policy: PolicyPart = Field(default_factory=PolicyPart)
+
+    def spans(self, query: QueryPart) -> list[SpanPart]:
+        """Return which node has which tasks of a query, nothing where it is not placed."""
+        place = self.placement.get(query.name)
+        if isinstance(place, int):
+            return [SpanPart(node=place, first=0, past=query.tasks)]
+        return place or []
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values; of rows, what differs from the default."""
+        rows = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return rows | {"cluster": self.cluster.model_dump(mode="json")}
+
+
+def json_schema() -> Mapping[str, Any]:
+    """Return the JSON schema of a description."""
+    return ClusterDescription.model_json_schema(by_alias=True)

@@ -1,0 +1,22 @@
+"""manage.py weir: the command `weir`, for those who are at manage.py anyway."""
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from controlplane.cli.main import main
+
+
+class Command(BaseCommand):
+    """Hands its arguments on; `manage.py weir --help` lists what there is."""
+
+    help = "Weir at the terminal: clusters, queries, plans, proposals, descriptions."
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Carry out the call that stands behind `manage.py weir`."""
+        sys.exit(main(argv[2:]))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Carry out a call that `call_command` makes, its words as positional arguments."""
+        sys.exit(main([str(one) for one in args]))

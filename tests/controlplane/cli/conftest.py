@@ -1,0 +1,59 @@
+"""The command as a person calls it, in this process: what it prints, and its exit code."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from controlplane.cli.main import main
+from controlplane.models import Cluster
+from controlplane.services.access import Actor
+from tests.support.cluster import actor
+from tests.support.execution import scattered
+
+
+@dataclass
+class Ran:
+    """What a call came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What was printed as JSON."""
+        return json.loads(self.out)
+
+
+Weir = Callable[..., Ran]
+
+
+@pytest.fixture
+def weir(capsys: pytest.CaptureFixture[str]) -> Weir:
+    """Call it: weir("clusters", "list", user="a-viewer"); whatever is printed fits a terminal."""
+
+    def call(*words: object, user: str = "") -> Ran:
+        capsys.readouterr()
+        code = main([str(word) for word in words] + (["--as", user] if user else []))
+        told = capsys.readouterr()
+        assert "\x1b" not in told.out + told.err, "no colour where no terminal is"
+        if "--json" not in words and words[0] not in ("export", "schema", "watch"):
+            assert max((len(line) for line in told.out.splitlines()), default=0) <= 80
+        return Ran(code, told.out, told.err)
+
+    return call
+
+
+@pytest.fixture
+def admin(db: None, redis_url: str) -> Actor:
+    """A person who may do everything."""
+    return actor("admin")
+
+
+@pytest.fixture
+def cluster(operator: Actor, sf: Cluster) -> Cluster:
+    """Twelve queries on three streams, on four nodes so that a plan has much to move."""
+    return scattered(operator, sf)

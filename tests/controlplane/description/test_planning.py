@@ -1,0 +1,59 @@
+"""A plan for a described cluster is the plan that a proposal would have; no database is asked."""
+
+import pytest
+
+from controlplane.description.document import ClusterDescription
+from controlplane.description.planning import Planned, plan_for, snapshot_of
+from controlplane.description.text import described
+from controlplane.errors import Conflict, Invalid
+from controlplane.problems.measures import measures
+from tests.support.descriptions import SMALL, small
+
+
+def planned(
+    description: ClusterDescription, planner: str, algorithm: str, **given: float
+) -> Planned:
+    return plan_for(description, planner, algorithm, given, lambda _: None)
+
+
+def test_a_placement_moves_what_is_placed_and_places_what_is_not() -> None:
+    """Only active nodes are used, and the measures are those of all queries at their new nodes."""
+    found = planned(small(), "placement", "mms", nu=1.0)
+    assert set(found.placed) == {"d"}
+    after = {"a": 0, "b": 0, "c": 1} | dict(found.placed)
+    after |= {move["name"]: move["to"] for move in found.columns["moves"]}
+    assert set(after) == {"a", "b", "c", "d"}
+    assert set(after.values()) <= {0, 1}
+    placed = small().model_copy(update={"placement": small().placement | after})
+    counted = measures(snapshot_of(placed))
+    assert counted.keys() == found.columns["after"].keys()
+    for name, value in counted.items():
+        assert value == pytest.approx(found.columns["after"][name]), name
+    assert found.lower_bound is not None
+    assert found.lower_bound <= found.columns["after"]["replication_factor"] + 1e-9
+
+
+def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:
+    each = "[9, 1, 1, 1, 1, 1, 1, 1]"
+    measured = f"  measured: {{records_per_s: {each}, state_bytes: {each}}}"
+    text = SMALL.replace("  tasks: 8\n", f"  tasks: 8\n{measured}\n")
+    found = planned(described(text), "migration", "single_step", tau=0.2)
+    moves = found.columns["moves"]
+    assert moves
+    assert {move["name"] for move in moves} == {"e"}
+    assert found.columns["predicted"]["bytes"] == sum(move["bytes"] for move in moves)
+    assert found.bytes_bound is not None
+    assert found.columns["predicted"]["bytes"] >= found.bytes_bound
+    assert found.columns["after"]["imbalance"] < found.columns["before"]["imbalance"]
+
+
+def test_what_cannot_be_planned_says_why() -> None:
+    with pytest.raises(Conflict, match="No node"):
+        planned(described(SMALL.replace("capacity: 100", "capacity: 100, active: false")),
+                "placement", "mms")  # fmt: skip
+    with pytest.raises(Invalid) as refused:
+        planned(small(), "placement", "nonsense")
+    assert list(refused.value.fields) == ["algorithm"]
+    with pytest.raises(Conflict, match="No query"):
+        planned(described("weir: 1\ncluster: {slug: x, name: x}\nnodes: [{index: 0, name: n}]\n"),
+                "placement", "mms")  # fmt: skip

@@ -1,0 +1,82 @@
+"""A description is read as it was written, or every fault is told with its place."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from controlplane.description.document import ClusterDescription
+from controlplane.description.text import BadDescription, as_json, as_yaml, described, queries_in
+from tests.support.descriptions import SMALL, descriptions, small
+
+
+@given(descriptions())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_is_written_is_read_again(description: ClusterDescription) -> None:
+    assert described(as_yaml(description)) == description
+    assert described(as_json(description)) == description
+    json.loads(as_json(description), parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> None:
+    raise AssertionError(f"{name} is no JSON")
+
+
+def test_words_that_older_yaml_takes_for_something_else_are_names() -> None:
+    """`no` is a stream, and 18:30 a time of day."""
+    found = described(SMALL + "policy: {auto_from: 18:30}\n")
+    assert found.streams[2].name == "no"
+    assert found.policy.auto_from == "18:30"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "told"),
+    [
+        ("streams: [level, flow], window_s: 10", "streams: [level, ebb], window_s: 10",
+         "queries[2].streams[1]", "There is no stream ebb"),
+        ("window_s: 10", "window_s: '10'", "queries[2].window_s", "Must be a valid integer"),
+        ("window_s: 10", "windows: 10", "queries[2].windows", "There is no such name here"),
+        ("slug: pump", "slug: the pump", "cluster.slug", "String should match"),
+        ("{slug: pump, name: Pump works}", "{slug: pump}", "cluster.name", "Is missing"),
+        ("a: 0", "a: 7", "placement.a", "There is no node 7"),
+        ("a: 0", "a: x", "placement.a", "Must be a valid integer"),
+        ("first: 6", "first: 5", "placement.e[1].first", "Must be 6"),
+        ("past: 8", "past: 9", "placement.e[1].past", "at most 8"),
+        ("name: b", "name: a", "queries[1].name", "a is given twice"),
+        ("index: 2", "index: 1", "nodes[2].index", "1 is given twice"),
+        ("index: 2", "index: 4", "nodes[2].index", "below the cluster's 4 slots"),
+        ("depth: 3", "depth: .nan", "streams[2].meta.depth", "finite"),
+        ("Pump works", '"Pump\\0"', "cluster.name", "a character that is none"),
+        ("weir: 1", "weir: 2", "weir", "Must be 1"),
+        ("weir: 1", "weir: 1\nweir: 1", "line 2, column 1", "weir is given twice"),
+        ("placement:", "policy: {watch: loud}\nplacement:", "policy.watch", "Must be 'off'"),
+        ("name: north", "name: &x north", "line 4, column 23", ""),
+    ],
+)  # fmt: skip
+def test_a_fault_is_told_with_its_place(before: str, after: str, place: str, told: str) -> None:
+    text = SMALL.replace("name: south", "name: *x" if not told else
+                                                    "name: south")  # fmt: skip
+    with pytest.raises(BadDescription) as refused:
+        described(text.replace(before, after, 1))
+    if told:
+        assert told in refused.value.faults[place][0]
+    else:
+        assert "Aliases are not allowed" in next(iter(refused.value.faults.values()))[0]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "a: [", '{"weir": 1', "{" * 5000, "\t- x", "1" * 5000])
+def test_what_is_no_document_is_refused(text: str) -> None:
+    with pytest.raises(BadDescription):
+        described(text)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    text = SMALL.replace("a: 0", "a: 7").replace("[flow]", "[ebb]")
+    with pytest.raises(BadDescription) as refused:
+        described(text)
+    assert set(refused.value.faults) == {"placement.a", "queries[1].streams[0]"}
+
+
+def test_queries_may_stand_alone() -> None:
+    assert [one.name for one in queries_in("queries: [{name: q, streams: [s]}]")] == ["q"]
+    assert queries_in(as_yaml(small())) == list(small().queries)

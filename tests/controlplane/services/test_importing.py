@@ -1,0 +1,148 @@
+"""A described cluster comes into Weir whole or not at all, and goes out as it came."""
+
+import pytest
+from django.core.management import call_command
+from hypothesis import HealthCheck, Phase, given, settings
+
+from controlplane.connections import redis_client
+from controlplane.description.document import ClusterDescription, PolicyPart
+from controlplane.description.text import BadDescription, described
+from controlplane.errors import Forbidden
+from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
+from controlplane.selectors.describing import description_of
+from controlplane.services import routing
+from controlplane.services.access import Actor
+from controlplane.services.importing import bring_in
+from controlplane.services.policies import EDITABLE, policy_of
+from controlplane.services.policies.changing import settings_of
+from controlplane.wire.publish import read_table
+from tests.support.cluster import actor, replayed_table
+from tests.support.descriptions import SMALL, descriptions, small
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def admin(db: None, redis_url: str) -> Actor:
+    return actor("admin")
+
+
+@pytest.mark.both_databases
+@given(description=descriptions())
+@settings(
+    max_examples=12, deadline=None,
+    # Whole clusters are too slow to look for the smallest that fails.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+def test_what_is_imported_is_exported_again(
+    redis_url: str, description: ClusterDescription
+) -> None:
+    """All but what the pipeline measures; and what is decided replays to the same table."""
+    call_command("flush", verbosity=0, interactive=False)
+    redis_client().flushdb()
+    by = actor("admin")
+    bring_in(by, description, apply=True)
+    cluster = Cluster.objects.get(slug=description.cluster.slug)
+    found = description_of(cluster)
+    given_policy = description.policy.given()
+    policy = found.policy.model_dump(include=set(given_policy))
+    assert policy == given_policy
+    assert found.model_copy(update={"policy": description.policy}) == description
+    assert replayed_table(cluster) == routing.current_table(cluster.pk)
+    assert not bring_in(by, found, apply=True).changes
+
+
+def test_the_policy_has_the_settings_of_policies() -> None:
+    assert set(PolicyPart.model_fields) == set(EDITABLE)
+
+
+@pytest.mark.both_databases
+def test_without_apply_nothing_stays(admin: Actor) -> None:
+    """It says what would be done, having tried all of it."""
+    report = bring_in(admin, small(), apply=False)
+    assert (report.new, report.placed, report.changes) == (True, 4, 1 + 3 + 3 + 5)
+    assert report.created["queries"] == ["a", "b", "c", "d", "e"]
+    assert not Cluster.objects.exists()
+    assert not RoutingVersion.objects.exists()
+    assert redis_client().keys("*pump*") == []
+
+
+def test_it_is_placed_and_published_as_described(admin: Actor) -> None:
+    bring_in(admin, small(), apply=True)
+    cluster = Cluster.objects.get(slug="pump")
+    assert cluster.desired == "stopped"
+    table = read_table(redis_client(), "pump", cluster.routing_version)
+    by_name = dict(Query.objects.values_list("name", "id"))
+    assert table.queries[by_name["c"]].node == 1
+    assert table.queries[by_name["e"]].spans == ((0, 0, 6), (1, 6, 8))
+    assert Query.objects.get(name="d").state == "pending"
+    assert AuditEntry.objects.filter(action="cluster.import").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ("name: d,", "name: d d,", "queries[3].name"),
+        ("count(*)", "count(*", "queries[4].text.aggregates.n"),
+        ("window_s: 10}", "window_s: 100000}", "queries[2].window_s"),
+        ("name: level", "name: le vel", "streams[0].name"),
+        ("name: Pump works", "name: Pump works, master: yes", "cluster.master"),
+        ("placement:", "policy: {auto_from: '08:00'}\nplacement:", "policy.auto_until"),
+    ],
+)
+def test_a_fault_that_a_service_finds_is_told_with_its_place_and_nothing_stays(
+    admin: Actor, before: str, after: str, place: str
+) -> None:
+    text = SMALL.replace(before, after)
+    if "le vel" in after:
+        text = text.replace("[level", "[le vel")
+    with pytest.raises(BadDescription) as refused:
+        bring_in(admin, described(text), apply=True)
+    assert place in refused.value.faults
+    assert not Cluster.objects.exists()
+
+
+def test_what_is_there_is_completed_and_what_runs_is_left(admin: Actor) -> None:
+    bring_in(admin, small(), apply=True)
+    more = (
+        SMALL.replace("capacity: 50", "capacity: 75").replace("a: 0", "a: 1")
+        + """\
+policy: {watch: act}
+"""
+    )
+    more = more.replace("queries:", "- {name: ebb}\nqueries:\n- {name: f, streams: [ebb]}")
+    more = more.replace("- {name: b, streams: [flow]}\n", "").replace("  b: 0\n", "  f: 1\n")
+    report = bring_in(admin, described(more), apply=True)
+    assert report.created == {"streams": ["ebb"], "queries": ["f"]}
+    assert report.changed == {"nodes": ["spare"], "policy": ["watch"]}
+    assert report.left == [
+        "1 live query is not named by the description: it goes on",
+        "1 running query is elsewhere than described: moving it is a proposal's business",
+    ]
+    cluster = Cluster.objects.get()
+    found = description_of(cluster)
+    assert [query.name for query in found.queries] == ["a", "b", "c", "d", "e", "f"]
+    assert found.placement["a"] == 0
+    assert settings_of(policy_of(cluster))["watch"] == "act"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ("window_s: 10", "window_s: 20", "queries[2]"),
+        ("slug: pump,", "slug: pump, slots: 3,", "cluster.slots"),
+    ],
+)
+def test_what_runs_is_not_changed_in_passing(
+    admin: Actor, before: str, after: str, place: str
+) -> None:
+    bring_in(admin, small(), apply=True)
+    with pytest.raises(BadDescription) as refused:
+        bring_in(admin, described(SMALL.replace(before, after)), apply=True)
+    assert list(refused.value.faults) == [place]
+
+
+def test_it_takes_an_admin(approver: Actor) -> None:
+    with pytest.raises(Forbidden):
+        bring_in(approver, small(), apply=False)

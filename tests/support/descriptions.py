@@ -1,0 +1,147 @@
+"""Descriptions of clusters: a small one by hand, and any that there can be."""
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import strategies as st
+
+from controlplane.description.document import ClusterDescription
+from controlplane.description.text import described
+
+SMALL = """\
+weir: 1
+cluster: {slug: pump, name: Pump works}
+nodes:
+- {index: 0, name: north, capacity: 100}
+- {index: 1, name: south, capacity: 100}
+- {index: 2, name: spare, capacity: 50, active: false}
+streams:
+- {name: level, declared_rate: 30}
+- {name: flow, declared_rate: 20, rate: 25.5}
+- {name: no, declared_rate: 10, schema: {ts: time, car: text}, meta: {depth: 3}}
+queries:
+- {name: a, streams: [level]}
+- {name: b, streams: [flow]}
+- {name: c, streams: [level, flow], window_s: 10}
+- {name: d, streams: ['no']}
+- name: e
+  streams: [level, flow]
+  tasks: 8
+  text: {aggregates: {n: count(*)}, key: [car], window_s: 60}
+placement:
+  a: 0
+  b: 0
+  c: 1
+  e:
+  - {node: 0, first: 0, past: 6}
+  - {node: 1, first: 6, past: 8}
+"""
+
+
+def small() -> ClusterDescription:
+    """Return two pumps and five queries, of which d waits for a node."""
+    return described(SMALL)
+
+
+NAMES = st.from_regex(r"[a-z0-9][a-z0-9.:@+_-]{0,8}", fullmatch=True).filter(
+    lambda name: name not in {"bulk", "check", "end", "new"}
+)
+# What is hard to write: words that YAML 1.1 takes for something else, blanks, marks, other scripts.
+TEXTS = st.one_of(
+    st.sampled_from(["no", "on", "null", "~", "1e5", "0x1F", "18:30", "2026-01-01", "- a", "a: b",
+                     " x", "x ", "#", "'", '"', "\n", "a\n b\n", "\u2028", "\x85", "ä", "<<", "="]),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12),
+)  # fmt: skip
+RATES = st.one_of(st.none(), st.floats(0, 1e9))
+# PostgreSQL's jsonb gives larger ones back as whole numbers.
+_FLOATS = st.floats(-1e15, 1e15)
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), TEXTS,
+              _FLOATS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+POLICIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "auto_kinds": st.sampled_from([[], ["placement"], ["migration", "shedding"]]),
+        "auto_days": st.sets(st.integers(0, 6)).map(sorted),
+        "approvers": st.sampled_from(["operator", "approver", "admin"]),
+        "four_eyes": st.booleans(),
+        "tolerated_ended": st.floats(0, 1),
+        "cluster_moves": st.integers(1, 1000),
+        "watch": st.sampled_from(["off", "recommend", "act"]),
+    },
+)
+
+
+@st.composite
+def descriptions(draw: st.DrawFn) -> ClusterDescription:
+    """Draw a description whose parts fit together, and that a Weir without it could import."""
+    nodes = draw(st.integers(1, 4))
+    splits = draw(st.integers(1, 3))
+    streams = draw(st.lists(NAMES, unique=True, min_size=1, max_size=5))
+    names = draw(st.lists(NAMES, unique=True, max_size=5))
+    queries = [draw(_queries(name, streams)) for name in names]
+    placement = {
+        query["name"]: draw(_places(query.get("tasks", 1), nodes))
+        for query in queries
+        if draw(st.booleans())
+    }
+    row = {
+        "weir": 1,
+        "cluster": {
+            "slug": draw(st.from_regex(r"[a-z][a-z0-9-]{0,9}", fullmatch=True)),
+            "name": draw(TEXTS.filter(str.strip)),
+            "description": draw(TEXTS),
+            "slots": nodes, "splits": splits,
+            "nu": draw(st.floats(0, 10)), "alpha": draw(st.floats(0, 100)),
+        },
+        "nodes": [
+            {"index": at, "name": f"node {at}", "capacity": draw(st.floats(0.01, 1e7)),
+             "emulated": draw(st.booleans()), "active": at == 0 or draw(st.booleans())}
+            for at in range(nodes)
+        ],
+        "streams": [
+            {"name": name, "title": draw(TEXTS), "declared_rate": draw(RATES),
+             "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)),
+             "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2))}
+            for name in sorted(streams)
+        ],
+        "queries": queries, "placement": placement, "policy": draw(POLICIES),
+    }  # fmt: skip
+    return ClusterDescription.model_validate(row)
+
+
+@st.composite
+def _queries(draw: st.DrawFn, name: str, streams: list[str]) -> dict[str, Any]:
+    reads = draw(st.lists(st.sampled_from(streams), unique=True, min_size=1, max_size=3))
+    row: dict[str, Any] = {"name": name, "streams": reads}
+    if draw(st.booleans()):
+        return row | {"window_s": draw(st.integers(1, 86_400)), "value": "speed"}
+    tasks = draw(st.integers(1, 16))
+    text = {
+        "aggregates": {"n": "count(*)"},
+        "key": ["car"],
+        "where": draw(st.sampled_from(["", "speed > 3", "car = 5"])),
+        "window_s": float(draw(st.integers(1, 600))),
+    }
+    scheme = draw(st.sampled_from(["", "hash", "two_choices"])) if tasks > 1 else ""
+    return row | {"text": text, "tasks": tasks, "scheme": scheme}
+
+
+@st.composite
+def _places(draw: st.DrawFn, tasks: int, nodes: int) -> Any:
+    cuts = draw(st.sets(st.integers(1, max(1, tasks - 1)), max_size=3)) if tasks > 1 else set()
+    if not cuts:
+        return draw(st.integers(0, nodes - 1))
+    edges = [0, *sorted(cuts), tasks]
+    pairs = pairwise(edges)
+    # Neighbours are on different nodes, or they would be one span.
+    first = draw(st.integers(0, nodes - 1))
+    if nodes == 1:
+        return first
+    return [
+        {"node": (first + at) % nodes, "first": begin, "past": past}
+        for at, (begin, past) in enumerate(pairs)
+    ]
