@@ -100,7 +100,7 @@ def _hindered(
     if situation.waiting is not None:
         since = situation.waiting_since or now
         waited = (now - since).total_seconds()
-        told = f"{reading.text}; proposal {situation.waiting} waits since {_span(waited)}"
+        told = f"{reading.text}; proposal {situation.waiting} has waited {_span(waited)}"
         return Outcome("proposal_waiting", round(waited), None, told, SECONDS, situation.waiting)
     if situation.quiet_since is not None:
         quiet = (now - situation.quiet_since).total_seconds()
