@@ -5,7 +5,6 @@ from typing import Any
 
 from controlplane.models import Cluster, Decision, MetricSample
 
-
 COUNT = 10
 
 
