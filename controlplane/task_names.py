@@ -24,6 +24,9 @@ from django.utils.module_loading import import_string
 
 from controlplane.after_commit import after_commit
 
+# The lists in Redis that workers take their tasks from.
+QUEUES = ("weir", "lab")
+
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
 JUDGE_PROPOSAL = "weir.judge_proposal"
@@ -47,6 +50,11 @@ def send_on_commit(name: str, *args: Any, expires_s: float | None = None) -> Non
     task finds it within seconds.
     """
     after_commit(f"send the task {name}", partial(_send, name, args, expires_s))
+
+
+def queue_key(queue: str) -> str:
+    """Return where in Redis the tasks of a queue wait."""
+    return f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}{queue}"
 
 
 def _send(name: str, args: tuple[Any, ...], expires_s: float | None) -> None:

@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 
 from controlplane.api import api
+from controlplane.api.metrics import metrics
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -14,6 +15,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("healthz", healthz),
+    path("metrics", metrics),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
     path("", include("dashboard.urls")),

@@ -1,11 +1,15 @@
-"""Shapes of the API's bodies; what they mean is told by the models and services."""
+"""Shapes of the API's bodies; what they mean is told by the models and services.
+
+A `Schema` also reads rows, by looking up each field of them; the bodies of queries come by the ten
+thousand, and are plain models.
+"""
 
 import json
 from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, StrictFloat, StrictInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, model_validator
 
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
@@ -139,7 +143,7 @@ class StreamOut(Schema):
         )
 
 
-class TextIn(Schema):
+class TextIn(BaseModel):
     """What a query computes, as SQL text; see docs/queries.md.
 
     where: a predicate, empty for all records. columns: expressions by name, usable in the others.
@@ -172,7 +176,7 @@ class TextIn(Schema):
         return QueryText(**self.model_dump(exclude={"right"}))
 
 
-class QueryIn(Schema):
+class QueryIn(BaseModel):
     """A query to submit: streams by name (of a join, those of its left), and what it computes.
 
     Either `text`, split by its key over so many tasks; or the numbers of the column `value` per
@@ -238,7 +242,7 @@ class CheckOut(Schema):
     usable: dict[str, str]
 
 
-class QueriesIn(Schema):
+class QueriesIn(BaseModel):
     """Up to 10,000 queries to submit together: all or none."""
 
     queries: list[QueryIn]

@@ -62,6 +62,7 @@ class Query(models.Model):
         indexes = [
             models.Index(fields=["cluster", "state", "id"], name="query_by_state"),
             models.Index(fields=["cluster", "-submitted_at", "-id"], name="query_by_age"),
+            models.Index(fields=["cluster", "name", "id"], name="query_by_name"),
             models.Index(fields=["state", "ended_at"], name="query_by_end"),
             models.Index(
                 fields=["ends_at"],

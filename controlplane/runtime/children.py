@@ -127,11 +127,16 @@ def replayer_child(place: Place) -> ChildSpec:
     return ChildSpec("replayer", command, advice)
 
 
-def _web(place: Place) -> ChildSpec:
-    command = python(
-        "-m", "uvicorn", "controlplane.asgi:application", "--host", place.host,
-        "--port", str(place.port), "--no-access-log", "--timeout-graceful-shutdown", "3",
+def web_command(host: str, port: int) -> tuple[str, ...]:
+    """Return the command line of the web process."""
+    return python(
+        "-m", "uvicorn", "controlplane.asgi:application", "--host", host, "--port", str(port),
+        "--no-access-log", "--timeout-graceful-shutdown", "3",
     )  # fmt: skip
+
+
+def _web(place: Place) -> ChildSpec:
+    command = web_command(place.host, place.port)
     return ChildSpec("web", command, "read its log: the last lines name the module that failed")
 
 

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
-from controlplane.models import Cluster, Node, Query, Task
+from controlplane.models import Cluster, Node, Query, QueryStream, Task
 from controlplane.selectors.computations import computation_of_query, right_of
 from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import (
@@ -172,7 +172,11 @@ def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
     if filters.node is not None:
         here = Task.objects.filter(node__cluster=cluster, node__index=filters.node)
         found = found.filter(pk__in=here.values("query"))
-    return found.filter(streams__name=filters.stream) if filters.stream else found
+    if filters.stream:
+        # By the stream's readers, not by looking at what every query reads.
+        read = QueryStream.objects.filter(stream__cluster=cluster, stream__name=filters.stream)
+        found = found.filter(pk__in=read.values("query"))
+    return found
 
 
 def _order(order: str) -> tuple[str, str]:

@@ -81,12 +81,10 @@ def _order(filters: StreamFilters) -> tuple[str, str]:
 
 def _counted(streams: Sequence[Stream]) -> list[StreamRow]:
     """Return the rows; readers are counted for those that are shown, not for all of a cluster."""
-    live = QueryStream.objects.filter(
-        stream__in=[stream.pk for stream in streams], query__state__in=LIVE_STATES
-    )
-    counts = dict(
-        live.order_by().values("stream").annotate(n=Count("id")).values_list("stream", "n")
-    )
+    read = QueryStream.objects.filter(stream__in=[stream.pk for stream in streams])
+    # Counted, not filtered: or SQLite begins at all live queries of the site.
+    live = Count("id", filter=Q(query__state__in=LIVE_STATES))
+    counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
     return [StreamRow(stream, counts.get(stream.pk, 0)) for stream in streams]
 
 

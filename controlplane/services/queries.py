@@ -15,6 +15,7 @@ from controlplane.models.query import LIVE_STATES
 from controlplane.selectors.computations import kinds_of, stored
 from controlplane.services import audit, names, texts
 from controlplane.services.access import Actor, require_operator
+from controlplane.services.bulk_rows import insert_rows
 from controlplane.services.events import announce, event
 from controlplane.services.schemes import scheme_faults
 from controlplane.task_names import PLACE, send_on_commit
@@ -28,7 +29,7 @@ from controlplane.wire.query import (
     usable_columns,
 )
 
-MAX_BULK = 1000
+MAX_BULK = 10_000
 # Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
 MAX_STREAMS = 200
 MIN_WINDOW_S = 1
@@ -94,10 +95,15 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     now = timezone.now()
     rows: dict[int, Fields] = {}
     seen: set[str] = set()
+    computing: dict[Any, Fields] = {}
     for index, spec in enumerate(specs):
         told = _faults(spec, known, now)
+        # What queries of a bulk share is checked once.
+        shared = _shared(spec, schemas)
+        if shared not in computing:
+            computing[shared] = _computing_faults(spec, known, schemas)
         # What is wrong with the streams of a side is the reason for what else is said of it.
-        faults = told | _computing_faults(spec, known, schemas) | told
+        faults = told | computing[shared] | told
         if spec.name in taken or spec.name in seen:
             faults.setdefault("name", []).append(f"A live query is called {spec.name} already")
         seen.add(spec.name)
@@ -210,11 +216,12 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
             for spec in specs
         ]
     )
-    QueryStream.objects.bulk_create(
-        QueryStream(query=query, stream_id=known[name])
+    reads = [
+        (query.pk, known[name])
         for query, spec in zip(queries, specs, strict=True)
         for name in spec.reads
-    )
+    ]
+    insert_rows(QueryStream, ("query_id", "stream_id"), reads)
     _tell(actor, cluster, specs, known)
     send_on_commit(PLACE, cluster.pk)
     return queries
@@ -302,6 +309,15 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
     }
     faults = {field: faults for field, faults in told.items() if faults}
     return faults | scheme_faults(spec.scheme, spec.tasks, joins=bool(spec.right))
+
+
+def _shared(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> Any:
+    """Return what decides what is wrong with a spec's computation, but for its streams' names."""
+    if spec.text is None:
+        return spec.window_s, spec.value, spec.tasks
+    left, right = (tuple(kinds.items()) for kinds in _kinds(spec, schemas))
+    # A right side counts by being there, and by the streams that it leaves out.
+    return stored(spec.text), spec.tasks, left, right, tuple(spec.right)
 
 
 def _computing_faults(

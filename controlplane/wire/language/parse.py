@@ -4,6 +4,7 @@ Nothing of the text is ever executed; what is not in the tables below is refused
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlglot import ErrorLevel, exp, parse_one
@@ -57,8 +58,12 @@ def parsed(text: str, columns: Mapping[str, Kind]) -> Expression:
     return Checker(text, columns).expression(tree_of(text))
 
 
+@lru_cache(maxsize=4096)
 def tree_of(text: str) -> exp.Expr:
-    """Return sqlglot's tree of a text. Raises `BadExpression` where it is none."""
+    """Return sqlglot's tree of a text, to be read only. Raises `BadExpression` where it is none.
+
+    Parsing is most of what checking a query takes, and queries of one bulk share their texts.
+    """
     if len(text) > LONGEST:
         raise BadExpression(text, f"has {len(text):,} characters, {LONGEST:,} are allowed", LONGEST)
     if not text.strip():

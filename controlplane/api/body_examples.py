@@ -1,0 +1,67 @@
+"""Bodies by the name of their schema, for operations that show none of their own."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_REASON: Final = {"reason": "maintenance of the storage until noon"}
+_RECORDS: Final = [
+    {"ts": 1_211_018_404_000, "car": 7, "x": 12, "y": 40, "speed": 31},
+    {"ts": "2008-05-17T10:00:05Z", "car": 9, "x": 13, "y": 41},
+]
+_RUN: Final = "7c6a0e0e-3f64-4f0e-9a7c-3f2e9b1d5a11"
+_EVENT: Final = {
+    "kind": "started",
+    "id": "5d4f2a80-7e1c-4d5b-8a0e-6c3b2f1e0d9c",
+    "run": _RUN,
+    "at": "2026-03-02T09:30:00Z",
+    "name": "clicks per page",
+}
+
+BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "ReasonIn": {"With a reason": _REASON, "Without": {}},
+    "MasterIn": {
+        "Two threads of one process": {"master": "local[2]"},
+        "A cluster of Spark's own": {"master": "spark://spark-1:7077", **_REASON},
+    },
+    "CapacityIn": {
+        "As measured": {"capacity": 650.0, "reason": "new disks"},
+        "Held to it": {"capacity": 200.0, "emulated": True},
+    },
+    "StreamsIn": {
+        "Two streams": {
+            "streams": [
+                {
+                    "name": "tile-52-65",
+                    "title": "Tile 52/65",
+                    "schema": {"car": "int", "speed": "int"},
+                    "declared_rate": 40.0,
+                    "meta": {"owner": "traffic"},
+                },
+                {"name": "tile-52-66"},
+            ]
+        }
+    },
+    "NamesIn": {"Two queries": {"names": ["fast-cabs", "busy-minutes"], "reason": "done"}},
+    "LogIn": {
+        "The site's Redis": {"url": "", "limit_mb": 512},
+        "Kafka": {"url": "kafka://broker-1:9092/weir", "limit_mb": 2048},
+    },
+    "RunIn": {
+        "As the experiment has it": {"experiment": "fig4a"},
+        "Smaller": {
+            "planner": "placement",
+            "experiment": "fig4a",
+            "parameters": {"queries": 10_000},
+            "values": [1.5, 2.0],
+        },
+    },
+    "ReportIn": {
+        "A query began": {
+            "job": {"application": "app-20260302-0001", "name": "clicks", "spark_version": "4.0.1"},
+            "events": [_EVENT],
+        }
+    },
+    "WithoutIn": {"Without the first and the fourth move": {"places": [0, 3]}},
+    # What records are is told by the door itself, not by a schema with a name.
+    "records": {"Rows": {"records": _RECORDS}},
+}

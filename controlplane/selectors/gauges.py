@@ -1,0 +1,71 @@
+"""What the metrics of a site are made of: read when they are asked for, so no process counts."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Sum
+
+from controlplane.models import Cluster, Decision, Delivery, MetricSample, Proposal, Query
+
+# Labels with their count.
+Counts = list[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True)
+class ClusterGauges:
+    """A cluster and its newest raw sample, empty before the first."""
+
+    cluster: Cluster
+    sample: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """Clusters, and counts by labels, the cluster's slug first: of queries and proposals by state.
+
+    decisions are by loop and code; deliveries, of all webhooks, by state.
+    """
+
+    clusters: list[ClusterGauges]
+    queries: Counts
+    proposals: Counts
+    decisions: Counts
+    deliveries: Counts
+
+
+def gauges(seen: Collection[int] | None = None) -> Gauges:
+    """Return the gauges of all clusters, or of those with these ids (and of no webhook)."""
+    found = Cluster.objects.order_by("slug")
+    clusters = list(found if seen is None else found.filter(pk__in=seen))
+    ids = [cluster.pk for cluster in clusters]
+    queries = Query.objects.filter(cluster__in=ids)
+    proposals = Proposal.objects.filter(cluster__in=ids)
+    decisions = Decision.objects.filter(cluster__in=ids)
+    slugs = {cluster.pk: cluster.slug for cluster in clusters}
+    return Gauges(
+        [ClusterGauges(cluster, _newest(cluster)) for cluster in clusters],
+        _counts(slugs, queries, "state", total=Count("pk")),
+        _counts(slugs, proposals, "state", total=Count("pk")),
+        _counts(slugs, decisions, "loop", "code", total=Sum("count")),
+        _deliveries() if seen is None else [],
+    )
+
+
+def _newest(cluster: Cluster) -> dict[str, Any]:
+    rows = MetricSample.objects.filter(cluster=cluster, resolution=MetricSample.Resolution.RAW)
+    found: dict[str, Any] | None = rows.order_by("-t").values_list("values", flat=True).first()
+    return found or {}
+
+
+def _counts(slugs: dict[int, str], rows: Any, *labels: str, total: Any) -> Counts:
+    counted = rows.order_by().values("cluster", *labels).annotate(total=total)
+    return [
+        ((slugs[row["cluster"]], *(str(row[label]) for label in labels)), float(row["total"]))
+        for row in counted.order_by("cluster", *labels)
+    ]
+
+
+def _deliveries() -> Counts:
+    counted = Delivery.objects.order_by().values("state").annotate(total=Count("pk"))
+    return [((row["state"],), float(row["total"])) for row in counted.order_by("state")]
