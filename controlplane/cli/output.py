@@ -53,7 +53,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
         )
     for row in rows:
         table.add_row(*(Text(shown(value)) for value in row))
-    console().print(table)
+    _print(table)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -64,7 +64,19 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     for name, value in facts.items():
         if value is not None:
             table.add_row(name, Text(shown(value)))
-    console().print(table)
+    _print(table)
+
+
+def _print(table: Table) -> None:
+    """Print a table; into a file without the blanks that fill its lines."""
+    terminal = console()
+    if terminal.is_terminal:
+        terminal.print(table)
+        return
+    with terminal.capture() as captured:
+        terminal.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    sys.stdout.write("\n".join(line for line in lines if line) + "\n")
 
 
 def say(text: str) -> None:

@@ -76,7 +76,8 @@ def _not_found(error: Any) -> Refused:
 
 def _conflict(error: Any) -> Refused:
     allowed = error.data.get("allowed")
-    where = [f"allowed now: {', '.join(allowed) or 'nothing'}"] if allowed is not None else []
+    words = [name.replace(" ", "-") for name in allowed or ()]
+    where = [f"allowed now: {', '.join(words) or 'nothing'}"] if allowed is not None else []
     return Refused(Code.REFUSED, str(error), where, _CONFLICTS.get(error.code, ""))
 
 

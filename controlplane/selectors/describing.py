@@ -21,6 +21,7 @@ from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.problems.measured import Measured, measured_tasks
 from controlplane.services.policies import policy_of
 from controlplane.services.policies.changing import settings_of
+from controlplane.wire.log import shown as without_password
 
 # Queries on their way out are no part of it.
 DESCRIBED = ("pending", "running")
@@ -60,7 +61,9 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
 
 
 def _cluster(cluster: Cluster) -> ClusterPart:
-    return ClusterPart(**{name: getattr(cluster, name) for name in ClusterPart.model_fields})
+    row = {name: getattr(cluster, name) for name in ClusterPart.model_fields}
+    # A description is handed around: it holds no password.
+    return ClusterPart(**row | {"log_url": without_password(cluster.log_url)})
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:

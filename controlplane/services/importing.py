@@ -33,11 +33,14 @@ from controlplane.services.policies import policy_of, update_policy
 from controlplane.services.policies.changing import settings_of
 from controlplane.services.queries import QuerySpec
 from controlplane.services.streams import StreamSpec
+from controlplane.wire.log import shown as without_password
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import AssignStream, SetCapacity
 
 # What a checkpoint, or records that wait, depend on: not changed in passing.
 _FIXED: Final = ("slots", "splits", "log_url")
+# What stands for a password in an export.
+HIDDEN: Final = ":***@"
 _PLAIN: Final = ("name", "description", "nu", "alpha", "trigger_ms", "log_limit_mb")
 
 
@@ -115,6 +118,9 @@ def _import(
 
 def _new_cluster(part: ClusterPart) -> Cluster:
     cluster = Cluster(**part.model_dump())
+    if HIDDEN in part.log_url:
+        told = "An export leaves the password out: put it in"
+        raise BadDescription({"cluster.log_url": [told]})
     with _at("cluster"):
         _clean(cluster)
     cluster.save()
@@ -122,10 +128,13 @@ def _new_cluster(part: ClusterPart) -> Cluster:
 
 
 def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart, report: Imported) -> None:
+    stands = {name: getattr(cluster, name) for name in _FIXED}
+    if part.log_url == without_password(cluster.log_url):
+        stands["log_url"] = part.log_url
     faults = {
-        f"cluster.{name}": [f"Is {getattr(cluster, name)!r} in Weir, and is not changed by this"]
-        for name in _FIXED
-        if getattr(cluster, name) != getattr(part, name)
+        f"cluster.{name}": ["Is another one in Weir, and is not changed by this"]
+        for name, value in stands.items()
+        if value != getattr(part, name)
     }
     if faults:
         raise BadDescription(faults)

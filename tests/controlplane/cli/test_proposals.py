@@ -65,7 +65,7 @@ def test_each_verb_of_an_execution(
     assert weir("proposals", "stop", pk, "--reason", "enough", **by).code == 0
     refused = weir("proposals", "resume", pk, **by)
     assert refused.code == 1
-    assert "allowed now: roll back" in refused.err
+    assert "allowed now: roll-back" in refused.err
     assert weir("watch", "sf", "--proposal", pk, **by).code == 1
     back = weir("proposals", "roll-back", pk, "--seal", proposal.seal, "--reason", "worse", **by)
     assert back.out.strip() == f"proposal {pk} is rolling back"

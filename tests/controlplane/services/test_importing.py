@@ -146,3 +146,19 @@ def test_what_runs_is_not_changed_in_passing(
 def test_it_takes_an_admin(approver: Actor) -> None:
     with pytest.raises(Forbidden):
         bring_in(approver, small(), apply=False)
+
+
+def test_no_password_is_written_down(admin: Actor) -> None:
+    """And the export of a cluster goes into the same cluster, but not into a new one."""
+    url = "kafka://weir:secret@broker:9092/records"
+    text = SMALL.replace("slug: pump,", f"slug: pump, log_url: '{url}',")
+    bring_in(admin, described(text), apply=True)
+    cluster = Cluster.objects.get()
+    assert cluster.log_url == url
+    found = description_of(cluster)
+    assert found.cluster.log_url == "kafka://weir:***@broker:9092/records"
+    assert not bring_in(admin, found, apply=True).changes
+    elsewhere = found.cluster.model_copy(update={"slug": "other"})
+    with pytest.raises(BadDescription) as refused:
+        bring_in(admin, found.model_copy(update={"cluster": elsewhere}), apply=True)
+    assert list(refused.value.faults) == ["cluster.log_url"]
