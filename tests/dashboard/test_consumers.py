@@ -6,9 +6,10 @@ import pytest
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.asgi import application
-from controlplane.models import Cluster
+from controlplane.models import Cluster, Grant
 from controlplane.services.access import Actor
 from controlplane.services.events import event, group
 from tests.dashboard.conftest import add_samples, browser_of, sample
@@ -58,6 +59,20 @@ async def test_who_is_not_logged_in_is_refused(cluster: Cluster) -> None:
 async def test_who_has_no_role_is_refused(cluster: Cluster) -> None:
     """A user account alone shows nothing."""
     assert not await connects(socket(await person("")))
+
+
+async def test_a_role_on_this_cluster_is_enough_and_one_elsewhere_is_not(cluster: Cluster) -> None:
+    def granted(to: Cluster) -> Client:
+        by = made.actor("", f"viewer-of-{to.slug}")
+        Grant.objects.create(user=by.user, cluster=to, role="viewer", granted_at=timezone.now())
+        return browser_of(by)
+
+    def both() -> tuple[Client, Client]:
+        return granted(cluster), granted(Cluster.objects.create(slug="other", name="Elsewhere"))
+
+    here, elsewhere = await database_sync_to_async(both)()
+    assert await connects(socket(here))
+    assert not await connects(socket(elsewhere))
 
 
 async def test_a_foreign_origin_is_refused(cluster: Cluster) -> None:
