@@ -35,6 +35,7 @@ MIDDLEWARE = [
     "controlplane.middleware.with_request_id",
     "controlplane.api.measuring.measure_requests",
     "controlplane.api.problems.api_problems",
+    "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -1,9 +1,8 @@
 """Descriptions as YAML and JSON: reading says every fault with its place in the document."""
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import yaml
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from controlplane.description.checking import faults_of
 from controlplane.description.document import ClusterDescription, QueryList, QueryPart
 from controlplane.errors import WeirError
+from controlplane.storable import unstorable
 
 Path = tuple[int | str, ...]
 _Kind = TypeVar("_Kind", bound=BaseModel)
@@ -135,7 +135,7 @@ def _valid(kind: type[_Kind], text: str) -> _Kind:
     if not isinstance(data, dict):
         named = ", ".join(list(kind.model_fields)[:3])
         raise BadDescription({"": [f"Must be a mapping with {named} and so on"]})
-    if told := dict(_unstorable(data, ())):
+    if told := dict(unstorable(data)):
         raise BadDescription({place_of(path): [why] for path, why in told.items()})
     try:
         return kind.model_validate(data)
@@ -188,21 +188,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise BadDescription({"": [f"{name} is given twice in one object"]})
         found[name] = value
     return found
-
-
-def _unstorable(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield what no database keeps: characters that are none, numbers without an end."""
-    if isinstance(value, dict):
-        for name, one in value.items():
-            yield from _unstorable(name, (*path, name))
-            yield from _unstorable(one, (*path, name))
-    elif isinstance(value, list):
-        for at, one in enumerate(value):
-            yield from _unstorable(one, (*path, at))
-    elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
-        yield path, "Has a character that is none (NUL, or half of one)"
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield path, "Must be a finite number"
 
 
 def _told(invalid: ValidationError) -> dict[str, list[str]]:
