@@ -6,7 +6,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from controlplane import env
-from controlplane.models import ApiToken, Cluster, Node
+from controlplane.models import ApiToken, Cluster, Node, Policy
 from controlplane.services import tokens
 from controlplane.services.access import ROLES
 
@@ -56,6 +56,26 @@ def ensure_cluster() -> Cluster:
             for index in range(NODES)
         )
     return cluster
+
+
+def ensure_policy(cluster: Cluster) -> Policy:
+    """Make the demo's policy; one that exists is left as it is.
+
+    Replayed at 60 times real time a trip's query lives for seconds: half of all queries are others
+    after six of them, and what has ended is left out of a plan anyway. So drift of that kind is
+    tolerated; that of nodes, capacities and moved queries is not.
+    """
+    policy, _ = Policy.objects.get_or_create(
+        cluster=cluster,
+        defaults={
+            "tolerated_ended": 1.0,
+            "tolerated_new": 100.0,
+            "tolerated_rates": 2.0,
+            "node_moves": 40,
+            "cluster_moves": 160,
+        },
+    )
+    return policy
 
 
 def ensure_token(user: User, file: Path) -> bool:

@@ -153,7 +153,7 @@ def test_proposal_is_approved_carried_out_and_seen_on_the_chart(page: Page) -> N
     expect(page.get_by_text("lower bound").first).to_be_visible(timeout=60_000)
     page.click("button:has-text('Approve')")
     state = page.locator(".head > span[role=status]").first
-    expect(state).to_contain_text("done", timeout=120_000)
+    expect(state).to_contain_text("done", timeout=240_000)
     expect(page.get_by_text("moved in step").first).to_be_visible()
     shown = page.evaluate("fetch('/api/v1/clusters/sf').then((r) => r.json())")
     open_cluster(page)

@@ -12,7 +12,7 @@ from controlplane.services.access import APPROVER, OPERATOR, VIEWER
 
 
 class Command(BaseCommand):
-    """Makes roles, the users operator, viewer and replayer, the cluster sf and a token."""
+    """Makes roles, the users operator, viewer and replayer, the cluster sf, its policy, a token."""
 
     help = "Set up the demo cluster sf, its users and the replayer's token."
 
@@ -36,6 +36,7 @@ class Command(BaseCommand):
         demo.ensure_user("viewer", VIEWER, None)
         replayer = demo.ensure_user("replayer", OPERATOR, None)
         cluster = demo.ensure_cluster()
+        demo.ensure_policy(cluster)
         demo.ensure_token(replayer, options["token_file"])
         told = f"cluster {cluster.slug} is set up, {name} may operate it and approve its plans"
         self.stdout.write(told)

@@ -8,7 +8,7 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from controlplane.models import ApiToken, Cluster, Node
+from controlplane.models import ApiToken, Cluster, Node, Policy
 from controlplane.services import tokens
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +35,16 @@ def test_a_second_set_up_changes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "token").read_text() == token
     assert authenticate(username="operator", password="chosen-since") == user
     assert (Cluster.objects.count(), Node.objects.count(), ApiToken.objects.count()) == (1, 4, 1)
+
+
+def test_the_demo_has_a_policy_that_one_may_change(tmp_path: Path) -> None:
+    """Its trips come and go within a plan; what somebody set since stays."""
+    setup(tmp_path)
+    policy = Policy.objects.get(cluster__slug="sf")
+    assert (policy.tolerated_ended, policy.four_eyes) == (1.0, False)
+    Policy.objects.update(tolerated_ended=0.25)
+    setup(tmp_path)
+    assert Policy.objects.get().tolerated_ended == 0.25
 
 
 def test_the_operators_login_is_that_of_the_file(tmp_path: Path) -> None:
