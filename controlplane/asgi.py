@@ -7,7 +7,7 @@ from django.core.asgi import get_asgi_application
 from controlplane import env
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-# All web processes of a site count their requests together (controlplane.api.measuring).
+# All web processes of a site count their requests together (controlplane.measuring).
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(env.data_dir() / "request-metrics"))
 # Django must be set up before anything that touches models is imported.
 django_application = get_asgi_application()

@@ -33,7 +33,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "controlplane.middleware.with_request_id",
-    "controlplane.api.measuring.measure_requests",
+    "controlplane.measuring.measure_requests",
     "controlplane.api.problems.api_problems",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",

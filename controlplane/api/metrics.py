@@ -19,10 +19,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from redis import RedisError
 
-from controlplane.api.measuring import collect_requests
 from controlplane.api.problems import problem
 from controlplane.api.security import identified
 from controlplane.connections import redis_client
+from controlplane.measuring import collect_requests
 from controlplane.selectors.gauges import ClusterGauges, Gauges, gauges
 from controlplane.services.access import Actor
 from controlplane.task_names import QUEUES, queue_key
@@ -112,7 +112,7 @@ def _of_queues() -> Iterator[Metric]:
     try:
         for name in QUEUES:
             length = redis_client().llen(queue_key(name))
-            lengths.append(((name,), float(length)))  # type: ignore[arg-type]
+            lengths.append(((name,), float(length)))
     except RedisError:
         up, lengths = 0.0, []
     yield _gauge("redis_up", "Whether Redis answers", (), [((), up)])

@@ -63,23 +63,22 @@ def slice_of(
 
     Raises `Invalid` for a cursor of another order, or that is none.
     """
-    wanted, total = found.order_by(*order), None
-    if place.after:
-        wanted = wanted.filter(_behind(order, _read(place.after, order)))
-    else:
-        total = found.count()
-    # One more than is shown tells whether there is a next page, without counting.
-    rows = _guarded(wanted, place.limit + 1)
+    total = None if place.after else found.count()
+    # One more than is shown tells whether there is a next page, without another query.
+    rows = _rows(found.order_by(*order), order, place.after, place.limit + 1)
     shown = rows[: place.limit]
     more = len(rows) > place.limit
     return Slice(row(shown), _written(order, shown[-1]) if more else "", total)
 
 
-def _guarded(wanted: QuerySet[M], limit: int) -> list[M]:
-    """Return the first rows; a cursor made by hand may hold what no column takes."""
-    try:
+def _rows(wanted: QuerySet[M], order: Sequence[str], after: str, limit: int) -> list[M]:
+    if not after:
         return list(wanted[:limit])
+    values = _read(after, order)
+    try:
+        return list(wanted.filter(_behind(order, values))[:limit])
     except (ValidationError, ValueError, TypeError, FieldError, OverflowError, DataError):
+        # Made by hand: it holds what no column takes.
         raise _bad() from None
 
 

@@ -1,0 +1,42 @@
+"""A receiver of webhooks: a real HTTP server that keeps what came and answers as it is told."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from threading import Thread
+
+
+@dataclass
+class Receiver:
+    """Where it listens, the statuses of its next answers (200 once they are used up), what came."""
+
+    url: str = ""
+    answers: list[int] = field(default_factory=list)
+    came: "Queue[tuple[dict[str, str], str]]" = field(default_factory=Queue)
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """Yield a receiver on this machine."""
+    found = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            found.came.put(({name.lower(): text for name, text in self.headers.items()}, body))
+            self.send_response(found.answers.pop(0) if found.answers else 200)
+            self.end_headers()
+            self.wfile.write(b"told")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        found.url = f"http://127.0.0.1:{server.server_port}/hook"
+        yield found
+        server.shutdown()
+        thread.join()
