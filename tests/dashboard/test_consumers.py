@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -63,9 +64,9 @@ async def test_who_has_no_role_is_refused(cluster: Cluster) -> None:
 
 async def test_a_role_on_this_cluster_is_enough_and_one_elsewhere_is_not(cluster: Cluster) -> None:
     def granted(to: Cluster) -> Client:
-        by = made.actor("", f"viewer-of-{to.slug}")
-        Grant.objects.create(user=by.user, cluster=to, role="viewer", granted_at=timezone.now())
-        return browser_of(by)
+        user = User.objects.create_user(f"viewer-of-{to.slug}")
+        Grant.objects.create(user=user, cluster=to, role="viewer", granted_at=timezone.now())
+        return browser_of(Actor(user))
 
     def both() -> tuple[Client, Client]:
         return granted(cluster), granted(Cluster.objects.create(slug="other", name="Elsewhere"))

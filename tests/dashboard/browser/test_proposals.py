@@ -79,6 +79,7 @@ def test_it_is_approved_watched_and_rolled_back(page_of: Page, proposal: Proposa
     acknowledge(proposal)
     state_of(page, "executing")
     expect(page.locator("#execution")).to_contain_text(f"1 of {moves} moves")
+    expect(page.locator("#connection")).to_have_text("live")
     drawn(page, "steps", 2)
     page.evaluate("document.querySelector('[data-figure=steps]').dataset.same = 'yes'")
     page.get_by_role("button", name="Roll back…").click()
@@ -90,6 +91,7 @@ def test_it_is_approved_watched_and_rolled_back(page_of: Page, proposal: Proposa
     assert page.evaluate("document.querySelector('[data-figure=steps]').dataset.same") == "yes"
     dialog.get_by_role("button", name="Roll back").click()
     state_of(page, "rolling back")
+    expect(page.locator("#connection")).to_contain_text("live", timeout=20_000)
     for _ in range(apart(Step.objects.count) + moves):
         acknowledge(proposal)
     state_of(page, "rolled back")
