@@ -22,6 +22,7 @@ from dashboard.views import (
     query_new,
     schemes,
     streams,
+    tokens,
 )
 
 CLUSTER = "clusters/<slug:slug>/"
@@ -127,6 +128,9 @@ urlpatterns: list[URLPattern] = [
     *_lab,
     *_attached,
     path("audit/", audit.index, name="audit"),
+    path("tokens/", tokens.get_index, name="tokens"),
+    path("tokens/make/", tokens.post_make, name="token-make"),
+    path("tokens/<int:pk>/revoke/", tokens.post_revoke, name="token-revoke"),
     path("help/", help.index, name="help"),
     path("login/", account.Login.as_view(), name="login"),
     path("logout/", account.Logout.as_view(), name="logout"),

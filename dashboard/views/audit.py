@@ -3,15 +3,16 @@
 from django.http import HttpResponse
 
 from controlplane.selectors.audit import AuditFilters, audit_page
-from dashboard.guards import PageRequest, viewer_page
+from dashboard.guards import PageRequest, anyone_page
 from dashboard.shown import show_list
 
 PER_PAGE = 100
 
 
-@viewer_page
+@anyone_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show a page of the log, newest first."""
-    filters = AuditFilters.of({"per_page": PER_PAGE} | request.GET.dict())
+    """Show a page of the log, newest first: of the clusters that one may see."""
+    values = {"per_page": PER_PAGE} | request.GET.dict()
+    filters = AuditFilters.of(values, request.actor.clusters)
     context = {"filters": filters, "page": audit_page(filters)}
     return show_list(request, "audit.html", "_audit_table.html", context)

@@ -10,7 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from controlplane import env
+from controlplane.models import Cluster
 from controlplane.services import tokens
+from controlplane.services.access import ROLES
 
 
 class Command(BaseCommand):
@@ -23,6 +25,8 @@ class Command(BaseCommand):
         parser.add_argument("user")
         parser.add_argument("name", help="what the token is for")
         parser.add_argument("--days", type=int, help="days until it expires (default: never)")
+        parser.add_argument("--role", choices=ROLES, default="", help="the most that it may")
+        parser.add_argument("--cluster", default="", help="slug of the only cluster where")
         parser.add_argument("--file", type=Path, help="write it here, mode 600, print nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -34,8 +38,18 @@ class Command(BaseCommand):
         if days is not None and days < 1:
             raise CommandError("--days must be 1 or more")
         expires_at = None if days is None else timezone.now() + timedelta(days=days)
-        token = tokens.create(user, options["name"], expires_at)
+        cluster = _cluster(options["cluster"])
+        token = tokens.create(
+            user, options["name"], expires_at, role=options["role"], cluster=cluster
+        )
         if options["file"]:
             env.write_private(options["file"], token + "\n")
         else:
             self.stdout.write(token)
+
+
+def _cluster(slug: str) -> Cluster | None:
+    found = Cluster.objects.filter(slug=slug).first()
+    if slug and found is None:
+        raise CommandError(f"There is no cluster {slug}")
+    return found
