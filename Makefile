@@ -33,7 +33,8 @@ test: $(INSTALLED) ## install what is missing and run all tests
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 JAVA_HOME="$$java" $(PY) -m pytest -n $(N) --dist loadgroup \
-	tests/workers/pipeline/schedules tests/workers/live_migration tests/workers/pipeline/test_repartition.py
+	tests/workers/pipeline/schedules tests/workers/live_migration \
+	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 

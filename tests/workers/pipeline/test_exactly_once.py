@@ -7,6 +7,7 @@ batch had.
 """
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -145,6 +146,8 @@ def _measured(client: "redis.Redis", cluster: str, queries: set[int]) -> dict[Wi
     }  # fmt: skip
 
 
+# By day the random schedules kill the driver at every phase, with all kinds of plans.
+@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark thrice: make nightly")
 @pytest.mark.spark
 def test_two_kills_lose_and_double_nothing(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path
