@@ -22,6 +22,7 @@ _SAYING: Final[Mapping[str, _Say]] = {
     "reject": lambda actor, row, _, reason: proposals.reject(actor, row, reason),
     "approve": proposals.approve,
     "withdraw": lambda actor, row, _, reason: proposals.withdraw(actor, row, reason),
+    "begin": lambda actor, row, seal, _: executions.begin(actor, row, seal),
     "pause": lambda actor, row, _, reason: executions.pause(actor, row, reason),
     "resume": lambda actor, row, _, __: executions.resume(actor, row),
     "finish step": lambda actor, row, _, reason: executions.finish_step(actor, row, reason),

@@ -2,6 +2,7 @@
 
 from controlplane.services.executions.acknowledging import acknowledge
 from controlplane.services.executions.advancing import advance
+from controlplane.services.executions.beginning import begin
 from controlplane.services.executions.steering import (
     finish_step,
     pause,
@@ -14,6 +15,7 @@ from controlplane.services.executions.tending import tend
 __all__ = [
     "acknowledge",
     "advance",
+    "begin",
     "finish_step",
     "pause",
     "resume",

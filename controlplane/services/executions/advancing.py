@@ -11,10 +11,11 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from controlplane.errors import Conflict, VersionMoved
+from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Execution, Policy, Proposal, Step
 from controlplane.problems.carrying import backwards, next_step, price
-from controlplane.services.executions.caps import columns, first_cap, step_caps
+from controlplane.services.executions.beginning import begun
+from controlplane.services.executions.caps import step_caps
 from controlplane.services.executions.lease import Taken, lease_on, renew
 from controlplane.services.executions.publishing import publish
 from controlplane.services.policies import policy_of
@@ -34,7 +35,7 @@ def advance(proposal_id: int) -> None:
     proposal = _proposal(proposal_id)
     if proposal is None or proposal.state not in APPROVED:
         return
-    execution = _begun(proposal)
+    execution = begun(proposal)
     if execution is None:
         return
     try:
@@ -47,44 +48,6 @@ def advance(proposal_id: int) -> None:
 
 def _proposal(proposal_id: int) -> Proposal | None:
     return Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
-
-
-def _begun(proposal: Proposal) -> Execution | None:
-    """Return the execution, begun where it was not; None while another of the cluster runs."""
-    if proposal.state != State.APPROVED:
-        return Execution.objects.get(proposal=proposal)
-    policy = policy_of(proposal.cluster)
-    drift = drift_of(proposal, policy=policy)
-    if drift.stale:
-        outdate(proposal, drift)
-        return None
-    try:
-        with transaction.atomic():
-            move_on(WEIR, proposal, "start", told="begins")
-            _supersede(proposal)
-            return Execution.objects.create(
-                proposal=proposal,
-                cluster=proposal.cluster,
-                started_at=timezone.now(),
-                **columns(first_cap(policy)),
-            )
-    except IntegrityError:
-        logger.info("%s waits for the other execution of its cluster", proposal)
-    except Conflict as lost:
-        logger.info("%s was begun or withdrawn by another: %s", proposal, lost)
-    return None
-
-
-def _supersede(begun: Proposal) -> None:
-    """Retire the proposals that speak of a query which this one moves."""
-    mine = {move["query"] for move in begun.moves}
-    others = Proposal.objects.select_related("cluster").filter(
-        cluster=begun.cluster_id, state__in=(State.READY, State.APPROVED)
-    )
-    for other in others:
-        if any(move["query"] in mine for move in other.moves):
-            told = f"superseded by proposal {begun.pk}"
-            move_on(WEIR, other, "supersede", told=told)
 
 
 def _acted(execution_id: int) -> bool:

@@ -7,10 +7,11 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Execution, Proposal
-from controlplane.services.access import Actor
+from controlplane.services.access import Actor, require
 from controlplane.services.executions.caps import columns, first_cap
 from controlplane.services.policies import policy_of
-from controlplane.services.proposals.transitions import move_on
+from controlplane.services.proposals.states import BY_NAME
+from controlplane.services.proposals.transitions import move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 
 
@@ -54,6 +55,7 @@ def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Propo
     Raises `Conflict` also where nothing has moved (nothing_moved), and while another proposal of
     the cluster is being carried out (another_executing).
     """
+    require(actor, role_for(BY_NAME["roll back"], proposal), proposal.cluster)
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is None or not execution.done:
         raise Conflict("nothing_moved", "Nothing of it has moved: there is nothing to move back")

@@ -62,6 +62,8 @@ VERBS: Final = (
           role=APPROVER, seal=True),
     _verb("withdraw", [State.APPROVED], State.READY, "Take the approval back before it begins",
           role=APPROVER, reason=True),
+    _verb("begin", [State.APPROVED], State.EXECUTING, "Carry it out, where it waits for that",
+          role=OPERATOR, seal=True),
     _verb("start", [State.APPROVED], State.EXECUTING, "Carry out the first step"),
     _verb("outdate", [State.READY, State.APPROVED, State.EXECUTING, State.PAUSED], State.STALE,
           "The cluster has drifted from the snapshot by more than the policy tolerates"),

@@ -275,6 +275,24 @@ def test_a_stopped_cluster_is_waited_for(approver: Actor, cluster: Cluster) -> N
     assert _execution(proposal).waits == ""
 
 
+def test_where_the_policy_says_so_a_person_begins(
+    approver: Actor, operator: Actor, cluster: Cluster
+) -> None:
+    Policy.objects.filter(cluster=cluster).update(starts=False)
+    proposal = ready(approver, cluster)
+    proposals.approve(approver, proposal, proposal.seal)
+    executions.advance(proposal.pk)
+    executions.tend()
+    proposal.refresh_from_db()
+    assert proposal.state == "approved"
+    with pytest.raises(Conflict) as refused:
+        executions.begin(operator, proposal, "0" * 64)
+    assert refused.value.code == "wrong_seal"
+    executions.begin(operator, proposal, proposal.seal)
+    assert carried_out(proposal).done == len(proposal.moves)
+    assert proposal.state == "done"
+
+
 def _step(proposal: Proposal) -> Step:
     step = under_way(proposal)
     assert step is not None

@@ -1,0 +1,91 @@
+"""The beginning of an execution: by itself once approved, or when a person says so."""
+
+import logging
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from controlplane.errors import Conflict
+from controlplane.models import Execution, Policy, Proposal
+from controlplane.services.access import Actor
+from controlplane.services.executions.caps import columns, first_cap
+from controlplane.services.policies import policy_of
+from controlplane.services.proposals.drift import Drift, drift_of
+from controlplane.services.proposals.outdating import outdate
+from controlplane.services.proposals.states import State
+from controlplane.services.proposals.transitions import WEIR, move_on
+from controlplane.task_names import ADVANCE, send_on_commit
+
+logger = logging.getLogger(__name__)
+
+
+def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
+    """Begin an approved proposal that the policy does not let begin by itself.
+
+    Raises `Forbidden`, and `Conflict`: not_allowed, wrong_seal, stale (data: the drift), or
+    another_executing.
+    """
+    policy = policy_of(proposal.cluster)
+    drift = _drift(proposal, policy)
+    if drift is not None:
+        raise Conflict("stale", f"Out of date: {drift}. Ask for it anew", drift.to_json())
+    try:
+        with transaction.atomic():
+            move_on(actor, proposal, "begin", named=seal)
+            _execution(proposal, policy)
+            send_on_commit(ADVANCE, proposal.pk)
+    except IntegrityError:
+        told = "Another proposal of the cluster is being carried out"
+        raise Conflict("another_executing", told) from None
+    return proposal
+
+
+def begun(proposal: Proposal) -> Execution | None:
+    """Return the execution, begun where it was not; None while another of the cluster runs."""
+    if proposal.state != State.APPROVED:
+        return Execution.objects.get(proposal=proposal)
+    policy = policy_of(proposal.cluster)
+    if not policy.starts or _drift(proposal, policy) is not None:
+        return None
+    try:
+        with transaction.atomic():
+            move_on(WEIR, proposal, "start", told="begins")
+            return _execution(proposal, policy)
+    except IntegrityError:
+        logger.info("%s waits for the other execution of its cluster", proposal)
+    except Conflict as lost:
+        logger.info("%s was begun or withdrawn by another: %s", proposal, lost)
+    return None
+
+
+def _drift(proposal: Proposal, policy: Policy) -> Drift | None:
+    """Return the drift that forbids the beginning, and mark the proposal with it."""
+    if proposal.state != State.APPROVED:
+        return None
+    drift = drift_of(proposal, policy=policy)
+    if not drift.stale:
+        return None
+    outdate(proposal, drift)
+    return drift
+
+
+def _execution(proposal: Proposal, policy: Policy) -> Execution:
+    _supersede(proposal)
+    return Execution.objects.create(
+        proposal=proposal,
+        cluster=proposal.cluster,
+        started_at=timezone.now(),
+        **columns(first_cap(policy)),
+    )
+
+
+def _supersede(begun_: Proposal) -> None:
+    """Retire the proposals that speak of a query which this one moves."""
+    mine = {move["query"] for move in begun_.moves}
+    others = Proposal.objects.select_related("cluster").filter(
+        cluster=begun_.cluster_id, state__in=(State.READY, State.APPROVED)
+    )
+    for other in others:
+        if any(move["query"] in mine for move in other.moves):
+            told = f"superseded by proposal {begun_.pk}"
+            move_on(WEIR, other, "supersede", told=told)
