@@ -30,16 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let two processes share the tests by file, those first that start Spark.
-
-    A file's fixtures (a running Weir, a browser, a PostgreSQL server) are made once; and a long
-    file does not begin when all others have ended.
-    """
-    for item in items:
-        both = item.get_closest_marker("both_databases")
-        alone = item.get_closest_marker("alone")
-        group = item.nodeid if alone else "both databases" if both else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Begin with what starts Spark: a long file should not begin when all others have ended."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
