@@ -16,6 +16,7 @@ VERBS: Final = {
     "reject": ("turn a ready plan down", False, True),
     "approve": ("let exactly these moves be carried out", True, False),
     "withdraw": ("take an approval back before it begins", False, True),
+    "begin": ("carry it out, where the policy waits for that", True, False),
     "pause": ("begin no further step until resumed", False, True),
     "resume": ("go on with the next step", False, False),
     "finish-step": ("stop once the step under way is done", False, True),

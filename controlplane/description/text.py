@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import yaml
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from controlplane.description.checking import faults_of
 from controlplane.description.document import ClusterDescription, QueryList, QueryPart
-from controlplane.errors import WeirError
+from controlplane.description.errors import BadDescription
 from controlplane.storable import unstorable
 
 Path = tuple[int | str, ...]
@@ -19,15 +18,6 @@ MAX_BYTES: Final = 64 * 2**20
 MOST_TOLD: Final = 20
 _PLAIN: Final = re.compile(r"[^\W\d][\w-]*")
 _TAGS: Final = ("node", "spans")
-
-
-class BadDescription(WeirError):
-    """A document that is no description of a cluster: messages by their place in it."""
-
-    def __init__(self, faults: Mapping[str, Sequence[str]]) -> None:
-        self.faults = {place: list(told) for place, told in faults.items()}
-        count = len(self.faults)
-        super().__init__(f"The description has {count} {'fault' if count == 1 else 'faults'}")
 
 
 class _Loader(yaml.CSafeLoader):

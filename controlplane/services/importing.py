@@ -23,7 +23,8 @@ from controlplane.description.document import (
     QueryPart,
     StreamPart,
 )
-from controlplane.description.text import BadDescription, place_of
+from controlplane.description.errors import BadDescription
+from controlplane.description.text import place_of
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query
 from controlplane.selectors.describing import description_of

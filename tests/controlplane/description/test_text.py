@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from controlplane.description.document import ClusterDescription
-from controlplane.description.text import BadDescription, as_json, as_yaml, described, queries_in
+from controlplane.description.errors import BadDescription
+from controlplane.description.text import as_json, as_yaml, described, queries_in
 from tests.support.descriptions import SMALL, descriptions, small
 
 

@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from controlplane.connections import redis_client
 from controlplane.description.document import ClusterDescription, PolicyPart
-from controlplane.description.text import BadDescription, described
+from controlplane.description.errors import BadDescription
+from controlplane.description.text import described
 from controlplane.errors import Forbidden
 from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
 from controlplane.selectors.describing import description_of
