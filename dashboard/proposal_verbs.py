@@ -24,6 +24,7 @@ class Words:
 WORDS: Final[Mapping[str, Words]] = {
     "cancel": Words("Cancel", "The computation is cancelled."),
     "approve": Words("Approve", "Approved: exactly these moves are carried out.", "primary"),
+    "begin": Words("Begin", "It begins with the first step.", "primary"),
     "reject": Words("Reject…", "The proposal is rejected.", "danger", "Reject this plan?"),
     "withdraw": Words(
         "Withdraw the approval…", "The approval is taken back.", "", "Take the approval back?"

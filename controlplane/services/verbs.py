@@ -10,6 +10,7 @@ from controlplane.errors import NotFound
 from controlplane.models import Execution, Proposal
 from controlplane.services import executions, proposals
 from controlplane.services.access import Actor, require
+from controlplane.services.policies import policy_of
 from controlplane.services.proposals.states import ENDED, VERBS, State, Verb
 from controlplane.services.proposals.transitions import role_for
 
@@ -56,8 +57,13 @@ def say(
 
 
 def offered(actor: Actor, proposal: Proposal) -> list[Verb]:
-    """Return the verbs that the actor may say now; no way back is offered from nothing."""
+    """Return the verbs that the actor may say now.
+
+    No way back is offered from nothing, and no beginning of what begins by itself.
+    """
     found = proposals.allowed_verbs(actor, proposal)
+    if policy_of(proposal.cluster).starts:
+        found = [verb for verb in found if verb.name != "begin"]
     if not any(verb.name == "roll back" for verb in found):
         return found
     moved = Execution.objects.filter(proposal=proposal, done__gt=0).exists()

@@ -82,6 +82,7 @@ def test_a_life_by_api(approving: Client, operating: Client, proposal: Proposal)
         (approving, "approve", {"seal": seal}, "approved"),
         (approving, "withdraw", {"reason": "not yet"}, "ready"),
         (approving, "approve", {"seal": seal, "reason": "now"}, "approved"),
+        (operating, "begin", {"seal": seal}, "executing"),
         (operating, "pause", {"reason": "a call"}, "paused"),
         (operating, "resume", {}, "executing"),
         (operating, "finish-step", {"reason": "lunch"}, "executing"),
@@ -91,7 +92,7 @@ def test_a_life_by_api(approving: Client, operating: Client, proposal: Proposal)
     for client, verb, body, state in lived:
         answer = tell(client, proposal, verb, **body)
         assert (answer.status_code, answer.json()["state"]) == (200, state), verb
-        if body.get("reason") == "now":
+        if verb == "begin":
             executions.advance(proposal.pk)
     step_through(proposal)
     carried_out(proposal)

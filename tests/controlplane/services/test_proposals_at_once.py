@@ -25,8 +25,8 @@ ROUNDS = 5
 
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
-    """Twelve scattered queries, steps of two moves, nothing that begins by itself."""
-    Policy.objects.create(cluster=sf, cluster_moves=2, starts=False)
+    """Twelve scattered queries, steps of two moves, and no worker that begins by itself."""
+    Policy.objects.create(cluster=sf, cluster_moves=2)
     return scattered(operator, sf)
 
 
@@ -69,7 +69,7 @@ def test_of_two_approvers_one_wins_and_the_other_is_told(approver: Actor, cluste
         )
         (refused,) = refusals(answers)
         assert refused.code == "not_allowed"
-        assert refused.data == {"state": "approved", "allowed": ["withdraw"]}
+        assert refused.data == {"state": "approved", "allowed": ["withdraw", "begin"]}
         proposal.refresh_from_db()
         winner = approver if answers[1] is refused else other
         assert (proposal.state, proposal.approved_by) == ("approved", winner.name)
