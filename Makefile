@@ -28,7 +28,8 @@ run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
 test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
 	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) --dist loadfile $(T)
+	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
+	--dist loadfile --no-loadscope-reorder $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
