@@ -35,7 +35,8 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what el
 	@java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	tests/workers/pipeline/schedules tests/workers/live_migration \
-	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py
+	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
+	tests/end_to_end/test_restart.py
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 
