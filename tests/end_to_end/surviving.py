@@ -142,7 +142,10 @@ def _processes(weir: RunningWeir, name: str) -> list[psutil.Process]:
 def _is(process: psutil.Process, weir: RunningWeir, words: tuple[str, ...]) -> bool:
     try:
         line = " ".join(process.cmdline())
-        mine = process.environ().get("WEIR_RUN") == str(weir.data)
-        return mine and all(word in line for word in words)
+        if not all(word in line for word in words):
+            return False
+        # Redis writes its title over its environment; the title has its port.
+        port = weir.redis_url().rpartition(":")[2].partition("/")[0]
+        return f":{port}" in line or process.environ().get("WEIR_RUN") == str(weir.data)
     except psutil.Error:
         return False
