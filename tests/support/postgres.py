@@ -1,5 +1,6 @@
 """A private PostgreSQL server for tests: a data directory of its own, reached by a Unix socket."""
 
+import ctypes
 import getpass
 import os
 import pwd
@@ -17,6 +18,9 @@ from urllib.parse import quote
 import dj_database_url
 import psycopg
 
+from controlplane.runtime.processes import PR_SET_PDEATHSIG
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
 # Nothing of it outlives the tests: it need not survive a loss of power.
 _SETTINGS = {
     "listen_addresses": "",
@@ -110,8 +114,15 @@ def _start(
     uid, gid = (None, None) if user is None else (user.pw_uid, user.pw_gid)
     return subprocess.Popen(
         command, cwd=home, env=environment, stdin=subprocess.DEVNULL, user=uid, group=gid,
-        extra_groups=None if user is None else [], **streams,
+        extra_groups=None if user is None else [], start_new_session=True,
+        preexec_fn=_end_with_us,  # noqa: PLW1509 - one system call, no lock
+        **streams,
     )  # fmt: skip
+
+
+def _end_with_us() -> None:
+    """Let the kernel end the server when the tests are killed before they could."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGQUIT), 0, 0, 0)
 
 
 def _wait_for(home: Path, server: "subprocess.Popen[bytes]", log: Path) -> None:
