@@ -142,7 +142,7 @@ def _measure_beginnings(url: str, count: int) -> None:
     user = User.objects.create_superuser("bench")
     actor = Actor(user)
     cluster = _small_cluster(actor)
-    headers = {"Authorization": f"Bearer {tokens.create(user, "bench")}"}
+    headers = {"Authorization": f"Bearer {tokens.create(user, 'bench')}"}
     begun_after = []
     with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
         for _ in range(count):
