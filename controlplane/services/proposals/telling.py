@@ -4,9 +4,7 @@ from controlplane.models import Proposal
 from controlplane.services.events import announce, event
 
 
-def tell(
-    proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False
-) -> None:
+def tell(proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False) -> None:
     """Announce after the commit; state is the proposal's if not given, passing as `announce`'s."""
     url = f"/clusters/{proposal.cluster.slug}/proposals/{proposal.pk}/"
     told = event(
