@@ -115,3 +115,17 @@ def test_the_form_follows_the_planner(page_of: Page) -> None:
     page_of.get_by_label("Algorithm").select_option("consistent_hashing")
     expect(page_of.locator("#p-tokens")).to_be_visible()
     expect(page_of.get_by_label("Planner", exact=True).first).to_have_value("migration")
+
+
+def test_a_choice_made_the_moment_the_form_is_there_counts(page_of: Page) -> None:
+    """A field is bound as soon as it is seen: nobody's quick choice is lost."""
+    page_of.goto("/clusters/sf/proposals/")
+    page_of.evaluate("""new MutationObserver((_, watch) => {
+        const field = document.querySelector('#algorithm');
+        if (!field.querySelector('[value=consistent_hashing]')) return;
+        watch.disconnect();
+        field.value = 'consistent_hashing';
+        field.dispatchEvent(new Event('change', {bubbles: true}));
+    }).observe(document.querySelector('#ask'), {childList: true, subtree: true})""")
+    page_of.get_by_label("Planner", exact=True).first.select_option("migration")
+    expect(page_of.locator("#p-tokens")).to_be_visible()
