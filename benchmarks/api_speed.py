@@ -11,7 +11,7 @@ each with its next request as soon as the last one is answered.
 
 import argparse
 import asyncio
-import itertools
+import gc
 import json
 import os
 import socket
@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,9 @@ def _run(arguments: argparse.Namespace, data: Path) -> None:
         f"in {time.perf_counter() - begun:.0f} s"
     )
     token = tokens.create(user, "bench")
+    # As the web process does once it has started (controlplane.asgi).
+    gc.collect()
+    gc.freeze()
     _measure_lists(token)
     _measure_bulk(token, cluster, arguments.bulk)
     _measure_clients(token, arguments, data)
@@ -109,11 +113,8 @@ def _measure_lists(token: str) -> None:
         print(f"lists of {limit} rows: SQL queries, median, p95, worst of {TRIES} pages")
         for name, path in LISTS.items():
             asked = [_sql(client, f"{path}&limit={some}") for some in (5, limit)]
-            taken = [
-                seconds
-                for seconds, _ in zip(_walk(client, path, limit), range(TRIES), strict=False)
-            ]
-            assert asked[0] == asked[1], f"{name}: {asked[0]} queries for 5 rows, {asked[1]} else"
+            taken = list(islice(_walk(client, path, limit), TRIES))
+            assert asked[1] <= asked[0], f"{name}: {asked[0]} queries for 5 rows, {asked[1]} else"
             print(f"  {name:22} {asked[1]:2}  {_told(taken)}")
 
 
@@ -142,10 +143,14 @@ def _sql(client: Any, path: str) -> int:
 
 def _measure_bulk(token: str, cluster: Any, count: int) -> None:
     client = _client(token)
-    for kind, body in {"of numbers": _plain, "each with a text of its own": _texted}.items():
+    for kind, body, runs in (
+        ("of numbers", _plain, 3),
+        ("with one of a hundred texts", lambda name, i: _texted(name, i % 100), 3),
+        ("each with a text of its own", _texted, 1),
+    ):
         taken = []
-        for run in range(3):
-            rows = [body(f"bulk-{kind[:2]}-{run}-{i}", i) for i in range(count)]
+        for run in range(runs):
+            rows = [body(f"{kind.split()[0]}-{run}-{i}", i) for i in range(count)]
             sent = json.dumps({"queries": rows})
             begun = time.perf_counter()
             answer = client.post(f"{CLUSTER}/queries/bulk", sent, content_type="application/json")
@@ -168,7 +173,7 @@ def _plain(name: str, number: int) -> dict[str, Any]:
 
 def _texted(name: str, number: int) -> dict[str, Any]:
     text = {
-        "where": f"speed > {number % 1000} and car != {number}",
+        "where": f"speed > {number} and car <> 7",
         "key": ["car"],
         "aggregates": {"n": "count(*)", "fast": "quantile(speed, 0.95)"},
         "window_s": 60.0,
@@ -177,8 +182,10 @@ def _texted(name: str, number: int) -> dict[str, Any]:
 
 
 def _measure_clients(token: str, arguments: argparse.Namespace, data: Path) -> None:
-    with _web(data) as url:
-        found = asyncio.run(_ask(url, token, arguments.clients, arguments.seconds))
+    with _web(data) as port:
+        # Connections and caches first.
+        asyncio.run(_ask(port, token, arguments.clients, 2.0))
+        found = asyncio.run(_ask(port, token, arguments.clients, arguments.seconds))
     taken = [seconds for seconds, _ in found]
     errors = sum(1 for _, status in found if status != 200)
     rate = len(found) / arguments.seconds
@@ -188,40 +195,50 @@ def _measure_clients(token: str, arguments: argparse.Namespace, data: Path) -> N
     )
 
 
-async def _ask(url: str, token: str, clients: int, seconds: float) -> list[tuple[float, int]]:
-    """Let every client ask one thing after the other; return how long each took, and its status."""
-    import httpx  # noqa: PLC0415
+async def _ask(port: int, token: str, clients: int, seconds: float) -> list[tuple[float, int]]:
+    """Let every client ask one thing after the other; return how long each took, and its status.
 
-    headers = {"Authorization": f"Bearer {token}"}
+    Each has a connection of its own, and next to no code: what is measured is the server.
+    """
     paths = [f"{path}&limit=20" for path in LISTS.values()]
     paths += [f"{CLUSTER}", f"{CLUSTER}/queries/query-000123", f"{ROOT}/me"]
     found: list[tuple[float, int]] = []
-    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
-    async with httpx.AsyncClient(
-        base_url=url, headers=headers, timeout=60, limits=limits
-    ) as client:
-        # Connections and caches first.
-        await asyncio.gather(*(client.get(paths[0]) for _ in range(clients)))
-        end = time.perf_counter() + seconds
+    end = time.perf_counter() + seconds
 
-        async def ask(first: int) -> None:
-            for path in itertools.islice(itertools.cycle(paths), first % len(paths), None):
-                begun = time.perf_counter()
-                if begun > end:
-                    return
-                try:
-                    status = (await client.get(path)).status_code
-                except httpx.HTTPError:
-                    status = 0
-                found.append((time.perf_counter() - begun, status))
+    async def ask(first: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for path in islice(cycle(paths), first % len(paths), None):
+            begun = time.perf_counter()
+            if begun > end:
+                break
+            try:
+                status = await _answer(reader, writer, path, token)
+            except (OSError, EOFError):
+                status = 0
+            found.append((time.perf_counter() - begun, status))
+            if not status:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
 
-        await asyncio.gather(*(ask(number) for number in range(clients)))
+    await asyncio.gather(*(ask(number) for number in range(clients)))
     return found
 
 
+async def _answer(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, token: str
+) -> int:
+    """Send a GET and read its answer to the end; return its status."""
+    asked = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+    writer.write(asked.encode())
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    length = head.partition("content-length: ")[2].partition("\r\n")[0]
+    await reader.readexactly(int(length))
+    return int(head.split(" ", 2)[1])
+
+
 @contextmanager
-def _web(data: Path) -> Iterator[str]:
-    """Start the web process as `make run` does; yield its URL once it answers."""
+def _web(data: Path) -> Iterator[int]:
+    """Start the web process as `make run` does; yield its port once it answers."""
     import httpx  # noqa: PLC0415
 
     from controlplane.runtime.children import web_command  # noqa: PLC0415
@@ -234,7 +251,7 @@ def _web(data: Path) -> Iterator[str]:
         process = subprocess.Popen(web_command("127.0.0.1", port), stdout=log, stderr=log)
         try:
             until(lambda: _answers(httpx, url))
-            yield url
+            yield port
         except BaseException:
             print((data / "web.log").read_text()[-4000:], file=sys.stderr)
             raise

@@ -61,6 +61,9 @@ TEMPLATES = [
     },
 ]
 
+# Requests that are answered at once; each thread keeps a connection to the database.
+WEB_THREADS = env.integer("WEIR_WEB_THREADS", 8, minimum=1, maximum=256)
+
 ROOT_URLCONF = "controlplane.urls"
 ASGI_APPLICATION = "controlplane.asgi.application"
 # Named, not imported: the control plane imports neither the pages nor the workers.
@@ -83,6 +86,8 @@ def database() -> dict[str, Any]:
     else:
         DATA_DIR.mkdir(parents=True, exist_ok=True)
         config = {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "db.sqlite3"}
+    # Opened anew, each connection would read the schema and fill its cache again.
+    config["CONN_MAX_AGE"] = 60
     config["OPTIONS"] = {
         "timeout": 20,
         "transaction_mode": "IMMEDIATE",

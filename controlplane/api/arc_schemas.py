@@ -3,21 +3,21 @@
 from datetime import datetime
 
 from ninja import Schema
-from pydantic import Field, StrictFloat, StrictInt
+from pydantic import BaseModel, Field, StrictFloat, StrictInt
 
 from controlplane.models import Drop
 from controlplane.selectors.drops import moment_of
 from controlplane.services.drop_specs import DropSpec
 
 
-class StepOut(Schema):
+class StepOut(BaseModel):
     """From an event time on (null: always) this share is dropped."""
 
     since: datetime | None
     share: float
 
 
-class DropOut(Schema):
+class DropOut(BaseModel):
     """What an arc drops; query is null for the input arc of the stream.
 
     share is the last step's: 0 for a drop of windows that is being lifted. window_s is null where

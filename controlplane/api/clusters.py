@@ -9,7 +9,7 @@ from ninja import Router
 
 from controlplane.api.lists import listed
 from controlplane.api.schemas import CapacityIn, ClusterOut, MasterIn, NodeOut, ReasonIn
-from controlplane.api.security import caller
+from controlplane.api.security import caller, cluster_of
 from controlplane.errors import Invalid
 from controlplane.selectors.clusters import (
     NodeRow,
@@ -46,7 +46,7 @@ def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
 def get_cluster(request: HttpRequest, slug: str) -> Any:
     """Return one cluster."""
     caller(request)
-    return cluster_by_slug(slug)
+    return cluster_of(request)
 
 
 @router.post("/{slug}/start", response=ClusterOut)

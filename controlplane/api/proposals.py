@@ -17,7 +17,7 @@ from controlplane.api.proposal_schemas import (
     ProposalOut,
     ProposalPage,
 )
-from controlplane.api.security import caller
+from controlplane.api.security import caller, cluster_of
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.selectors.clusters import cluster_by_slug
@@ -63,7 +63,7 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     Query parameters state, planner, cursor, limit (up to 1000).
     """
     caller(request)
-    cluster, filters = cluster_by_slug(slug), ProposalFilters.of(request.GET)
+    cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
     found = (
         proposals_page(cluster, filters)
         if by_number(request)

@@ -23,7 +23,7 @@ from controlplane.api.schemas import (
     SubmittedOut,
     WindowOut,
 )
-from controlplane.api.security import caller
+from controlplane.api.security import caller, cluster_of
 from controlplane.models import Cluster, Query
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
@@ -62,7 +62,7 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     - before it turns it round), cursor, limit (up to 1000).
     """
     caller(request)
-    cluster, filters = cluster_by_slug(slug), QueryFilters.of(request.GET)
+    cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
     found = (
         queries_page(cluster, filters)
         if by_number(request)
@@ -110,7 +110,7 @@ def end_queries(request: HttpRequest, slug: str, body: NamesIn) -> Any:
 def get_query(request: HttpRequest, slug: str, name: str) -> Any:
     """Return the newest query of that name."""
     caller(request)
-    return QueryOut.of(query_by_name(cluster_by_slug(slug), name))
+    return QueryOut.of(query_by_name(cluster_of(request), name))
 
 
 @router.delete("/{slug}/queries/{name}", response=QueryOut)

@@ -1,7 +1,7 @@
 """Shapes of the API's bodies; what they mean is told by the models and services.
 
-A `Schema` also reads rows, by looking up each field of them; the bodies of queries come by the ten
-thousand, and are plain models.
+A `Schema` also reads rows, by looking up each field of them. What comes or goes in great numbers
+(queries, streams) is made field by field, and is a plain model.
 """
 
 import json
@@ -22,7 +22,7 @@ from controlplane.wire.log import shown
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 
 
-class ListOut(Schema):
+class ListOut(BaseModel):
     """What every list says beside its rows.
 
     next: the cursor of the next page, null on the last one; the header Link has its address.
@@ -113,7 +113,7 @@ class StreamsIn(Schema):
     streams: list[StreamIn]
 
 
-class StreamOut(Schema):
+class StreamOut(BaseModel):
     """A stream; id is its id on the wire, rates in records/s, drops are those of all its arcs."""
 
     id: int
@@ -254,7 +254,7 @@ class NamesIn(ReasonIn):
     names: list[str]
 
 
-class QueryOut(Schema):
+class QueryOut(BaseModel):
     """A query; node is the index of the node its first task runs on.
 
     text is empty for a query of window_s and value alone. Of a join, streams are those of its left

@@ -41,7 +41,13 @@ def caller(request: HttpRequest) -> Actor:
         return actor
     cluster = cluster_by_slug(named)
     require_viewer(actor, cluster)
+    request.cluster = cluster  # type: ignore[attr-defined]
     return actor.on(cluster)
+
+
+def cluster_of(request: HttpRequest) -> Cluster:
+    """Return the cluster that the address names and `caller` has let in to."""
+    return request.cluster  # type: ignore[attr-defined, no-any-return]
 
 
 def identified(request: HttpRequest) -> Actor | None:

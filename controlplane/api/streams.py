@@ -8,7 +8,7 @@ from ninja import Router
 
 from controlplane.api.lists import by_number, listed
 from controlplane.api.schemas import StreamIn, StreamOut, StreamPage, StreamsIn
-from controlplane.api.security import caller
+from controlplane.api.security import caller, cluster_of
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.streams import (
@@ -32,7 +32,7 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     (up to 1000).
     """
     caller(request)
-    cluster, filters = cluster_by_slug(slug), StreamFilters.of(request.GET)
+    cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
     found = (
         streams_page(cluster, filters)
         if by_number(request)

@@ -8,7 +8,7 @@ from ninja import Router, Schema
 
 from controlplane.api.lists import listed
 from controlplane.api.schemas import ListOut
-from controlplane.api.security import caller
+from controlplane.api.security import caller, cluster_of
 from controlplane.models import RoutingVersion
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
@@ -53,7 +53,7 @@ def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> An
     Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
     """
     caller(request)
-    found = versions_slice(cluster_by_slug(slug), request.GET, Place.of(request.GET))
+    found = versions_slice(cluster_of(request), request.GET, Place.of(request.GET))
     return listed(request, response, found) | {"versions": found.rows}
 
 

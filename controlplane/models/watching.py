@@ -48,6 +48,7 @@ class LedgerEntry(models.Model):
 
         DONE = "done"
         STOPPED = "stopped"
+        STALE = "stale"
         ROLLED_BACK = "rolled back"
 
     proposal = models.OneToOneField(Proposal, on_delete=models.CASCADE, related_name="ledger")

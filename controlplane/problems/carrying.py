@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from algorithms.ordering import Loads, Move, Unit, ordered
@@ -160,12 +160,20 @@ def next_step(moves: Moves, first: int, caps: Caps, seconds: float) -> int:
     return len(moves)
 
 
+def first_cap(most: int) -> int:
+    """Return how many moves the first step of a way may have, if the policy allows `most`."""
+    return max(1, most // 4)
+
+
 def price(moves: Moves, caps: Caps, step_s: float) -> dict[str, Any]:
-    """Return what carrying these moves out takes, a step taking so many seconds."""
-    steps, at = 0, 0
+    """Return what carrying these moves out takes, a step taking so many seconds.
+
+    Where no step is slow: from few moves at once on, each step has one more.
+    """
+    steps, at, cap = 0, 0, first_cap(caps.cluster_moves)
     while at < len(moves):
-        at = next_step(moves, at, caps, step_s)
-        steps += 1
+        at = next_step(moves, at, replace(caps, cluster_moves=cap), step_s)
+        steps, cap = steps + 1, min(cap + 1, caps.cluster_moves)
     sent = sum(move["bytes"] for move in moves)
     return {
         "moves": len(moves),

@@ -63,11 +63,14 @@ def slice_of(
 
     Raises `Invalid` for a cursor of another order, or that is none.
     """
-    total = None if place.after else found.count()
     # One more than is shown tells whether there is a next page, without another query.
     rows = _rows(found.order_by(*order), order, place.after, place.limit + 1)
     shown = rows[: place.limit]
     more = len(rows) > place.limit
+    total = None
+    if not place.after:
+        # All rows at hand need not be counted again.
+        total = found.count() if more else len(rows)
     return Slice(row(shown), _written(order, shown[-1]) if more else "", total)
 
 

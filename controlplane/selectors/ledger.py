@@ -69,7 +69,7 @@ def error_of(figure: str, predicted: float, measured: float) -> float:
 def record_of(cluster: Cluster, planner: str) -> Record:
     """Return the record of a planner on a cluster, over all of its algorithms.
 
-    Plans that were rolled back do not count.
+    Plans that were rolled back or went stale do not count.
     """
     rows = _tried(cluster).filter(planner=planner)
     values = rows.order_by("-at", "-id").values_list("predicted", "measured")[:RECENT]
@@ -87,9 +87,13 @@ def _run_error(predicted: Mapping[str, Any], measured: Mapping[str, Any]) -> flo
 
 
 def _tried(cluster: Cluster) -> QuerySet[LedgerEntry]:
-    """Return the entries of plans that stayed; of one rolled back nothing was to be measured."""
-    entries = LedgerEntry.objects.filter(cluster=cluster)
-    return entries.exclude(outcome=LedgerEntry.Outcome.ROLLED_BACK)
+    """Return the entries of plans that tell something about their planner.
+
+    Of one rolled back nothing was to be measured; one that went stale was made for rates, nodes or
+    queries that were others by then.
+    """
+    told = (LedgerEntry.Outcome.DONE, LedgerEntry.Outcome.STOPPED)
+    return LedgerEntry.objects.filter(cluster=cluster, outcome__in=told)
 
 
 def calibration(cluster: Cluster) -> list[Calibration]:

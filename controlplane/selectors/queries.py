@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db.models import F, FilteredRelation, Q, QuerySet, Value
+from django.db.models import F, FilteredRelation, Prefetch, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
-from controlplane.models import Cluster, Node, Query, QueryStream, Task
+from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.selectors.computations import computation_of_query, right_of
 from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import (
@@ -152,7 +152,12 @@ def state_counts(cluster: Cluster) -> dict[str, int]:
 
 def _whole(cluster: Cluster) -> QuerySet[Query]:
     whole = Query.objects.filter(cluster=cluster).select_related("merge_node")
-    return whole.prefetch_related("tasks__node", "streams", "drops__stream", "drops__query")
+    # As few statements as can be, and of streams no more than is shown: lists are read often.
+    return whole.prefetch_related(
+        Prefetch("tasks", Task.objects.select_related("node")),
+        Prefetch("streams", Stream.objects.only("name", "cluster_id")),
+        Prefetch("drops", Drop.objects.select_related("stream", "query")),
+    )
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:

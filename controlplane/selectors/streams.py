@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from controlplane.errors import NotFound
-from controlplane.models import Cluster, QueryStream, Stream
+from controlplane.models import Cluster, Drop, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import (
@@ -68,7 +68,9 @@ def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Sli
 
 def _ordered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
     """Return the streams with the columns that they are ordered by."""
-    found = _filtered(cluster, filters).prefetch_related("drops__stream", "drops__query")
+    found = _filtered(cluster, filters).prefetch_related(
+        Prefetch("drops", Drop.objects.select_related("stream", "query"))
+    )
     if "queries" in filters.order:
         found = found.annotate(query_count=_live_readers())
     return found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))

@@ -1,10 +1,10 @@
 """The ledger: what a plan promised against what was measured, written once it has settled.
 
-Predicted are the measures of the moves that were really made: of all, of those before a stop, of
-none after a roll-back. Measured are means over the samples after the end: of the nodes' loads,
-whose imbalance is taken, of delivered against read records, of the p95 latency. Bytes and pause are
-those of the steps. The latency that is predicted is what it was before the execution: no planner
-says anything about it.
+Predicted are the measures of the moves that were really made: of all, of those before it was
+stopped or stale, of none after a roll-back. Measured are means over the samples after the end: of
+the nodes' loads, whose imbalance is taken, of delivered against read records, of the p95 latency.
+Bytes and pause are those of the steps. The latency that is predicted is what it was before the
+execution: no planner says anything about it.
 """
 
 import logging
@@ -29,7 +29,9 @@ ENOUGH = 30
 LATEST = timedelta(minutes=5)
 # The latency before is taken over as long.
 BEFORE = timedelta(minutes=1)
-ENDED = (Proposal.State.DONE, Proposal.State.STOPPED, Proposal.State.ROLLED_BACK)
+ENDED = (
+    Proposal.State.DONE, Proposal.State.STOPPED, Proposal.State.STALE, Proposal.State.ROLLED_BACK,
+)  # fmt: skip
 
 
 def tend(now: datetime) -> int:

@@ -18,7 +18,7 @@ from controlplane.services.executions.beginning import begun
 from controlplane.services.executions.caps import step_caps
 from controlplane.services.executions.lease import Taken, lease_on, renew
 from controlplane.services.executions.publishing import publish
-from controlplane.services.policies import policy_of
+from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.computing import step_seconds
 from controlplane.services.proposals.drift import drift_of
 from controlplane.services.proposals.outdating import outdate
@@ -136,7 +136,7 @@ def _publish(
             if not _still(proposal) or not _moved_on(execution.pk, stood, columns_):
                 return False
             step = publish(execution, first, past, moves, proposal.approved_by)
-            _reprice(execution.pk, step)
+            _reprice(execution.pk)
     except (VersionMoved, IntegrityError) as lost:
         logger.info("%s: %s; trying again", execution, lost)
         return True
@@ -153,12 +153,12 @@ def _moved_on(pk: int, stood: Mapping[str, int], columns_: Mapping[str, int]) ->
     return Execution.objects.filter(pk=pk, **stood).update(**columns_) == 1
 
 
-def _reprice(execution_id: int, step: Step) -> None:
+def _reprice(execution_id: int) -> None:
     """Say what going back from here takes."""
     execution = Execution.objects.select_related("proposal__cluster").get(pk=execution_id)
     way = backwards(_made(execution))[execution.undone :]
-    policy = policy_of(execution.proposal.cluster)
-    back = price(way, step_caps(step.cap, policy), step_seconds(execution.proposal.cluster))
+    cluster = execution.proposal.cluster
+    back = price(way, caps_of(policy_of(cluster)), step_seconds(cluster))
     undo = {name: back[name] for name in ("moves", "bytes", "seconds")}
     Execution.objects.filter(pk=execution_id).update(undo=undo)
 

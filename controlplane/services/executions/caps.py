@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.models import Execution, Policy, Step
+from controlplane.problems import carrying
 from controlplane.problems.carrying import Caps
 
 # How long the latency is given to come down before the next step.
@@ -27,7 +28,7 @@ class Allowance:
 
 def first_cap(policy: Policy) -> Allowance:
     """Return the cap of the first step: a quarter of what the policy allows."""
-    cap = max(1, policy.cluster_moves // 4)
+    cap = carrying.first_cap(policy.cluster_moves)
     return Allowance(cap, f"begins with a quarter of the {policy.cluster_moves} allowed")
 
 

@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Policy, Proposal
+from controlplane.models import (
+    Cluster,
+    Execution,
+    LedgerEntry,
+    MetricSample,
+    Node,
+    Policy,
+    Proposal,
+)
 from controlplane.problems.measures import measures
+from controlplane.selectors.ledger import record_of
 from controlplane.services import executions, ledger
 from controlplane.services.access import Actor
 from tests.support.execution import batch, begun, carried_out, scattered, under_way
@@ -130,6 +139,24 @@ def test_of_a_stopped_one_the_moves_that_were_made_count(
     found = measures(proposal.snapshot, proposal.moves[:1])
     assert entry.predicted["imbalance"] == pytest.approx(found["imbalance"])
     assert entry.predicted["replication_factor"] == pytest.approx(found["replication_factor"])
+
+
+def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
+    approver: Actor, cluster: Cluster
+) -> None:
+    """What it was made for had changed by then."""
+    proposal = begun(approver, cluster)
+    step = under_way(proposal)
+    assert step is not None
+    Node.objects.filter(cluster=cluster, index=0).update(capacity=1)
+    batch(cluster, step)
+    executions.advance(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.state == "stale"
+    assert ledger.tend(end_of(proposal) + ledger.LATEST) == 1
+    entry = LedgerEntry.objects.get()
+    assert (entry.outcome, entry.moves) == ("stale", 1)
+    assert record_of(cluster, proposal.planner).runs == 0
 
 
 def test_of_one_rolled_back_the_state_before_is_predicted(

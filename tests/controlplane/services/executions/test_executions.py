@@ -51,6 +51,7 @@ def test_all_moves_are_made_in_steps_and_nothing_else(approver: Actor, cluster: 
     steps = list(execution.steps.order_by("number"))
     assert [one.tasks for one in steps][:2] == [1, 2]
     assert sum(one.tasks for one in steps) == len(proposal.moves)
+    assert len(steps) == proposal.predicted["steps"], "the slow start is foreseen"
     assert all((one.bytes, one.pause_ms) == (1000 * one.tasks, 700) for one in steps)
     assert replayed_table(cluster) == routing.current_table(cluster.pk)
 
