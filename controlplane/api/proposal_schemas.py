@@ -64,12 +64,26 @@ class VerbOut(Schema):
         return verbs.path_of(verb)
 
 
+class ByItselfOut(Schema):
+    """Whether the policy lets a proposal begin without a person: code, what decided, its limit."""
+
+    allowed: bool
+    code: str
+    number: float | None
+    limit: float | None
+    text: str
+
+
 class AllowedOut(Schema):
-    """What the caller may do with a proposal in its state; ask_anew makes another one."""
+    """What the caller may do with a proposal in its state; ask_anew makes another one.
+
+    by_itself: what the cluster's policy says of one that is ready, null for others.
+    """
 
     state: str
     verbs: list[VerbOut]
     ask_anew: bool
+    by_itself: ByItselfOut | None
 
 
 class ProposalRow(Schema):

@@ -33,6 +33,7 @@ from controlplane.selectors.proposals import (
     proposals_slice,
 )
 from controlplane.services import proposals, verbs
+from controlplane.services.policies import applies_by_itself
 from controlplane.services.proposals.states import Verb
 
 router = Router(tags=["proposals"])
@@ -84,10 +85,12 @@ def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return what the caller may do with a proposal now."""
     actor = caller(request)
     proposal = proposal_without_moves(cluster_by_slug(slug), pk)
+    ready = proposal.state == Proposal.State.READY
     return {
         "state": proposal.state,
         "verbs": verbs.offered(actor, proposal),
         "ask_anew": verbs.may_ask_anew(actor, proposal),
+        "by_itself": applies_by_itself(proposal) if ready else None,
     }
 
 

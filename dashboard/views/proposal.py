@@ -18,6 +18,7 @@ from controlplane.selectors.moves import Fate, MoveRow, counted, fates, moves_pa
 from controlplane.selectors.paging import whole
 from controlplane.selectors.proposals import proposal_by_id
 from controlplane.services import proposals, verbs
+from controlplane.services.policies import applies_by_itself
 from controlplane.services.proposals.states import ACTIVE
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
@@ -106,6 +107,7 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "drift": proposals.drift_of(proposal) if ready else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
+        "verdict": applies_by_itself(proposal) if ready else None,
         "buttons": buttons(verbs.offered(request.actor, proposal)),
         "may_ask_anew": verbs.may_ask_anew(request.actor, proposal),
         "waits": waiting_for(proposal),

@@ -170,8 +170,10 @@ def test_what_is_allowed_depends_on_the_state_and_on_who_asks(
     assert get(operating, proposal)["allowed"] == []
     asked = get(operating, proposal, "/allowed")
     assert (asked["state"], asked["verbs"], asked["ask_anew"]) == ("ready", [], True)
+    assert (asked["by_itself"]["allowed"], asked["by_itself"]["code"]) == (False, "kind")
     assert get(client_of(viewer), proposal, "/allowed")["ask_anew"] is False
     started(approving, proposal)
+    assert get(operating, proposal, "/allowed")["by_itself"] is None
     verbs = [verb["verb"] for verb in get(operating, proposal, "/allowed")["verbs"]]
     assert verbs == ["pause", "finish-step", "stop", "roll-back"]
 

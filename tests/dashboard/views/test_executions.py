@@ -86,6 +86,21 @@ def test_the_price_is_on_the_page_before_anybody_approves(
     assert "Ask for it anew" in content
 
 
+def test_the_page_says_why_the_policy_waits_for_a_person(
+    approving: Client, proposal: Proposal
+) -> None:
+    assert f"Waits for a person: {proposal.planner} is approved by a person" in page_of(
+        approving, proposal
+    )
+    Policy.objects.update_or_create(
+        cluster=proposal.cluster,
+        defaults={"auto_kinds": [proposal.planner], "auto_gain": 0.0},
+    )
+    assert "The policy lets it begin by itself" in page_of(approving, proposal)
+    start(approving, proposal)
+    assert "Waits for a person" not in page_of(approving, proposal)
+
+
 def test_a_verb_is_offered_where_state_and_role_allow_it(
     approving: Client, operating: Client, viewing: Client, proposal: Proposal
 ) -> None:
