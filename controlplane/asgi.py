@@ -3,10 +3,16 @@
 import gc
 import os
 from importlib import import_module
+from multiprocessing import parent_process
 
 import django
 
 from controlplane import env
+from controlplane.runtime.processes import end_with_parent
+
+if parent_process() is not None:
+    # One of several workers of a uvicorn: killed, it would leave them with its port.
+    end_with_parent()
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 # All web processes of a site count their requests together (controlplane.measuring).

@@ -20,6 +20,8 @@ ONE_THREAD: Final = {
 LOCAL: Final = "127.0.0.1,localhost"
 # The worker that a start waits for, by its name on the broker.
 WORKER: Final = "worker@weir"
+# Webhooks that are told at the same time; one webhook is told by one of them.
+WEBHOOK_THREADS: Final = "8"
 # Trips live for seconds at sixty times real time; long-lived mice give a placement something to
 # improve that is still there when somebody has read the proposal.
 DEMO_MICE: Final = 200
@@ -112,7 +114,7 @@ def agent_child() -> ChildSpec:
 
 def service_children(place: Place) -> list[ChildSpec]:
     """Return the processes of the control plane."""
-    return [_web(place), _worker(), _lab_worker(), _beat(place), _relay()]
+    return [_web(place), _worker(), _lab_worker(), _webhook_worker(), _beat(place), _relay()]
 
 
 def replayer_child(place: Place) -> ChildSpec:
@@ -128,10 +130,15 @@ def replayer_child(place: Place) -> ChildSpec:
 
 
 def web_command(host: str, port: int) -> tuple[str, ...]:
-    """Return the command line of the web process."""
+    """Return the command line of the web process, which starts one worker per core, four at most.
+
+    A worker of which no sign of life comes for a minute is replaced.
+    """
+    workers = env.integer("WEIR_WEB_WORKERS", min(4, os.cpu_count() or 1), minimum=1, maximum=64)
     return python(
         "-m", "uvicorn", "controlplane.asgi:application", "--host", host, "--port", str(port),
-        "--no-access-log", "--timeout-graceful-shutdown", "3",
+        "--no-access-log", "--timeout-graceful-shutdown", "3", "--workers", str(workers),
+        "--timeout-worker-healthcheck", "60",
     )  # fmt: skip
 
 
@@ -160,6 +167,17 @@ def _lab_worker() -> ChildSpec:
         "--queues", "lab",
     )  # fmt: skip
     return ChildSpec("lab", ("nice", "-n", "10", *command), "read its log; its runs are not lost")
+
+
+def _webhook_worker() -> ChildSpec:
+    # Threads, as it does nothing but wait for receivers: one that is slow holds up one of them.
+    command = python(
+        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "threads",
+        "--concurrency", WEBHOOK_THREADS, "--loglevel", "INFO", "--without-gossip",
+        "--without-mingle", "--without-heartbeat", "--hostname", "webhooks@weir",
+        "--queues", "webhooks",
+    )  # fmt: skip
+    return ChildSpec("webhooks", command, "read its log; its messages are not lost")
 
 
 def _beat(place: Place) -> ChildSpec:

@@ -49,6 +49,14 @@ def spawn(
         )
 
 
+def end_with_parent() -> None:
+    """Let the kernel end this process (SIGTERM) when the process that started it dies.
+
+    For those that a library starts, in the place of `spawn`.
+    """
+    _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+
+
 def adopt_orphans() -> None:
     """Make this process the parent of descendants whose own parent dies (Linux only)."""
     _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
