@@ -22,6 +22,9 @@ _TITLES = {
     "MeasuredPart": "queries: measured",
     "SpanPart": "placement: spans",
     "PolicyPart": "policy",
+    "BlackoutPart": "blackouts",
+    "ExclusionPart": "exclusions",
+    "DropPart": "drops",
 }
 
 

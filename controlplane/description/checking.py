@@ -12,7 +12,7 @@ Fault = tuple[Path, str]
 def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
     """Return what does not fit, by its path in the document."""
     found: dict[Path, list[str]] = {}
-    for check in (_nodes, _streams, _queries, _placement):
+    for check in (_nodes, _streams, _queries, _placement, _merging, _exclusions, _drops):
         for path, told in check(description):
             found.setdefault(path, []).append(told)
     return found
@@ -89,6 +89,46 @@ def _spans(path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]) -
         expected = span.past
     if expected < tasks:
         yield path, f"Says nothing of tasks {expected} to {tasks - 1}"
+
+
+def _merging(whole: ClusterDescription) -> Iterator[Fault]:
+    nodes = {node.index for node in whole.nodes}
+    for at, query in enumerate(whole.queries):
+        path: Path = ("queries", at, "merge_node")
+        if query.merge_node is None:
+            continue
+        if query.merge_node not in nodes:
+            yield path, f"There is no node {query.merge_node}"
+        if not query.scheme:
+            yield path, "Needs a scheme: without one nobody merges the query"
+        if query.name not in whole.placement:
+            yield path, "Needs a placement: what waits for a node is not merged yet"
+
+
+def _exclusions(whole: ClusterDescription) -> Iterator[Fault]:
+    named = [f"{one.kind} {one.subject}" for one in whole.exclusions]
+    yield from _twice("exclusions", "subject", named)
+    known = {
+        "query": {query.name for query in whole.queries},
+        "node": {node.name for node in whole.nodes},
+        "stream": {stream.name for stream in whole.streams},
+    }
+    for at, one in enumerate(whole.exclusions):
+        if one.subject not in known[one.kind]:
+            yield ("exclusions", at, "subject"), f"There is no {one.kind} {one.subject}"
+
+
+def _drops(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("drops", "stream", [" to ".join(filter(None, d.arc)) for d in whole.drops])
+    streams = {stream.name for stream in whole.streams}
+    reads = {query.name: set(query.reads) for query in whole.queries}
+    for at, drop in enumerate(whole.drops):
+        if drop.stream not in streams:
+            yield ("drops", at, "stream"), f"There is no stream {drop.stream}"
+        elif drop.query and drop.query not in reads:
+            yield ("drops", at, "query"), f"There is no query {drop.query}"
+        elif drop.query and drop.stream not in reads[drop.query]:
+            yield ("drops", at, "query"), f"{drop.query} does not read {drop.stream}"
 
 
 def _twice(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:

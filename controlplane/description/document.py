@@ -1,6 +1,7 @@
 """What a description of a cluster holds; its JSON schema and docs are derived from this file."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -12,6 +13,7 @@ FORMAT: Final = 1
 MAX_RATE: Final = 1e9
 MAX_CAPACITY: Final = 1e7
 _SMALL: Final = 32_767
+Moment = Annotated[AwareDatetime, Field(strict=False)]
 
 
 class Part(BaseModel):
@@ -101,12 +103,16 @@ class QueryPart(Part):
     streams: list[str] = Field(min_length=1, description="by name; of a join, those of its left")
     window_s: int = Field(60, ge=1, description="seconds; of a query without text")
     value: str = Field("speed", description="the column; of a query without text")
-    ends_at: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
-        None, description="when it ends by itself"
-    )
+    ends_at: Moment | None = Field(None, description="when it ends by itself")
     text: TextPart | None = None
     tasks: int = Field(1, ge=1, description="over how many tasks its key is split")
     scheme: str = Field("", description="how its keys find their task; empty: by hash")
+    merge_node: int | None = Field(
+        None,
+        ge=0,
+        description="the index of the node that merges its windows; of a placed query with a "
+        "scheme; left out: the least loaded",
+    )
     measured: MeasuredPart | None = None
 
     @property
@@ -181,8 +187,58 @@ class PolicyPart(Part):
         return self.model_dump(exclude_none=True)
 
 
+class BlackoutPart(Part):
+    """A span of time in which nothing begins by itself: a cron line and minutes, or a range."""
+
+    cron: str = Field("", max_length=100, description="five fields, in UTC; empty: a range")
+    minutes: int = Field(0, ge=0, description="after each moment of the cron line")
+    starts_at: Moment | None = None
+    ends_at: Moment | None = None
+    reason: str = Field(min_length=1, max_length=300)
+
+    @property
+    def span(self) -> tuple[str, int, datetime | None, datetime | None]:
+        """When it holds: two of the same span are the same blackout."""
+        return " ".join(self.cron.split()), self.minutes, self.starts_at, self.ends_at
+
+
+class ExclusionPart(Part):
+    """What no plan may move: a query, what is on a node, or what reads a stream."""
+
+    kind: Literal["query", "node", "stream"]
+    subject: str = Field(max_length=100, description="by name")
+    until: Moment = Field(description="when it expires, within 90 days")
+    reason: str = Field(min_length=1, max_length=300)
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """What is excluded; of that there is one exclusion."""
+        return self.kind, self.subject
+
+
+class DropPart(Part):
+    """What an arc loses on purpose: a share of its records by chance, or of its windows whole."""
+
+    stream: str
+    query: str = Field("", description="of the split arc to this query; empty: the input arc")
+    share: float = Field(gt=0, le=1)
+    window_s: float | None = Field(
+        None, gt=0, description="the length of the windows that go whole; null: records go"
+    )
+    slide_s: float | None = Field(
+        None, gt=0, description="null: one behind the other, of a split arc as its query's"
+    )
+    batch: int = Field(1, ge=1, description="how many neighbours go together")
+    reason: str = ""
+
+    @property
+    def arc(self) -> tuple[str, str]:
+        """Where it drops; an arc has one drop."""
+        return self.stream, self.query
+
+
 class ClusterDescription(Part):
-    """A cluster with its nodes, streams, queries, where these are placed, and its policy."""
+    """A cluster: nodes, streams, queries and where these are, policy, exceptions and drops."""
 
     weir: Literal[1] = Field(description="the number of this format")
     cluster: ClusterPart
@@ -193,6 +249,9 @@ class ClusterDescription(Part):
         default_factory=dict, description="by a query's name: a node's index, or spans of tasks"
     )
     policy: PolicyPart = Field(default_factory=PolicyPart)
+    blackouts: list[BlackoutPart] = Field(default_factory=list)
+    exclusions: list[ExclusionPart] = Field(default_factory=list)
+    drops: list[DropPart] = Field(default_factory=list)
 
     def spans(self, query: QueryPart) -> list[SpanPart]:
         """Return which node has which tasks of a query, nothing where it is not placed."""

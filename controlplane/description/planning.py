@@ -113,8 +113,14 @@ def snapshot_of(description: ClusterDescription) -> dict[str, Any]:
             if one.measured is not None and one.measured.state_bytes
         ],
         "split": split,
-        "excluded": [],
+        "excluded": _excluded(description, ids),
     }
+
+
+def _excluded(description: ClusterDescription, ids: Mapping[str, int]) -> list[list[Any]]:
+    now = timezone.now()
+    live = sorted(one.about for one in description.exclusions if one.until > now)
+    return [[kind, ids[subject] if kind == "stream" else subject] for kind, subject in live]
 
 
 def _numbered(description: ClusterDescription) -> list[tuple[int, QueryPart]]:

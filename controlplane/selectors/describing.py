@@ -2,12 +2,18 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
+
+from django.utils import timezone
 
 from controlplane.description.document import (
     FORMAT,
+    BlackoutPart,
     ClusterDescription,
     ClusterPart,
+    DropPart,
+    ExclusionPart,
     MeasuredPart,
     NodePart,
     Place,
@@ -17,9 +23,19 @@ from controlplane.description.document import (
     StreamPart,
     TextPart,
 )
-from controlplane.models import Cluster, Query, QueryStream, Task
+from controlplane.models import (
+    Blackout,
+    Cluster,
+    Drop,
+    Exclusion,
+    Node,
+    Query,
+    QueryStream,
+    Stream,
+    Task,
+)
 from controlplane.problems.measured import Measured, measured_tasks
-from controlplane.services.policies import policy_of
+from controlplane.services.policies import live_exclusions, policy_of
 from controlplane.services.policies.changing import settings_of
 from controlplane.wire.log import shown as without_password
 
@@ -30,33 +46,46 @@ DESCRIBED = ("pending", "running")
 def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescription:
     """Return the cluster as it is: what its queries were measured at, too, where that is known.
 
-    Nodes by index, streams by name, queries as they were submitted.
+    Nodes by index, streams by name, queries as they were submitted. What is over is left out:
+    blackouts, exclusions, drops that are being lifted.
     """
-    queries = list(cluster.queries.filter(state__in=DESCRIBED).order_by("id"))
+    now = timezone.now()
+    found = cluster.queries.filter(state__in=DESCRIBED).select_related("merge_node")
+    queries = list(found.order_by("id"))
     streams = list(cluster.streams.order_by("name"))
+    nodes = list(cluster.nodes.order_by("index"))
     names = {stream.pk: stream.name for stream in streams}
     measured = measured_tasks(cluster) if measures else {}
     reads = _reads(cluster)
     return ClusterDescription(
         weir=FORMAT,
         cluster=_cluster(cluster),
-        nodes=[
-            NodePart(
-                index=node.index, name=node.name, capacity=node.capacity,
-                emulated=node.emulated, active=node.active,
-            )
-            for node in cluster.nodes.order_by("index")
-        ],
-        streams=[
-            StreamPart(
-                name=one.name, title=one.title, declared_rate=one.declared_rate, rate=one.rate,
-                split=one.split, schema=one.schema, meta=one.meta,
-            )
-            for one in streams
-        ],
+        nodes=[_node(node) for node in nodes],
+        streams=[_stream(stream) for stream in streams],
         queries=[_query(query, reads.get(query.pk, []), names, measured) for query in queries],
         placement=_placement(cluster),
         policy=PolicyPart(**settings_of(policy_of(cluster))),
+        blackouts=_blackouts(cluster, now),
+        exclusions=_exclusions(cluster, now, {
+            Exclusion.Kind.QUERY: {query.name for query in queries},
+            Exclusion.Kind.NODE: {node.name for node in nodes},
+            Exclusion.Kind.STREAM: set(names.values()),
+        }),
+        drops=_drops(cluster, {None, *(query.pk for query in queries)}),
+    )  # fmt: skip
+
+
+def _node(node: Node) -> NodePart:
+    return NodePart(
+        index=node.index, name=node.name, capacity=node.capacity, emulated=node.emulated,
+        active=node.active,
+    )  # fmt: skip
+
+
+def _stream(one: Stream) -> StreamPart:
+    return StreamPart(
+        name=one.name, title=one.title, declared_rate=one.declared_rate, rate=one.rate,
+        split=one.split, schema=one.schema, meta=one.meta,
     )  # fmt: skip
 
 
@@ -89,6 +118,7 @@ def _query(
         streams=[names[stream] for stream in reads if stream not in right],
         ends_at=query.ends_at,
         measured=_measured(query, measured),
+        merge_node=None if query.merge_node is None else query.merge_node.index,
         **computed,
     )
 
@@ -122,3 +152,52 @@ def _place(begins: list[tuple[int, int]], count: int) -> Place:
         SpanPart(node=node, first=first, past=past)
         for (first, node), past in zip(begins, ends, strict=True)
     ]
+
+
+def _blackouts(cluster: Cluster, now: datetime) -> list[BlackoutPart]:
+    rows = Blackout.objects.filter(cluster=cluster).exclude(cron="", ends_at__lte=now)
+    return [
+        BlackoutPart(
+            cron=row.cron, minutes=row.minutes, starts_at=row.starts_at, ends_at=row.ends_at,
+            reason=row.reason,
+        )
+        for row in rows.order_by("id")
+    ]  # fmt: skip
+
+
+def _exclusions(
+    cluster: Cluster, now: datetime, known: Mapping[str, set[str]]
+) -> list[ExclusionPart]:
+    """Return those that hold of what is described: a query may have ended meanwhile."""
+    found = [
+        ExclusionPart.model_validate(
+            {"kind": row.kind, "subject": row.subject, "until": row.expires_at,
+             "reason": row.reason}
+        )
+        for row in live_exclusions(cluster, now)
+        if row.subject in known[row.kind]
+    ]  # fmt: skip
+    return sorted(found, key=lambda part: part.about)
+
+
+def _drops(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
+    rows = cluster.drops.select_related("stream", "query")
+    found = [_drop(row) for row in rows if row.query_id in described]
+    return sorted((part for part in found if part is not None), key=lambda part: part.arc)
+
+
+def _drop(row: Drop) -> DropPart | None:
+    """Return what an arc was last told to drop: when it began is of this log's event time."""
+    shed = row.value
+    share = shed.steps[-1][1]
+    if not share:
+        return None
+    return DropPart(
+        stream=row.stream.name,
+        query=row.query.name if row.query else "",
+        share=share,
+        window_s=shed.window_ms / 1000 if shed.window_ms else None,
+        slide_s=shed.slide_ms / 1000 if shed.slide_ms != shed.window_ms else None,
+        batch=shed.batch,
+        reason=row.reason,
+    )

@@ -26,6 +26,10 @@ class MergeNodes:
         """Return the node for one more query and count it there."""
         return self._take(self._problem.nodes)
 
+    def give(self, node: Node) -> None:
+        """Count one more query at a node that somebody else chose."""
+        self._merges[node.pk] += 1
+
     def other_than(self, present: Node) -> Node | None:
         """Return the node for a query that `present` merges, None where there is no other."""
         others = [node for node in self._problem.nodes if node.pk != present.pk]

@@ -76,11 +76,15 @@ def _pass_when_moved(cluster_id: int) -> Drained:
     raise Conflict("busy", "The routing table changes too quickly; try again")
 
 
-def place_as(cluster: Cluster, wanted: Mapping[int, Sequence[Span]]) -> int:
+def place_as(
+    cluster: Cluster, wanted: Mapping[int, Sequence[Span]], merges: Mapping[int, int]
+) -> int:
     """Place pending queries, by id, where the spans of their tasks say; returns how many.
 
-    Within the caller's transaction, at most `PASS` at once. Raises `VersionMoved`, also where one
-    of them pends no more, and `Conflict` where a merge node is needed and none is active.
+    `merges` has the index of the node that merges a query with a scheme; for those that it leaves
+    out one is chosen. Within the caller's transaction, at most `PASS` at once. Raises
+    `VersionMoved`, also where one of them pends no more, and `Conflict` where a merge node must be
+    chosen and none is active.
     """
     cluster.refresh_from_db(fields=["routing_version"])
     pending = list(Query.objects.filter(pk__in=wanted, state=Query.State.PENDING).order_by("id"))
@@ -91,16 +95,29 @@ def place_as(cluster: Cluster, wanted: Mapping[int, Sequence[Span]]) -> int:
     work = _Work(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
     chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
-    if merged := [query.pk for query in pending if query.scheme]:
-        problem = read_online(cluster)
-        if problem is None:
-            raise Conflict("no_node", "No node of the cluster is active: none can merge")
-        mergers = MergeNodes(cluster, problem)
-        chosen |= {query: replace(chosen[query], merge=mergers.take()) for query in merged}
+    merged = _merged_as_wanted(cluster, pending, {pk: nodes[at] for pk, at in merges.items()})
+    chosen |= {pk: replace(chosen[pk], merge=node) for pk, node in merged.items()}
     ops, told = _operations(work, chosen), _reason(work, chosen)
     version = routing.append(cluster.pk, work.version, ops, told).version
     _save_placed(cluster, work, chosen, version)
     return len(pending)
+
+
+def _merged_as_wanted(
+    cluster: Cluster, pending: Sequence[Query], named: Mapping[int, Node]
+) -> dict[int, Node]:
+    """Return who merges each query with a scheme: whom it names, else the least loaded."""
+    found = {query.pk: named.get(query.pk) for query in pending if query.scheme}
+    if None not in found.values():
+        return {pk: node for pk, node in found.items() if node is not None}
+    problem = read_online(cluster)
+    if problem is None:
+        raise Conflict("no_node", "No node of the cluster is active: none can merge")
+    mergers = MergeNodes(cluster, problem)
+    for node in found.values():
+        if node is not None:
+            mergers.give(node)
+    return {pk: node or mergers.take() for pk, node in found.items()}
 
 
 def _as_wanted(query: Query, spans: Sequence[Span], nodes: Mapping[int, Node]) -> _Place:

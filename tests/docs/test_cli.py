@@ -10,6 +10,7 @@ import pytest
 
 from controlplane.cli.codes import ABOUT
 from controlplane.cli.main import main
+from controlplane.description.text import described
 from controlplane.models import Proposal
 from docs import description_tables
 from docs.description_tables import MARK
@@ -31,6 +32,11 @@ def examples() -> Iterator[tuple[str, str]]:
             yield command, printed
 
 
+def blocks() -> list[str]:
+    """Return what stands as YAML on the page of descriptions."""
+    return re.findall(r"^```yaml\n(.*?)^```", DESCRIPTION, re.MULTILINE | re.DOTALL)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The people and the cluster of the page, and its files."""
@@ -39,8 +45,7 @@ def folder(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> P
     made.actor("viewer", "vera")
     made.actor("approver", "paul")
     (tmp_path / "queries.yaml").write_text(QUERIES)
-    (block,) = re.findall(r"^```yaml\n(.*?)^```", DESCRIPTION, re.MULTILINE | re.DOTALL)
-    (tmp_path / "pump.yaml").write_text(block)
+    (tmp_path / "pump.yaml").write_text(blocks()[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WEIR_USER", "anna")
     return tmp_path
@@ -80,6 +85,14 @@ def test_commands_print_what_the_page_says(
 def test_the_exit_codes_are_those_of_the_command() -> None:
     rows = "\n".join(f"| {code.value} | {about} |" for code, about in ABOUT.items())
     assert TEXT[TEXT.index(CODES) + len(CODES) :] == f"| code | meaning |\n|---|---|\n{rows}\n"
+
+
+def test_the_description_of_the_page_is_one_with_and_without_its_rules() -> None:
+    cluster, rules = blocks()
+    found = described(cluster + rules)
+    assert (len(found.blackouts), len(found.exclusions), len(found.drops)) == (2, 1, 2)
+    without: dict[str, list[str]] = {name: [] for name in ("blackouts", "exclusions", "drops")}
+    assert found.model_copy(update=without) == described(cluster)
 
 
 def test_the_schema_and_the_tables_are_those_of_the_models() -> None:

@@ -1,5 +1,6 @@
 """Descriptions of clusters: a small one by hand, and any that there can be."""
 
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -36,6 +37,33 @@ placement:
   - {node: 0, first: 0, past: 6}
   - {node: 1, first: 6, past: 8}
 """
+# Where the small one's query e has a merge node, and what else may hold on it.
+MERGED = SMALL.replace("  tasks: 8\n", "  tasks: 8\n  scheme: two_choices\n  merge_node: 1\n")
+RULES = (
+    MERGED
+    + """\
+blackouts:
+- {cron: 30 6 * * 1-5, minutes: 180, reason: deliveries}
+- {starts_at: '2999-12-24T00:00:00Z', ends_at: '2999-12-27T00:00:00Z', reason: holidays}
+exclusions:
+- {kind: query, subject: d, until: SOON, reason: being looked at}
+- {kind: stream, subject: level, until: SOON, reason: a new sensor}
+drops:
+- {stream: flow, share: 0.25, window_s: 60.0, batch: 2, reason: too much}
+- {stream: level, query: c, share: 0.5, window_s: 10.0}
+- {stream: level, query: e, share: 0.1}
+"""
+)
+
+
+def soon(days: int = 30) -> str:
+    """Return a moment that an exclusion may last until."""
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat()
+
+
+def ruled(until: str = "") -> str:
+    """Return the small one with blackouts, exclusions, drops and a merge node, as text."""
+    return RULES.replace("SOON", f"'{until or soon()}'")
 
 
 def small() -> ClusterDescription:
@@ -109,7 +137,15 @@ def descriptions(draw: st.DrawFn) -> ClusterDescription:
             for name in sorted(streams)
         ],
         "queries": queries, "placement": placement, "policy": draw(POLICIES),
+        "blackouts": draw(st.lists(_blackouts(), max_size=3)),
+        "exclusions": draw(_exclusions({
+            "node": [f"node {at}" for at in range(nodes)], "query": names, "stream": streams,
+        })),
+        "drops": draw(_drops(streams, [query for query in queries if query["name"] in placement])),
     }  # fmt: skip
+    for query in queries:
+        if query.get("scheme") and query["name"] in placement:
+            query["merge_node"] = draw(st.integers(0, nodes - 1))
     return ClusterDescription.model_validate(row)
 
 
@@ -145,3 +181,51 @@ def _places(draw: st.DrawFn, tasks: int, nodes: int) -> Any:
         {"node": (first + at) % nodes, "first": begin, "past": past}
         for at, (begin, past) in enumerate(pairs)
     ]
+
+
+_REASONS = TEXTS.map(str.strip).filter(bool)
+_FUTURE = datetime.now(UTC) + timedelta(days=1)
+
+
+@st.composite
+def _blackouts(draw: st.DrawFn) -> dict[str, Any]:
+    if draw(st.booleans()):
+        cron = draw(st.sampled_from(["30 6 * * 1-5", "*/20 * * * *", "0 0 1 jan *"]))
+        return {"cron": cron, "minutes": draw(st.integers(1, 600)), "reason": draw(_REASONS)}
+    ends_at = draw(st.datetimes(_FUTURE.replace(tzinfo=None), timezones=st.just(UTC)))
+    lasts = timedelta(seconds=draw(st.integers(1, 10**8)))
+    return {"starts_at": ends_at - lasts, "ends_at": ends_at, "reason": draw(_REASONS)}
+
+
+@st.composite
+def _exclusions(draw: st.DrawFn, subjects: dict[str, list[str]]) -> list[dict[str, Any]]:
+    about = [(kind, name) for kind, names in subjects.items() for name in names]
+    chosen = draw(st.lists(st.sampled_from(about), unique=True, max_size=3))
+    return [
+        {
+            "kind": kind, "subject": subject, "reason": draw(_REASONS),
+            "until": _FUTURE + timedelta(microseconds=draw(st.integers(0, 80 * 86_400 * 10**6))),
+        }
+        for kind, subject in sorted(chosen)
+    ]  # fmt: skip
+
+
+@st.composite
+def _drops(
+    draw: st.DrawFn, streams: list[str], queries: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    windows = {query["name"]: query.get("text", query)["window_s"] for query in queries}
+    arcs = [(stream, "") for stream in streams]
+    arcs += [(stream, query["name"]) for query in queries for stream in query["streams"]]
+    rows = []
+    for stream, query in sorted(draw(st.lists(st.sampled_from(arcs), unique=True, max_size=4))):
+        share = draw(st.floats(0, 1, exclude_min=True))
+        row: dict[str, Any] = {"stream": stream, "query": query, "share": share}
+        row["reason"] = draw(TEXTS)
+        if draw(st.booleans()):
+            row["batch"] = draw(st.integers(1, 1000))
+            row["window_s"] = float(windows[query]) if query else draw(st.integers(2, 10**8)) / 1000
+            if not query and draw(st.booleans()):
+                row["slide_s"] = draw(st.integers(1, round(row["window_s"] * 1000) - 1)) / 1000
+        rows.append(row)
+    return rows

@@ -7,7 +7,7 @@ from controlplane.description.planning import Planned, plan_for, snapshot_of
 from controlplane.description.text import described
 from controlplane.errors import Conflict, Invalid
 from controlplane.problems.measures import measures
-from tests.support.descriptions import SMALL, small
+from tests.support.descriptions import SMALL, small, soon
 
 
 def planned(
@@ -31,6 +31,28 @@ def test_a_placement_moves_what_is_placed_and_places_what_is_not() -> None:
         assert value == pytest.approx(found.columns["after"][name]), name
     assert found.lower_bound is not None
     assert found.lower_bound <= found.columns["after"]["replication_factor"] + 1e-9
+
+
+def test_a_plan_leaves_alone_what_is_excluded() -> None:
+    """Until it expires; what has no node yet gets one all the same."""
+    moved = {move["name"] for move in planned(small(), "placement", "mms", nu=1.0).columns["moves"]}
+    assert moved
+    text = SMALL + f"exclusions: [{{kind: query, subject: {min(moved)}, until: SOON, reason: x}}]\n"
+    excluded = planned(described(text.replace("SOON", soon())), "placement", "mms", nu=1.0)
+    assert {move["name"] for move in excluded.columns["moves"]} == moved - {min(moved)}
+    assert set(excluded.placed) == {"d"}
+    over = described(text.replace("SOON", "2020-01-01T00:00:00Z"))
+    assert {
+        move["name"] for move in planned(over, "placement", "mms", nu=1.0).columns["moves"]
+    } == moved
+
+
+def test_a_shielded_stream_is_named_by_its_id() -> None:
+    stream = "{kind: stream, subject: flow, until: SOON, reason: x}"
+    text = SMALL + f"exclusions: [{stream}]\n".replace("SOON", soon())
+    snapshot = snapshot_of(described(text))
+    assert snapshot["excluded"] == [["stream", 2]]
+    assert ["b", [2]] in [[name, reads] for _, name, _, reads in snapshot["queries"]]
 
 
 def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from controlplane.description.document import ClusterDescription
 from controlplane.description.errors import BadDescription
 from controlplane.description.text import as_json, as_yaml, described, queries_in
-from tests.support.descriptions import SMALL, descriptions, small
+from tests.support.descriptions import SMALL, descriptions, ruled, small
 
 
 @given(descriptions())
@@ -63,6 +63,38 @@ def test_a_fault_is_told_with_its_place(before: str, after: str, place: str, tol
         assert told in refused.value.faults[place][0]
     else:
         assert "Aliases are not allowed" in next(iter(refused.value.faults.values()))[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "told"),
+    [
+        ("merge_node: 1", "merge_node: 7", "queries[4].merge_node", "There is no node 7"),
+        ("  scheme: two_choices\n", "", "queries[4].merge_node", "Needs a scheme"),
+        ("  e:\n  - {node: 0, first: 0, past: 6}\n  - {node: 1, first: 6, past: 8}\n", "",
+         "queries[4].merge_node", "Needs a placement"),
+        ("subject: d", "subject: x", "exclusions[0].subject", "There is no query x"),
+        ("subject: level", "subject: sea", "exclusions[1].subject", "There is no stream sea"),
+        ("kind: stream, subject: level", "kind: node, subject: level",
+         "exclusions[1].subject", "There is no node level"),
+        ("kind: stream, subject: level", "kind: query, subject: d",
+         "exclusions[1].subject", "query d is given twice"),
+        ("kind: query", "kind: task", "exclusions[0].kind", "Must be 'query'"),
+        ("'2999-12-24T00:00:00Z'", "'2999-12-24T00:00:00'", "blackouts[1].starts_at", "timezone"),
+        ("{stream: flow, share", "{stream: ebb, share", "drops[0].stream", "There is no stream"),
+        ("query: c, share", "query: x, share", "drops[1].query", "There is no query x"),
+        ("query: c, share", "query: b, share", "drops[1].query", "b does not read level"),
+        ("query: c, share", "query: e, share", "drops[2].stream", "level to e is given twice"),
+        ("share: 0.25", "share: 0", "drops[0].share", "Must be greater than 0"),
+        ("share: 0.25", "share: 1.5", "drops[0].share", "Must be less than or equal to 1"),
+    ],
+)  # fmt: skip
+def test_a_rule_about_what_there_is_not_is_a_fault(
+    before: str, after: str, place: str, told: str
+) -> None:
+    assert before in ruled()
+    with pytest.raises(BadDescription) as refused:
+        described(ruled().replace(before, after, 1))
+    assert told in refused.value.faults[place][0]
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "a: [", '{"weir": 1', "{" * 5000, "\t- x", "1" * 5000])
