@@ -6,7 +6,7 @@ judge_proposal    proposal id    decide whether a computed proposal applies by i
 run_lab           run id         carry out a run of the Lab, on the Lab's own queue
 advance           proposal id    do what comes next for an approved proposal
 tend_executions   every 2 s      ask for the advance of executions that may have something to do
-send_webhook      webhook id     send a webhook's messages that are due
+send_webhook      webhook id     send a webhook's messages that are due, on a queue of their own
 tend_webhooks     every 5 s      ask for the sending of messages that are due
 tend_ledger       every 10 s     compare what executions promised with what was measured
 tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
@@ -25,7 +25,7 @@ from django.utils.module_loading import import_string
 from controlplane.after_commit import after_commit
 
 # The lists in Redis that workers take their tasks from.
-QUEUES = ("weir", "lab")
+QUEUES = ("weir", "lab", "webhooks")
 
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"

@@ -76,4 +76,8 @@ STATES = {
     "idle": GOOD,
     "terminated": UNKNOWN,
     "lost": BAD,
+    "on": GOOD,
+    "off": UNKNOWN,
+    "not answering": BAD,
+    "delivered": GOOD,
 }

@@ -23,6 +23,7 @@ from dashboard.views import (
     schemes,
     streams,
     tokens,
+    webhooks,
 )
 
 CLUSTER = "clusters/<slug:slug>/"
@@ -117,6 +118,21 @@ _attached: list[URLPattern] = [
     path("attached/queries/<int:pk>/charts.json", attached.charts, name="attached-charts"),
 ]
 
+_webhooks: list[URLPattern] = [
+    path("webhooks/", webhooks.index, name="webhooks"),
+    path("webhooks/add/", webhooks.post_add, name="webhook-add"),
+    path("webhooks/<int:pk>/", webhooks.detail, name="webhook"),
+    path("webhooks/<int:pk>/change/", webhooks.post_change, name="webhook-change"),
+    path("webhooks/<int:pk>/switch/", webhooks.post_switch, name="webhook-switch"),
+    path("webhooks/<int:pk>/secret/", webhooks.post_renew_secret, name="webhook-secret"),
+    path("webhooks/<int:pk>/test/", webhooks.post_test, name="webhook-test"),
+    path("webhooks/<int:pk>/remove/", webhooks.post_remove, name="webhook-remove"),
+    path(
+        "webhooks/<int:pk>/messages/<int:delivery>/again/", webhooks.post_again,
+        name="webhook-again",
+    ),
+]  # fmt: skip
+
 urlpatterns: list[URLPattern] = [
     path("", fleet.overview, name="fleet"),
     *_cluster,
@@ -131,6 +147,7 @@ urlpatterns: list[URLPattern] = [
     path("tokens/", tokens.get_index, name="tokens"),
     path("tokens/make/", tokens.post_make, name="token-make"),
     path("tokens/<int:pk>/revoke/", tokens.post_revoke, name="token-revoke"),
+    *_webhooks,
     path("help/", help.index, name="help"),
     path("login/", account.Login.as_view(), name="login"),
     path("logout/", account.Logout.as_view(), name="logout"),

@@ -57,6 +57,9 @@ WORDS = (
                    " (mostly algorithms) are compared at each, on several workloads."),
     ("run", "Of the Lab: one experiment carried out with chosen parameters; its table has one row"
             " per value, series and seed. Of a query: one life of it on a node."),
+    ("webhook", "An address that is told by a signed message of proposals, executions and alerts."),
+    ("delivery", "One message to one webhook. What does not arrive is tried again, after longer and"
+                 " longer waits; its id stays the same."),
     ("nu, alpha", "The slack that planners keep to: a node hosts at most (1 + nu) times its even"
                   " share, or alpha queries more while the cluster hosts few."),
 )  # fmt: skip

@@ -112,9 +112,10 @@ def celery_worker(redis_url: str, transactional_db: None) -> Iterator[None]:
     """A real Celery worker on the real broker, in a thread of this process."""
     from celery.contrib.testing.worker import start_worker  # noqa: PLC0415
 
+    from controlplane.task_names import QUEUES  # noqa: PLC0415
     from workers.celery import app  # noqa: PLC0415
 
-    queues = ["weir", "lab"]
+    queues = list(QUEUES)
     with start_worker(
         app, pool="solo", perform_ping_check=False, shutdown_timeout=20, queues=queues
     ):

@@ -21,7 +21,8 @@ from controlplane.task_names import (
 
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["workers"])
+# All tasks, or those of one package: a worker without the planners takes a third of the memory.
+app.autodiscover_tasks([os.environ.get("WEIR_TASKS", "workers")])
 app.conf.beat_schedule = {
     # expires: after an outage one run catches up, not a hundred.
     "tend": {"task": TEND_ROUTING, "schedule": 5.0, "options": {"expires": 5}},

@@ -14,7 +14,7 @@ from controlplane.api.security import caller, seen_cluster
 from controlplane.models import Delivery, Webhook
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.deliveries import deliveries_slice
-from controlplane.services import webhooks
+from controlplane.services import deliveries, webhooks
 from controlplane.services.access import Actor
 from controlplane.services.webhooks import WebhookSpec
 
@@ -137,6 +137,14 @@ def remove_webhook(request: HttpRequest, pk: int) -> Any:
     return Status(204, None)
 
 
+@router.post("/{int:pk}/secret", response=NewWebhookOut)
+def renew_secret(request: HttpRequest, pk: int) -> Any:
+    """Give a webhook another secret, which signs every message from now on."""
+    actor = caller(request)
+    hook = webhooks.renew_secret(actor, webhooks.by_id(actor, pk))
+    return {"webhook": hook, "secret": webhooks.secret_of(hook)}
+
+
 @router.post("/{int:pk}/test", response={202: DeliveryOut})
 def test_webhook(request: HttpRequest, pk: int) -> Any:
     """Have a message of type test sent; ask for its delivery to see what became of it."""
@@ -153,6 +161,16 @@ def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> An
     hook = webhooks.by_id(caller(request), pk)
     found = deliveries_slice(hook, request.GET, Place.of(request.GET))
     return listed(request, response, found) | {"deliveries": found.rows}
+
+
+@router.post("/{int:pk}/deliveries/{int:delivery}/again", response={202: DeliveryOut})
+def send_again(request: HttpRequest, pk: int, delivery: int) -> Any:
+    """Have a message sent now: once more, or before its next try; it keeps its id.
+
+    409 (webhook_off) for a webhook that is switched off.
+    """
+    actor = caller(request)
+    return Status(202, deliveries.again(actor, webhooks.by_id(actor, pk), delivery))
 
 
 def _spec(actor: Actor, body: WebhookIn) -> WebhookSpec:

@@ -171,13 +171,15 @@ def _lab_worker() -> ChildSpec:
 
 def _webhook_worker() -> ChildSpec:
     # Threads, as it does nothing but wait for receivers: one that is slow holds up one of them.
+    # It imports its own tasks alone, and no pages to check; 90 MB instead of 260.
     command = python(
         "-m", "celery", "-A", "workers.celery", "worker", "--pool", "threads",
         "--concurrency", WEBHOOK_THREADS, "--loglevel", "INFO", "--without-gossip",
         "--without-mingle", "--without-heartbeat", "--hostname", "webhooks@weir",
         "--queues", "webhooks",
     )  # fmt: skip
-    return ChildSpec("webhooks", command, "read its log; its messages are not lost")
+    small = ("env", "WEIR_TASKS=workers.webhooks", "CELERY_SKIP_CHECKS=1")
+    return ChildSpec("webhooks", (*small, *command), "read its log; its messages are not lost")
 
 
 def _beat(place: Place) -> ChildSpec:

@@ -9,11 +9,14 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from controlplane.errors import Conflict, NotFound
 from controlplane.models import Delivery, Webhook
-from controlplane.services import outbound, outbox, webhooks
+from controlplane.services import audit, outbound, outbox, webhooks
+from controlplane.services.access import ADMIN, Actor, require
 from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
 # 5 s, 10 s, ... up to an hour: with twenty tries a receiver may be away for half a day.
@@ -48,6 +51,29 @@ def tend(now: datetime) -> int:
     for webhook_id in due:
         send_on_commit(SEND_WEBHOOK, webhook_id, expires_s=30)
     return len(due)
+
+
+@transaction.atomic
+def again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
+    """Have a message sent now: once more, or before its next try. It keeps its id.
+
+    It has all its tries again, and its webhook no longer rests. Raises `Forbidden`, `NotFound`,
+    `Conflict` for a webhook that is switched off.
+    """
+    require(actor, ADMIN, hook.cluster)
+    row = Delivery.objects.filter(webhook=hook, pk=pk).first()
+    if row is None:
+        raise NotFound("delivery", pk)
+    if not hook.active and row.kind != outbox.TEST:
+        raise Conflict("webhook_off", "This webhook is off: switch it on first")
+    row.state, row.tries, row.next_at = Delivery.State.WAITING, 0, timezone.now()
+    row.delivered_at = None
+    row.save(update_fields=["state", "tries", "next_at", "delivered_at"])
+    Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
+    told = {"event": str(row.event), "type": row.kind}
+    audit.record(actor, "webhook.again", hook.name, cluster=hook.cluster, after=told)
+    send_on_commit(SEND_WEBHOOK, hook.pk)
+    return row
 
 
 def prune(now: datetime) -> int:

@@ -8,6 +8,7 @@ asked again. Nothing is redirected, and no proxy of the environment is used.
 import ipaddress
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +24,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MAX_URL: Final = 500
 # A receiver that takes longer works before it answers.
 TIMEOUT_S: Final = 5.0
+# One whole request: who sends a byte every four seconds must not hold its sender for good.
+LONGEST_S: Final = 10.0
 # An answer's status says all; of its body enough is read for a person to see what was wrong.
 MOST_BYTES: Final = 2000
 _PORTS: Final = {"http": 80, "https": 443}
@@ -61,11 +64,10 @@ def resolved(url: str) -> Target:
 def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
     """Send a POST and return the answer's status and the beginning of its body.
 
-    Raises `Unreachable`.
+    Raises `Unreachable`, also for an answer that is not there after `LONGEST_S`.
     """
-    with httpcore.ConnectionPool(
-        ssl_context=_ssl(), network_backend=_Pinned(target.address), retries=0
-    ) as pool:
+    backend = _Pinned(target.address, time.monotonic() + LONGEST_S)
+    with httpcore.ConnectionPool(ssl_context=_ssl(), network_backend=backend, retries=0) as pool:
         try:
             with pool.stream(
                 "POST",
@@ -85,8 +87,9 @@ _TIMEOUTS: Final = ("connect", "read", "write", "pool")
 class _Pinned(httpcore.NetworkBackend):
     """Connects to one address whatever the name; TLS still asks for the name's certificate."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, ends_at: float) -> None:
         self._address = address
+        self._ends_at = ends_at
         self._sockets = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -97,9 +100,46 @@ class _Pinned(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        return self._sockets.connect_tcp(
+        connection = self._sockets.connect_tcp(
             self._address, port, timeout, local_address, socket_options
         )
+        return _Ending(connection, self._ends_at)
+
+
+class _Ending(httpcore.NetworkStream):
+    """A connection that ends at a moment (monotonic), however often a little comes by it."""
+
+    def __init__(self, connection: httpcore.NetworkStream, ends_at: float) -> None:
+        self._connection = connection
+        self._ends_at = ends_at
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._connection.read(max_bytes, self._left(httpcore.ReadTimeout, timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._connection.write(buffer, self._left(httpcore.WriteTimeout, timeout))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        left = self._left(httpcore.ConnectTimeout, timeout)
+        secured = self._connection.start_tls(ssl_context, server_hostname, left)
+        return _Ending(secured, self._ends_at)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._connection.get_extra_info(info)
+
+    def _left(self, late: type[httpcore.TimeoutException], timeout: float | None) -> float:
+        left = self._ends_at - time.monotonic()
+        if left <= 0:
+            raise late(f"No whole answer within {LONGEST_S:g} s")
+        return left if timeout is None else min(left, timeout)
 
 
 @lru_cache(maxsize=1)
@@ -114,7 +154,7 @@ def _parts(url: str) -> tuple[str, str, int]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise Refused("Is no URL") from None
+        raise Refused("Is no URL: write it as https://host/path") from None
     if parts.scheme not in _PORTS or not parts.hostname:
         raise Refused("Must begin with https:// and name a host")
     if parts.username is not None or parts.password is not None:
@@ -128,7 +168,7 @@ def _addresses(host: str, port: int) -> list[Address]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Unreachable(f"{host[:100]} has no address") from error
+        raise Unreachable(f"{host[:100]} has no address: is the name spelled right?") from error
     # A link-local address can carry its interface: fe80::1%eth0.
     texts = dict.fromkeys(str(one[4][0]).partition("%")[0] for one in found)
     return [ipaddress.ip_address(text) for text in texts]
@@ -161,7 +201,7 @@ def _why(host: str, address: Address, scheme: str) -> str:
     if scheme != "https" and _is_public(address):
         return "Must begin with https://: what is sent is nobody else's business"
     shown = host if host == str(address) else f"{host} ({address})"
-    return f"{shown} is not a public address"
+    return f"{shown} is not a public address, and the site allows no network that has it"
 
 
 def _allowed_networks() -> list[Network]:

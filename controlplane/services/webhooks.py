@@ -41,12 +41,16 @@ class WebhookSpec:
     active: bool = True
 
 
-@transaction.atomic
 def create(actor: Actor, spec: WebhookSpec) -> Webhook:
     """Save a webhook. Raises `Forbidden`, `Invalid` per field, `Conflict` for too many."""
     require(actor, ADMIN, spec.cluster)
-    if faults := _faults(spec):
-        raise Invalid(faults)
+    # Before the transaction: looking a name up takes seconds, and SQLite has one writer.
+    _check(spec)
+    return _saved(actor, spec)
+
+
+@transaction.atomic
+def _saved(actor: Actor, spec: WebhookSpec) -> Webhook:
     if Webhook.objects.count() >= MAX_WEBHOOKS:
         raise Conflict("too_many_webhooks", f"At most {MAX_WEBHOOKS} webhooks: remove one first")
     hook = Webhook.objects.create(
@@ -60,12 +64,18 @@ def create(actor: Actor, spec: WebhookSpec) -> Webhook:
     return hook
 
 
-@transaction.atomic
 def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
-    """Change all of a webhook but its cluster. Raises `Forbidden`, `Invalid` per field."""
+    """Change all of a webhook but its cluster. Raises `Forbidden`, `Invalid` per field.
+
+    An address that stays is not looked up: a webhook that leads nowhere can be switched off.
+    """
     require(actor, ADMIN, hook.cluster)
-    if faults := _faults(spec):
-        raise Invalid(faults)
+    _check(spec, known=hook.url)
+    return _changed(actor, hook, spec)
+
+
+@transaction.atomic
+def _changed(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
     before = {"name": hook.name, "url": hook.url, "kinds": hook.kinds, "active": hook.active}
     after = _columns(spec)
     for name, value in after.items():
@@ -75,6 +85,16 @@ def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
     hook.save(update_fields=[*after, "rests_until", "failures"])
     subject = {"cluster": hook.cluster, "before": before, "after": after}
     audit.record(actor, "webhook.change", hook.name, **subject)  # type: ignore[arg-type]
+    return hook
+
+
+@transaction.atomic
+def renew_secret(actor: Actor, hook: Webhook) -> Webhook:
+    """Give a webhook another secret, which signs every message from now on. Raises `Forbidden`."""
+    require(actor, ADMIN, hook.cluster)
+    hook.salt = secrets.token_hex(16)
+    hook.save(update_fields=["salt"])
+    audit.record(actor, "webhook.secret", hook.name, cluster=hook.cluster)
     return hook
 
 
@@ -150,12 +170,24 @@ def _columns(spec: WebhookSpec) -> dict[str, object]:
     }
 
 
-def _faults(spec: WebhookSpec) -> Fields:
+def spec_of(hook: Webhook) -> WebhookSpec:
+    """Return a webhook as it would be asked for."""
+    return WebhookSpec(hook.name, hook.url, tuple(hook.kinds), hook.cluster, hook.active)
+
+
+def _check(spec: WebhookSpec, known: str = "") -> None:
+    if faults := _faults(spec, known):
+        raise Invalid(faults)
+
+
+def _faults(spec: WebhookSpec, known: str) -> Fields:
     faults: Fields = {}
     if not 1 <= len(spec.name.strip()) <= MAX_NAME:
         faults["name"] = [f"Give a name of at most {MAX_NAME} characters"]
     if not spec.kinds or set(spec.kinds) - set(KINDS):
         faults["kinds"] = [f"Must be one or more of {', '.join(KINDS)}"]
+    if spec.url.strip() == known:
+        return faults
     try:
         outbound.resolved(spec.url.strip())
     except (outbound.Refused, outbound.Unreachable) as refused:

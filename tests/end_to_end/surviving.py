@@ -14,7 +14,7 @@ from tests.support.running_weir import RunningWeir
 
 # Each process of Weir by words of its command line, all of which are there.
 PROCESSES: Final = {
-    "worker": ("celery", " worker"),
+    "worker": ("celery", "worker@weir"),
     "beat": ("celery", " beat"),
     "web": ("uvicorn",),
     "relay": ("workers.relay",),

@@ -2,12 +2,14 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from pytest_django import Settings
 
+from controlplane.services import outbound
 from controlplane.services.outbound import Refused, Unreachable, post, resolved
 
 
@@ -128,3 +130,27 @@ def test_who_does_not_answer_is_unreachable(settings: Settings) -> None:
         target = resolved(f"http://127.0.0.1:{taken.getsockname()[1]}/")
         with pytest.raises(Unreachable):
             post(target, {}, b"{}")
+
+
+def test_an_answer_that_trickles_in_is_given_up(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes in time, and the whole would never end."""
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    monkeypatch.setattr(outbound, "LONGEST_S", 0.5)
+    over = Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle() -> None:
+            taken, _ = listening.accept()
+            with taken, suppress(OSError):
+                taken.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+                while not over.wait(0.05):
+                    taken.sendall(b"x")
+
+        thread = Thread(target=trickle)
+        thread.start()
+        with pytest.raises(Unreachable):
+            post(resolved(f"http://127.0.0.1:{listening.getsockname()[1]}/"), {}, b"{}")
+        over.set()
+        thread.join()

@@ -1,0 +1,1 @@
+"""Webhooks, in a worker of their own that imports no planner."""
