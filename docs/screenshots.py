@@ -32,6 +32,7 @@ PAGES: Final = {
     "query-new": "/clusters/sf/queries/new/",
     "proposals": "/clusters/sf/proposals/",
     "audit": "/audit/",
+    "webhooks": "/webhooks/",
     "help": "/help/",
 }
 # Pages of one row, reached by the first link of their list.

@@ -123,9 +123,11 @@ def seen(actor: Actor) -> "QuerySet[Webhook]":
     rows = Webhook.objects.select_related("cluster").order_by("name", "pk")
     if actor.may(ADMIN):
         return rows
-    mine = [pk for pk in actor.clusters or () if actor.may(ADMIN, pk)]
-    if not mine and actor.only is not None and actor.may(ADMIN, actor.only):
-        mine = [actor.only]
+    # Who sees all clusters may still be admin of one alone.
+    visible = actor.clusters
+    if visible is None:
+        visible = frozenset(Cluster.objects.values_list("pk", flat=True))
+    mine = [pk for pk in visible if actor.may(ADMIN, pk)]
     if not mine:
         require(actor, ADMIN)
     return rows.filter(cluster__in=mine)

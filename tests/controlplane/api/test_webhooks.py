@@ -9,13 +9,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
-from controlplane.services import deliveries, proposals, webhooks
+from controlplane.services import deliveries, outbound, proposals, webhooks
 from controlplane.services.access import Actor
 from controlplane.services.events import announce, event
 from tests.controlplane.api.callers import get, granted, post, scripted
@@ -244,6 +245,72 @@ def test_an_operator_manages_none_and_an_admin_of_a_cluster_its_own(
     assert post(mine, "/webhooks", body).status_code == 403
     assert post(mine, "/webhooks", body | {"cluster": "sf"}).status_code == 201
     assert [one["cluster"] for one in get(mine, "/webhooks").json()] == ["sf"]
+
+
+def test_who_sees_all_clusters_and_is_admin_of_one_manages_its_own(sf: Cluster) -> None:
+    """The role of a cluster counts beside that of all."""
+    local = granted("admin", sf)
+    local.user.groups.add(Group.objects.get_or_create(name="viewer")[0])  # type: ignore[union-attr]
+    mine = scripted(local)
+    assert post(mine, "/webhooks", {"name": "x", "url": PUBLIC, "cluster": "sf"}).status_code == 201
+    assert [one["cluster"] for one in get(mine, "/webhooks").json()] == ["sf"]
+
+
+def test_names_are_looked_up_outside_of_transactions(
+    admin: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can take seconds, and SQLite has one writer at a time."""
+    asked: list[bool] = []
+    looked_up = outbound.resolved
+
+    def watched(url: str) -> outbound.Target:
+        asked.append(connection.in_atomic_block)
+        return looked_up(url)
+
+    monkeypatch.setattr(outbound, "resolved", watched)
+    hook, _ = hook_to(admin, PUBLIC)
+    changed = webhooks.WebhookSpec("chat", "https://8.8.4.4/")
+    webhooks.change(admin, hook, changed)
+    assert asked == [False, False]
+
+
+def test_a_new_secret_signs_what_is_sent_from_then_on(
+    admin: Actor, sf: Cluster, receiver: Receiver
+) -> None:
+    """Also a message that was waiting."""
+    hook, first = hook_to(admin, receiver.url)
+    ready_event(sf)
+    renewed = post(scripted(admin), f"/webhooks/{hook.pk}/secret")
+    assert renewed.status_code == 200
+    secret = renewed.json()["secret"]
+    assert secret != first
+    assert deliveries.send(hook.pk) == 1
+    headers, body = receiver.came.get(timeout=10)
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    told = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.{body}".encode()
+    signature = base64.b64encode(hmac.new(key, told, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{signature}"
+
+
+def test_a_message_that_was_given_up_is_sent_again(
+    admin: Actor, sf: Cluster, receiver: Receiver
+) -> None:
+    """With all its tries, under the same id, although the webhook rests; not while it is off."""
+    hook, _ = hook_to(admin, receiver.url)
+    ready_event(sf)
+    later = timezone.now() + timedelta(hours=1)
+    Delivery.objects.update(state="failed", tries=20)
+    Webhook.objects.update(rests_until=later, active=False)
+    row, script = Delivery.objects.get(), scripted(admin)
+    path = f"/webhooks/{hook.pk}/deliveries/{row.pk}/again"
+    assert post(script, path).json()["code"] == "webhook_off"
+    Webhook.objects.update(active=True)
+    asked = post(script, path)
+    assert (asked.status_code, asked.json()["tries"]) == (202, 0)
+    assert deliveries.send(hook.pk) == 1
+    assert receiver.came.get(timeout=10)[0]["webhook-id"] == str(row.event)
+    assert post(script, f"/webhooks/{hook.pk}/deliveries/{row.pk + 1}/again").status_code == 404
+    assert AuditEntry.objects.filter(action="webhook.again").count() == 1
 
 
 def test_it_is_changed_and_removed_with_a_trace(admin: Actor, sf: Cluster) -> None:

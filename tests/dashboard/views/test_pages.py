@@ -24,7 +24,7 @@ PAGES = [
     "/clusters/sf/proposals/{proposal}/", "/clusters/sf/proposals/{proposal}/charts.json",
     "/clusters/sf/proposals/{proposal}/steps.json",
     "/clusters/sf/proposals/{proposal}/moves.csv", "/clusters/sf/proposals/{proposal}/moves.json",
-    "/audit/", "/help/",
+    "/audit/", "/webhooks/", "/help/",
 ]  # fmt: skip
 OPERATORS_ONLY = ["/clusters/sf/queries/new/"]
 # Pages of a thousand rows ask the database no more often than pages of three.

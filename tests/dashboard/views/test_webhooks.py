@@ -1,6 +1,7 @@
 """The pages of webhooks: who has them, what they show, and every verb."""
 
 import re
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -214,6 +215,22 @@ def test_a_webhook_that_is_off_sends_nothing_again(
     assert "switch it on first" in answer.content.decode()
     delivery.refresh_from_db()
     assert delivery.state == "failed"
+
+
+def test_links_on_the_answer_to_a_form_lead_to_the_page(
+    managing: Client, admin: Actor, sf: Cluster
+) -> None:
+    """That answer's own address takes a POST alone."""
+    hook, now = hook_to(admin), timezone.now()
+    Delivery.objects.bulk_create(
+        Delivery(webhook=hook, event=uuid.uuid4(), kind="test", body="{}", next_at=now,
+                 created_at=now)
+        for _ in range(21)
+    )  # fmt: skip
+    content = managing.post(f"/webhooks/{hook.pk}/secret/").content.decode()
+    assert f'rel="next" href="/webhooks/{hook.pk}/?page=2"' in content
+    assert f'href="/webhooks/{hook.pk}/?state=failed"' in content
+    assert 'href="?' not in content
 
 
 def test_live_updates_are_fragments(managing: Client, admin: Actor, sf: Cluster) -> None:
