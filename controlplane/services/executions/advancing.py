@@ -20,10 +20,10 @@ from controlplane.services.executions.lease import Taken, lease_on, renew
 from controlplane.services.executions.publishing import publish
 from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.computing import step_seconds
-from controlplane.services.proposals.drift import drift_of
+from controlplane.services.proposals.drift import Drift, drift_of
 from controlplane.services.proposals.outdating import outdate
 from controlplane.services.proposals.states import APPROVED, State
-from controlplane.services.proposals.transitions import WEIR, move_on
+from controlplane.services.proposals.transitions import WEIR, move_on, unchanged
 
 logger = logging.getLogger(__name__)
 
@@ -73,13 +73,23 @@ def _forward(execution: Execution) -> bool:
         return False
     drift = drift_of(proposal, execution.done, policy)
     if drift.stale:
-        with transaction.atomic():
-            outdate(proposal, drift)
-            _close(execution)
-        return False
+        return _outdated(execution, drift)
     past = _past(execution, proposal.moves, execution.done, policy)
     moves = proposal.moves[execution.done : past]
     return _publish(execution, execution.done, past, moves, {"done": past})
+
+
+def _outdated(execution: Execution, drift: Drift) -> bool:
+    """End it as stale; tell whether to look again, as another process went on meanwhile.
+
+    What that one has moved is elsewhere, which is no drift.
+    """
+    stands = {"done": execution.done}
+    with transaction.atomic():
+        if not _moved_on(execution.pk, stands, stands) or not outdate(execution.proposal, drift):
+            return True
+        _close(execution)
+    return False
 
 
 def _back(execution: Execution) -> bool:
@@ -133,7 +143,7 @@ def _publish(
         with transaction.atomic():
             # The place where it stood is the condition: nobody publishes the same moves twice.
             stood = dict.fromkeys(columns_, first)
-            if not _still(proposal) or not _moved_on(execution.pk, stood, columns_):
+            if not unchanged(proposal) or not _moved_on(execution.pk, stood, columns_):
                 return False
             step = publish(execution, first, past, moves, proposal.approved_by)
             _reprice(execution.pk)
@@ -141,12 +151,6 @@ def _publish(
         logger.info("%s: %s; trying again", execution, lost)
         return True
     return step.state == Step.State.DONE
-
-
-def _still(proposal: Proposal) -> bool:
-    """Tell whether the proposal is in the state it was read in, and keep it there until commit."""
-    rows = Proposal.objects.select_for_update().filter(pk=proposal.pk, state=proposal.state)
-    return rows.values_list("pk", flat=True).first() is not None
 
 
 def _moved_on(pk: int, stood: Mapping[str, int], columns_: Mapping[str, int]) -> bool:

@@ -63,10 +63,7 @@ def _drift(proposal: Proposal, policy: Policy) -> Drift | None:
     if proposal.state != State.APPROVED:
         return None
     drift = drift_of(proposal, policy=policy)
-    if not drift.stale:
-        return None
-    outdate(proposal, drift)
-    return drift
+    return drift if drift.stale and outdate(proposal, drift) else None
 
 
 def _execution(proposal: Proposal, policy: Policy) -> Execution:

@@ -6,7 +6,7 @@ from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.services.access import Actor
 from controlplane.services.proposals.drift import Drift, drift_of
-from controlplane.services.proposals.transitions import WEIR, move_on
+from controlplane.services.proposals.transitions import WEIR, move_on, unchanged
 
 
 def refuse_if_stale(proposal: Proposal) -> None:
@@ -14,14 +14,20 @@ def refuse_if_stale(proposal: Proposal) -> None:
     if proposal.state != Proposal.State.READY:
         return
     drift = drift_of(proposal)
-    if drift.stale:
-        outdate(proposal, drift)
+    if drift.stale and outdate(proposal, drift):
         told = f"Out of date: {drift}. Ask for it anew"
         raise Conflict("stale", told, drift.to_json())
 
 
 @transaction.atomic
-def outdate(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> None:
-    """Mark a proposal as stale, with what drifted by how much."""
+def outdate(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
+    """Mark a proposal as stale, with what drifted by how much.
+
+    Returns whether it was: not where it has gone on since it was read. What its own execution has
+    moved by now is no drift.
+    """
+    if not unchanged(proposal):
+        return False
     move_on(by, proposal, "outdate", told=f"stale: {drift}", error=str(drift),
             drift=drift.to_json())  # fmt: skip
+    return True

@@ -51,6 +51,12 @@ def move_on(
     return proposal
 
 
+def unchanged(proposal: Proposal) -> bool:
+    """Tell whether the proposal is in the state it was read in, and keep it there until commit."""
+    rows = Proposal.objects.select_for_update().filter(pk=proposal.pk, state=proposal.state)
+    return rows.values_list("pk", flat=True).first() is not None
+
+
 def approver_role(proposal: Proposal) -> str:
     """Return the role that decides on a proposal."""
     return policy_of(proposal.cluster).approvers

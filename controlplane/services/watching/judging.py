@@ -68,7 +68,8 @@ def judge_waiting(cluster: Cluster, policy: Policy, now: datetime) -> None:
             judge(proposal.pk)
         elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
             # It would stand in the way of a plan that fits.
-            outdate(proposal, drift, WATCH)
+            if not outdate(proposal, drift, WATCH):
+                continue
             told = f"Proposal {proposal.pk} fits no more: {drift}"
             note(cluster, loop_of(proposal), _about(proposal, "drifted", told), now)
 

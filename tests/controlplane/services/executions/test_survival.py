@@ -63,6 +63,24 @@ def dying_at(statement: int) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def overtaken_at(statement: int, act: Callable[[], Any]) -> Iterator[None]:
+    """Let somebody else act before the n-th statement that is in no transaction."""
+    left = statement
+
+    def send(execute: Callable[..., Any], *args: Any) -> Any:
+        nonlocal left
+        if not connection.in_atomic_block:
+            left -= 1
+            if left == -1:
+                with suppress(Conflict, Invalid):
+                    act()
+        return execute(*args)
+
+    with connection.execute_wrapper(send):
+        yield
+
+
 class Life(RuleBasedStateMachine):
     """One cluster with people who may do anything."""
 
@@ -114,6 +132,26 @@ class Life(RuleBasedStateMachine):
         """A worker advances everything and is killed at some statement."""
         with dying_at(statement):
             for proposal in Proposal.objects.filter(cluster=self.cluster).order_by("id"):
+                executions.advance(proposal.pk)
+
+    @rule(statement=st.integers(0, 30), by=st.sampled_from(["worker", "pause", "stop", "back"]))
+    def advance_and_be_overtaken(self, statement: int, by: str) -> None:
+        """A worker was away for longer than its lease; meanwhile another one, or a person, acts."""
+        act: dict[str, Callable[[Proposal], Any]] = {
+            "worker": lambda p: executions.advance(p.pk),
+            "pause": lambda p: executions.pause(self.by, p, "wait"),
+            "stop": lambda p: executions.stop(self.by, p, "enough"),
+            "back": lambda p: executions.roll_back(self.by, p, p.seal, "worse"),
+        }
+
+        def overtake() -> None:
+            self.time_passes()
+            for proposal in Proposal.objects.filter(cluster=self.cluster, state="executing"):
+                act[by](proposal)
+
+        active = Proposal.objects.filter(cluster=self.cluster, state__in=Proposal.ACTIVE)
+        with overtaken_at(statement, overtake):
+            for proposal in active:
                 executions.advance(proposal.pk)
 
     @rule()
