@@ -10,6 +10,7 @@ NAMES = (
     "migration_speed",
     "migration_quality",
     "placing_speed",
+    "execution_speed",
     "api_speed",
     "pipeline_speed",
     "data_plane",
