@@ -211,3 +211,29 @@ def test_dropped_socket_comes_back_and_fills_the_gap(page: Page) -> None:
         before,
     )
     assert gap < 5000, "a hole as long as the outage would mean that nothing was filled"
+
+
+def test_watch_loops_decide_on_what_the_pipeline_reports(page: Page) -> None:
+    """What it saw, and the number that decided: here the p95 latency of real records."""
+    page.goto("/clusters/sf/decisions/")
+    seen = """() => fetch('/api/v1/clusters/sf/decisions').then((r) => r.json())
+      .then((all) => all.decisions.filter((d) => d.number !== null && d.loop === 'latency'))"""
+    newest = wait_until(page, seen, bool)[0]
+    assert newest["code"] not in ("off", "not_running", "no_data", "data_too_old"), newest
+    assert 0 < newest["number"] < 60_000
+    expect(page.locator("#rows")).to_contain_text("latency")
+
+
+def test_ledger_has_what_was_promised_and_what_was_measured(page: Page) -> None:
+    """The plan that was carried out above, after thirty batches."""
+    page.goto("/clusters/sf/ledger/")
+    entries = "() => fetch('/api/v1/clusters/sf/ledger').then((r) => r.json())"
+    found = wait_until(page, entries, lambda answer: answer["total"])
+    entry = found["entries"][-1]
+    assert entry["outcome"] == "done"
+    assert entry["measured"]["bytes"] > 0
+    assert entry["measured"]["pause_ms"] > 0
+    assert entry["measured"]["latency_ms"] > 0
+    assert abs(entry["measured"]["imbalance"] - entry["predicted"]["imbalance"]) < 1
+    page.reload()
+    expect(page.locator("table.ledger")).to_contain_text(f"Proposal {entry['proposal']}")
