@@ -90,13 +90,12 @@ def django(*arguments: str) -> tuple[str, ...]:
 
 
 def redis_child(command: list[str]) -> ChildSpec:
-    """Return the Redis process; it is not restarted, as everything else would have lost it."""
+    """Return the Redis process; what it has answered stands in its log, which it reads again."""
     return ChildSpec(
         "redis",
         tuple(command),
         "look for the disk, the memory and the port in its log; its data is in <data>/redis",
         patience_s=15.0,
-        restarts=0,
         # It marks advice on kernel settings as warnings; what matters shows in its users.
         is_told=False,
     )
