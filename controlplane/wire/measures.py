@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import redis
@@ -25,8 +25,7 @@ _TASKS: Final = 1 << 20
 Int64s = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMeasure:
+class TaskMeasure(NamedTuple):
     """One task over the last batches: records/s that it took, and bytes of its state now."""
 
     query: int
