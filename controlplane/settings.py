@@ -62,7 +62,7 @@ TEMPLATES = [
 ]
 
 # Requests that are answered at once; each thread keeps a connection to the database.
-WEB_THREADS = env.integer("WEIR_WEB_THREADS", 8, minimum=1, maximum=256)
+WEB_THREADS = env.integer("WEIR_WEB_THREADS", 4, minimum=1, maximum=256)
 
 ROOT_URLCONF = "controlplane.urls"
 ASGI_APPLICATION = "controlplane.asgi.application"

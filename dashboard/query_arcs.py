@@ -13,5 +13,5 @@ def splitting(cluster: Cluster, query: Query) -> dict[str, Any]:
         "scheme": SCHEMES[query.scheme or HASH],
         "schemes": SCHEMES.values(),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
-        "drops": shown_drops(query.drops.all()),
+        "drops": shown_drops(query.drops.select_related("stream", "query")),
     }

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, model
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
 from controlplane.models import Cluster
-from controlplane.selectors.drops import input_arc_first
-from controlplane.selectors.queries import QueryRow
+from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.streams import StreamRow
 from controlplane.services.texts import Pointed
 from controlplane.wire.log import shown
@@ -139,7 +138,7 @@ class StreamOut(BaseModel):
             split=stream.split,
             meta=stream.meta,
             queries=row.queries,
-            drops=[DropOut.of(drop) for drop in input_arc_first(stream.drops.all())],
+            drops=[DropOut.of(drop) for drop in row.drops],
         )
 
 
@@ -303,7 +302,7 @@ class QueryOut(BaseModel):
             spans=list(row.spans),
             scheme=query.scheme,
             merge_node=None if query.merge_node is None else query.merge_node.index,
-            drops=[DropOut.of(drop) for drop in query.drops.all()],
+            drops=[DropOut.of(drop) for drop in row.drops],
             run=query.run,
             submitted_by=query.submitted_by,
             submitted_at=query.submitted_at,

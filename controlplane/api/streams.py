@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
@@ -13,7 +12,7 @@ from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.streams import (
     StreamFilters,
-    StreamRow,
+    rows_of_streams,
     stream_by_id,
     streams_page,
     streams_slice,
@@ -54,8 +53,7 @@ def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
     """Register streams together; known names are brought up to date."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     saved = streams.register(actor, cluster, [_spec(row) for row in body.streams])
-    prefetch_related_objects(saved, "drops__stream", "drops__query")
-    return [StreamOut.of(StreamRow(stream, 0)) for stream in saved]
+    return [StreamOut.of(row) for row in rows_of_streams(saved)]
 
 
 def _spec(row: StreamIn) -> StreamSpec:

@@ -1,6 +1,7 @@
 """What the arcs of a stream drop, as people read it."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from django.db.models import F, QuerySet
@@ -15,9 +16,22 @@ def drops_of(stream: Stream) -> QuerySet[Drop]:
     return found.order_by(F("query__name").asc(nulls_first=True), "id")
 
 
-def input_arc_first(drops: Iterable[Drop]) -> list[Drop]:
-    """Return drops of one stream that were read with it: its input arc first."""
-    return sorted(drops, key=lambda drop: drop.query_id or INPUT)
+def drops_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
+    """Return the drops of the arcs of some streams, each stream's input arc first."""
+    found: dict[int, list[Drop]] = defaultdict(list)
+    rows = Drop.objects.filter(stream__in=ids).select_related("stream", "query")
+    for drop in rows.order_by(F("query_id").asc(nulls_first=True)):
+        found[drop.stream_id].append(drop)
+    return found
+
+
+def drops_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
+    """Return the drops on the arcs to some queries."""
+    found: dict[int, list[Drop]] = defaultdict(list)
+    rows = Drop.objects.filter(query__in=ids).select_related("stream", "query")
+    for drop in rows.order_by("id"):
+        found[drop.query_id or INPUT].append(drop)
+    return found
 
 
 def moment_of(since_ms: int) -> datetime | None:

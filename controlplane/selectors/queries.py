@@ -1,16 +1,16 @@
 """Queries of a cluster: pages with filters, one by name or id, where it runs, its results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db.models import F, FilteredRelation, Prefetch, Q, QuerySet, Value
+from django.db.models import F, FilteredRelation, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
-from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
-from controlplane.selectors.computations import computation_of_query, right_of
+from controlplane.models import Cluster, Query, QueryStream, Task
+from controlplane.selectors.computations import computation_of_query
 from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import (
     MAX_PER_PAGE,
@@ -21,6 +21,7 @@ from controlplane.selectors.paging import (
     page_of,
     whole,
 )
+from controlplane.selectors.query_rows import QueryRow, rows_of
 from controlplane.wire.finishing import WindowRow
 from controlplane.wire.query import BadQuery, Computation
 from controlplane.wire.results import WindowResult, read_results, read_windows
@@ -66,35 +67,14 @@ class QueryFilters:
         )
 
 
-@dataclass(frozen=True)
-class QueryRow:
-    """One query, the node its first task is on (None while it has none), its streams' names.
-
-    spans: which node has which tasks, (index, first, past), of a query that is split. right: which
-    of the streams are the right side of a join.
-    """
-
-    query: Query
-    node: Node | None
-    since_version: int | None
-    streams: tuple[str, ...]
-    spans: tuple[tuple[int, int, int], ...] = ()
-    right: tuple[str, ...] = ()
-
-    @property
-    def left(self) -> tuple[str, ...]:
-        """Return the streams that are not of the right side: all of them, but for a join."""
-        return tuple(name for name in self.streams if name not in self.right)
-
-
 def queries_page(cluster: Cluster, filters: QueryFilters) -> Page[QueryRow]:
     """Return one page of queries in the order the filters name."""
-    return page_of(_filtered(cluster, filters), filters.page, filters.per_page, _rows)
+    return page_of(_filtered(cluster, filters), filters.page, filters.per_page, rows_of)
 
 
 def queries_slice(cluster: Cluster, filters: QueryFilters, place: Place) -> Slice[QueryRow]:
     """Return the queries behind a place in the order the filters name. Raises `Invalid`."""
-    return slice_of(_filtered(cluster, filters), _order(filters.order), place, _rows)
+    return slice_of(_filtered(cluster, filters), _order(filters.order), place, rows_of)
 
 
 def query_by_id(cluster: Cluster, pk: int) -> QueryRow:
@@ -102,7 +82,7 @@ def query_by_id(cluster: Cluster, pk: int) -> QueryRow:
     found = _whole(cluster).filter(pk=pk).first()
     if found is None:
         raise NotFound("query", pk)
-    return _rows([found])[0]
+    return rows_of([found])[0]
 
 
 def query_by_name(cluster: Cluster, name: str) -> QueryRow:
@@ -110,7 +90,7 @@ def query_by_name(cluster: Cluster, name: str) -> QueryRow:
     found = _whole(cluster).filter(name=name).order_by("-id").first()
     if found is None:
         raise NotFound("query", name)
-    return _rows([found])[0]
+    return rows_of([found])[0]
 
 
 def query_results(cluster: Cluster, query: Query, limit: int = 200) -> list[WindowResult]:
@@ -151,13 +131,7 @@ def state_counts(cluster: Cluster) -> dict[str, int]:
 
 
 def _whole(cluster: Cluster) -> QuerySet[Query]:
-    whole = Query.objects.filter(cluster=cluster).select_related("merge_node")
-    # As few statements as can be, and of streams no more than is shown: lists are read often.
-    return whole.prefetch_related(
-        Prefetch("tasks", Task.objects.select_related("node")),
-        Prefetch("streams", Stream.objects.only("name", "cluster_id")),
-        Prefetch("drops", Drop.objects.select_related("stream", "query")),
-    )
+    return Query.objects.filter(cluster=cluster).select_related("merge_node")
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
@@ -190,25 +164,3 @@ def _order(order: str) -> tuple[str, str]:
         return "-submitted_at", "-pk"
     sign = "-" if order.startswith("-") else ""
     return f"{sign}{column}", f"{sign}pk"
-
-
-def _rows(queries: Sequence[Query]) -> list[QueryRow]:
-    return [_row(query) for query in queries]
-
-
-def _row(query: Query) -> QueryRow:
-    tasks = sorted(query.tasks.all(), key=lambda task: task.index)
-    streams, right = query.streams.all(), right_of(query)
-    names = tuple(sorted(stream.name for stream in streams))
-    others = tuple(sorted(stream.name for stream in streams if stream.pk in right))
-    if not tasks:
-        return QueryRow(query, None, None, names, right=others)
-    since = max(task.since_version for task in tasks)
-    return QueryRow(query, tasks[0].node, since, names, _spans(query, tasks), others)
-
-
-def _spans(query: Query, tasks: Sequence[Task]) -> tuple[tuple[int, int, int], ...]:
-    if query.task_count == 1:
-        return ()
-    ends = [task.index for task in tasks[1:]] + [query.task_count]
-    return tuple((task.node.index, task.index, end) for task, end in zip(tasks, ends, strict=True))

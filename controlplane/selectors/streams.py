@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Drop, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.selectors.cursors import Place, Slice, slice_of
+from controlplane.selectors.drops import drops_by_stream
 from controlplane.selectors.paging import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -49,28 +50,27 @@ class StreamFilters:
 
 @dataclass(frozen=True)
 class StreamRow:
-    """One stream and how many live queries read it."""
+    """One stream, how many live queries read it, and what its arcs drop."""
 
     stream: Stream
     queries: int
+    drops: tuple[Drop, ...] = ()
 
 
 def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
     """Return one page of streams with the number of live queries that read each."""
     found = _ordered(cluster, filters).order_by(*_order(filters))
-    return page_of(found, filters.page, filters.per_page, _counted)
+    return page_of(found, filters.page, filters.per_page, rows_of_streams)
 
 
 def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Slice[StreamRow]:
     """Return the streams behind a place in the order the filters name. Raises `Invalid`."""
-    return slice_of(_ordered(cluster, filters), _order(filters), place, _counted)
+    return slice_of(_ordered(cluster, filters), _order(filters), place, rows_of_streams)
 
 
 def _ordered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
     """Return the streams with the columns that they are ordered by."""
-    found = _filtered(cluster, filters).prefetch_related(
-        Prefetch("drops", Drop.objects.select_related("stream", "query"))
-    )
+    found = _filtered(cluster, filters)
     if "queries" in filters.order:
         found = found.annotate(query_count=_live_readers())
     return found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
@@ -81,13 +81,17 @@ def _order(filters: StreamFilters) -> tuple[str, str]:
     return column, "pk"
 
 
-def _counted(streams: Sequence[Stream]) -> list[StreamRow]:
-    """Return the rows; readers are counted for those that are shown, not for all of a cluster."""
+def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
+    """Return the rows of some streams; readers are counted for these, not for all of a cluster."""
     read = QueryStream.objects.filter(stream__in=[stream.pk for stream in streams])
     # Counted, not filtered: or SQLite begins at all live queries of the site.
     live = Count("id", filter=Q(query__state__in=LIVE_STATES))
     counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
-    return [StreamRow(stream, counts.get(stream.pk, 0)) for stream in streams]
+    drops = drops_by_stream([stream.pk for stream in streams])
+    return [
+        StreamRow(stream, counts.get(stream.pk, 0), tuple(drops.get(stream.pk, ())))
+        for stream in streams
+    ]
 
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:

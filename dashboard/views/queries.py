@@ -14,13 +14,13 @@ from controlplane.models import Cluster, Query
 from controlplane.selectors.computations import text_of
 from controlplane.selectors.queries import (
     QueryFilters,
-    QueryRow,
     computed_by,
     queries_page,
     query_by_id,
     query_results,
     state_counts,
 )
+from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.windows import keyed_windows
 from controlplane.services import queries
 from controlplane.services.texts import OutputColumn, output_columns

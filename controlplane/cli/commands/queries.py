@@ -13,10 +13,10 @@ from controlplane.selectors.paging import MAX_PER_PAGE
 from controlplane.selectors.queries import (
     STATES,
     QueryFilters,
-    QueryRow,
     queries_page,
     query_by_name,
 )
+from controlplane.selectors.query_rows import QueryRow
 from controlplane.services import queries
 from controlplane.services.importing import query_spec
 from controlplane.services.queries import QuerySpec
