@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db import models
 
-# Most of a snapshot is numbers and repeated names: level 6 brings it to a sixth in little time.
-LEVEL = 6
+# A twentieth larger than at level 6, in a third of its time.
+LEVEL = 4
 
 
 class Snapshot(models.Model):

@@ -106,10 +106,11 @@ def _streams_of_running(cluster: Cluster) -> dict[int, list[int]]:
     reading = QueryStream.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
     )
-    for query, stream in reading.order_by("query_id", "stream_id").values_list(
-        "query_id", "stream_id"
-    ):
+    for query, stream in reading.order_by().values_list("query_id", "stream_id"):
         found.setdefault(query, []).append(stream)
+    # Half a million rows are sorted sooner five at a time than by the database.
+    for streams in found.values():
+        streams.sort()
     return found
 
 
