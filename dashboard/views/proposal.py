@@ -25,7 +25,7 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.proposal_verbs import buttons
 from dashboard.shown import show_list
 
-MOVES_PER_PAGE = 100
+MOVES_PER_PAGE = 25
 STEPS_PER_PAGE = 12
 MOVE_COLUMNS = ("query", "name", "first", "past", "from", "to", "bytes", "state")
 UNDER_WAY = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)

@@ -120,5 +120,7 @@ def _span(seconds: float) -> str:
     span = timedelta(seconds=max(0.0, seconds))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if span.total_seconds() >= size:
-            return f"{span.total_seconds() / size:.3g} {unit}"
+            count = span.total_seconds() / size
+            told = f"{count:.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")  # noqa: PLR2004
+            return f"{told} {unit}"
     return f"{span.total_seconds():.0f} s"
