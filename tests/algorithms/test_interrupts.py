@@ -1,6 +1,7 @@
 """An interrupt that was swallowed somewhere stops the run at its next report."""
 
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Thread
 
@@ -9,6 +10,15 @@ import pytest
 from algorithms.interrupts import heeding_interrupts
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard: a shell lets its background jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_a_swallowed_interrupt_is_raised_again() -> None:
     before = signal.getsignal(signal.SIGINT)
     with heeding_interrupts() as report:
