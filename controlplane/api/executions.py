@@ -63,12 +63,16 @@ class StepOut(Schema):
 
 
 class RunningOut(Schema):
-    """An execution as lists have it; eta_s is None where it stands still or has ended."""
+    """An execution as lists have it; eta_s is None where it stands still or has ended.
+
+    left_out: of the moves so far, those whose query had ended or was elsewhere.
+    """
 
     proposal: int
     state: str
     direction: str
     moves: int
+    left_out: int
     total_moves: int
     bytes: int
     total_bytes: int
@@ -99,6 +103,7 @@ _EXAMPLE = {
     "state": "executing",
     "direction": "forward",
     "moves": 18,
+    "left_out": 1,
     "total_moves": 40,
     "bytes": 412_300,
     "total_bytes": 905_000,
@@ -153,7 +158,9 @@ def _shown(found: Any) -> dict[str, Any]:
         },
         **{
             name: getattr(found, name)
-            for name in ("moves", "bytes", "total_bytes", "share", "steps", "step", "eta_s")
+            for name in (
+                "moves", "left_out", "bytes", "total_bytes", "share", "steps", "step", "eta_s",
+            )
         },
         "waits": row.waits or waiting_for(row.proposal),
     }  # fmt: skip

@@ -21,13 +21,14 @@ HEAVY = ("moves", "path", "before", "after", "drift")
 class Progress:
     """How far an execution is, in the direction that it goes.
 
-    moves: carried out, left-out ones among them, of `total`; bytes: of state, as measured, of
+    moves: carried out, `left_out` ones among them, of `total`; bytes: of state, as measured, of
     total_bytes, as predicted. step: the number of the step under way, None between two. eta_s:
     seconds until the end at the pace so far, None where it stands still or has ended.
     """
 
     execution: Execution
     moves: int
+    left_out: int
     total: int
     bytes: int
     total_bytes: int
@@ -117,6 +118,7 @@ def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
             sent=Sum("bytes"),
             lasted=Sum(lasted, filter=done),
             moved=Sum(size, filter=done),
+            made=Sum("tasks", filter=done),
             moving=Sum(size, filter=under_way),
             number=Sum("number", filter=under_way),
         )
@@ -134,6 +136,8 @@ def _of(row: Execution, sums: Mapping[str, Any]) -> Progress:
     found = Progress(
         execution=row,
         moves=made,
+        # A move is of one task.
+        left_out=(sums.get("moved") or 0) - (sums.get("made") or 0),
         total=total,
         bytes=sent,
         total_bytes=sent + row.undo.get("bytes", 0) if back else predicted.get("bytes", 0),

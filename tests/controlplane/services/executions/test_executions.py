@@ -16,6 +16,7 @@ from controlplane.models import (
     RoutingVersion,
     Step,
 )
+from controlplane.selectors.executions import progress_of
 from controlplane.services import executions, placing, proposals, queries, routing
 from controlplane.services.access import Actor
 from tests.support.cluster import replayed_table
@@ -213,6 +214,8 @@ def test_queries_that_end_meanwhile_are_left_out(
     assert proposal.state == "done"
     skipped = [at for step in execution.steps.all() for at in step.skipped]
     assert skipped == [len(proposal.moves) - 1]
+    progress = progress_of(execution)
+    assert (progress.moves, progress.left_out) == (len(proposal.moves), 1)
     assert gone["query"] not in nodes_of()
 
 
