@@ -96,10 +96,10 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
     """Return a stream of the cluster; raises `NotFound`."""
-    found = cluster.streams.filter(pk=pk).annotate(query_count=_live_readers()).first()
+    found = cluster.streams.filter(pk=pk).first()
     if found is None:
         raise NotFound("stream", pk)
-    return _rows([found])[0]
+    return rows_of_streams([found])[0]
 
 
 def stream_by_key(cluster: Cluster, key: str) -> Stream:
@@ -129,7 +129,3 @@ def _live_readers() -> Any:
         .values("n")
     )
     return Coalesce(Subquery(readers), 0)
-
-
-def _rows(streams: Sequence[Stream]) -> list[StreamRow]:
-    return [StreamRow(stream, getattr(stream, "query_count", 0)) for stream in streams]

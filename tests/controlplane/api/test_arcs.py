@@ -65,6 +65,8 @@ def test_streams_and_queries_show_their_drops(script: Client, sf: Cluster) -> No
     streams = {one["name"]: one for one in script.get(f"{BASE}/streams").json()["streams"]}
     assert [one["share"] for one in streams["s0"]["drops"]] == [0.25, 0.5]
     assert streams["s1"]["drops"] == []
+    alone = script.get(f"{BASE}/streams/{streams['s0']['id']}").json()
+    assert alone == streams["s0"], "a stream alone is told as in the list"
     (query,) = script.get(f"{BASE}/queries").json()["queries"]
     assert [(one["stream"], one["share"]) for one in query["drops"]] == [("s0", 0.5)]
 
