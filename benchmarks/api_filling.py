@@ -1,6 +1,6 @@
 """A database as full as the API's benchmark wants it, written in bulk."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -49,7 +49,7 @@ def _streams(cluster: Any, count: int) -> None:
 def _queries(cluster: Any, count: int) -> None:
     from django.utils import timezone  # noqa: PLC0415
 
-    from controlplane.models import Query, QueryStream, Task  # noqa: PLC0415
+    from controlplane.models import Query, Task  # noqa: PLC0415
 
     now = timezone.now()
     draw = np.random.default_rng(1)
@@ -69,17 +69,8 @@ def _queries(cluster: Any, count: int) -> None:
         ),
         batch_size=BATCH,
     )
-    streams = np.array(list(cluster.streams.order_by("pk").values_list("pk", flat=True)))
+    _reads(cluster, rows, draw)
     nodes = list(cluster.nodes.order_by("index").values_list("pk", flat=True))
-    first = draw.integers(0, len(streams) // 2, count)
-    second = draw.integers(len(streams) // 2, len(streams), count)
-
-    def read() -> Iterator[QueryStream]:
-        for row, a, b in zip(rows, first, second, strict=True):
-            yield QueryStream(query=row, stream_id=int(streams[a]))
-            yield QueryStream(query=row, stream_id=int(streams[b]))
-
-    QueryStream.objects.bulk_create(read(), batch_size=BATCH)
     Task.objects.bulk_create(
         (
             Task(query=row, node_id=nodes[i % NODES], since_version=1)
@@ -88,6 +79,22 @@ def _queries(cluster: Any, count: int) -> None:
         ),
         batch_size=BATCH,
     )
+
+
+def _reads(cluster: Any, rows: Sequence[Any], draw: np.random.Generator) -> None:
+    """Let every query read a stream of the first half and one of the second."""
+    from controlplane.models import QueryStream  # noqa: PLC0415
+
+    streams = np.array(list(cluster.streams.order_by("pk").values_list("pk", flat=True)))
+    first = draw.integers(0, len(streams) // 2, len(rows))
+    second = draw.integers(len(streams) // 2, len(streams), len(rows))
+
+    def read() -> Iterator[QueryStream]:
+        for row, a, b in zip(rows, first, second, strict=True):
+            yield QueryStream(query=row, stream_id=int(streams[a]))
+            yield QueryStream(query=row, stream_id=int(streams[b]))
+
+    QueryStream.objects.bulk_create(read(), batch_size=BATCH)
 
 
 def _proposals(cluster: Any, count: int) -> None:

@@ -41,8 +41,8 @@ application = ProtocolTypeRouter(
     }
 )
 
-# What is imported stays for good: left out of collections, which would stop an answer for a
-# quarter of a second each to look at a million objects that are all in use.
+# What is imported stays for good: left out of collections, which would stop an answer for a tenth
+# of a second each to look at two hundred thousand objects that are all in use.
 gc.collect()
 gc.freeze()
 # An answer makes thousands of objects that die with it by themselves: looked at less often.

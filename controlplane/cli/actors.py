@@ -9,7 +9,7 @@ from controlplane import env
 from controlplane.cli.codes import Code, Refused
 from controlplane.models import Cluster
 from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.services.access import VIEWER, Actor, require
+from controlplane.services.access import VIEWER, Actor, require, require_member
 
 
 def actor_of(given: Namespace) -> Actor:
@@ -30,8 +30,7 @@ def actor_of(given: Namespace) -> Actor:
 def viewed(given: Namespace) -> tuple[Actor, Cluster]:
     """Return who acts and the cluster that they name and may see. Raises `Refused` and such."""
     actor = actor_of(given)
-    if actor.clusters is not None and not actor.clusters:
-        require(actor, VIEWER)
+    require_member(actor)
     cluster = cluster_by_slug(given.cluster)
     require(actor, VIEWER, cluster)
     return actor.on(cluster), cluster

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from controlplane.selectors.paging import Page
+
 WIDTH: Final = 80
 Columns = Mapping[str, str]
 
@@ -54,6 +56,17 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
     for row in rows:
         table.add_row(*(Text(shown(value)) for value in row))
     _print(table)
+
+
+def print_page_as_json(page: Page[Any], what: str, rows: Sequence[Any]) -> None:
+    """Print one page of a list, its rows under the name of what they are."""
+    print_json({"total": page.total, "page": page.number, "pages": page.pages, what: rows})
+
+
+def say_page(page: Page[Any], what: str) -> None:
+    """Say which page of a list this was, where there are several."""
+    if page.pages > 1:
+        say(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from django.utils import timezone
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
 from controlplane.problems.measured import Measured, measured_tasks
+from controlplane.wire.routing import spans_from
 
 # A version that moves on while it is read is rare; a hundred in a row is not to be expected.
 TRIES = 20
@@ -43,7 +44,7 @@ def take_snapshot(cluster_id: int, nu: float) -> dict[str, Any]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keep the collector of cycles away: it would look at a million new rows again and again.
+    """Keep the collector of cycles away: it would look at all the new rows again and again.
 
     None of them is in a cycle; that takes a third of the time.
     """
@@ -123,14 +124,14 @@ def _split_queries(cluster: Cluster, measured: Measured) -> list[list[Any]]:
     for query, name, count, index, node in rows.values_list(*columns):
         begins.setdefault((query, name, count), []).append((index, node))
     return [
-        [query, name, _spans(found, count), *_of_tasks(query, count, measured)]
+        [
+            query,
+            name,
+            [list(span) for span in spans_from(found, count)],
+            *_of_tasks(query, count, measured),
+        ]
         for (query, name, count), found in begins.items()
     ]
-
-
-def _spans(begins: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
-    ends = [index for index, _ in begins[1:]] + [count]
-    return [[node, first, past] for (first, node), past in zip(begins, ends, strict=True)]
 
 
 def _of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], list[int]]:

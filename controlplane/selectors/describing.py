@@ -38,6 +38,7 @@ from controlplane.problems.measured import Measured, measured_tasks
 from controlplane.services.policies import live_exclusions, policy_of
 from controlplane.services.policies.changing import settings_of
 from controlplane.wire.log import shown as without_password
+from controlplane.wire.routing import spans_from
 
 # Queries on their way out are no part of it.
 DESCRIBED = ("pending", "running")
@@ -147,10 +148,9 @@ def _placement(cluster: Cluster) -> dict[str, Place]:
 def _place(begins: list[tuple[int, int]], count: int) -> Place:
     if len(begins) == 1:
         return begins[0][1]
-    ends = [index for index, _ in begins[1:]] + [count]
     return [
         SpanPart(node=node, first=first, past=past)
-        for (first, node), past in zip(begins, ends, strict=True)
+        for node, first, past in spans_from(begins, count)
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from controlplane.models import Drop, Node, Query, QueryStream, Task
 from controlplane.selectors.computations import right_of
 from controlplane.selectors.drops import drops_by_query
+from controlplane.wire.routing import Span, spans_from
 
 # A stream by its id and name.
 Read = tuple[int, str]
@@ -16,7 +17,7 @@ Read = tuple[int, str]
 class QueryRow:
     """One query, the node its first task is on (None while it has none), its streams' names.
 
-    spans: which node has which tasks, (index, first, past), of a query that is split. right: which
+    spans: which node (by index) has which tasks, of a query that is split. right: which
     of the streams are the right side of a join. drops: what its arcs drop.
     """
 
@@ -24,7 +25,7 @@ class QueryRow:
     node: Node | None
     since_version: int | None
     streams: tuple[str, ...]
-    spans: tuple[tuple[int, int, int], ...] = ()
+    spans: tuple[Span, ...] = ()
     right: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
 
@@ -69,8 +70,7 @@ def _row(
     return QueryRow(query, tasks[0].node, since, names, spans, others, tuple(drops))
 
 
-def _spans(query: Query, tasks: Sequence[Task]) -> tuple[tuple[int, int, int], ...]:
+def _spans(query: Query, tasks: Sequence[Task]) -> tuple[Span, ...]:
     if query.task_count == 1:
         return ()
-    ends = [task.index for task in tasks[1:]] + [query.task_count]
-    return tuple((task.node.index, task.index, end) for task, end in zip(tasks, ends, strict=True))
+    return spans_from([(task.index, task.node.index) for task in tasks], query.task_count)

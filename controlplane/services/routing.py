@@ -30,6 +30,7 @@ from controlplane.wire.routing import (
     Span,
     op_from_json,
     op_to_json,
+    spans_from,
 )
 from controlplane.wire.schemes import scheme_text
 from controlplane.wire.shedding import Arc, Shed
@@ -189,13 +190,7 @@ def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
     for query, count, index, node in split.order_by("query_id", "index").values_list(*columns):
         begins.setdefault(query, []).append((index, node))
         counts[query] = count
-    return {query: _closed(found, counts[query]) for query, found in begins.items()}
-
-
-def _closed(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
-    """Return the intervals that begin so; each ends where the next one begins."""
-    ends = [index for index, _ in begins[1:]] + [count]
-    return tuple((node, index, end) for (index, node), end in zip(begins, ends, strict=True))
+    return {query: spans_from(found, counts[query]) for query, found in begins.items()}
 
 
 def _splits(cluster_id: int) -> dict[int, int]:

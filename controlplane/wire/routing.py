@@ -286,6 +286,15 @@ def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
     return tuple((owners[first], first, past) for first, past in pairwise(edges))
 
 
+def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
+    """Return the intervals of `count` tasks that begin so, by (first task, node).
+
+    Each ends where the next one begins.
+    """
+    ends = [first for first, _ in begins[1:]] + [count]
+    return tuple((node, first, past) for (first, node), past in zip(begins, ends, strict=True))
+
+
 def with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
     """Return the route with tasks on other nodes. Raises `InconsistentDelta`."""
     owners = list(route.owners())

@@ -130,12 +130,7 @@ def descriptions(draw: st.DrawFn) -> ClusterDescription:
              "emulated": draw(st.booleans()), "active": at == 0 or draw(st.booleans())}
             for at in range(nodes)
         ],
-        "streams": [
-            {"name": name, "title": draw(TEXTS), "declared_rate": draw(RATES),
-             "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)),
-             "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2))}
-            for name in sorted(streams)
-        ],
+        "streams": [draw(_streams(name, splits)) for name in sorted(streams)],
         "queries": queries, "placement": placement, "policy": draw(POLICIES),
         "blackouts": draw(st.lists(_blackouts(), max_size=3)),
         "exclusions": draw(_exclusions({
@@ -147,6 +142,15 @@ def descriptions(draw: st.DrawFn) -> ClusterDescription:
         if query.get("scheme") and query["name"] in placement:
             query["merge_node"] = draw(st.integers(0, nodes - 1))
     return ClusterDescription.model_validate(row)
+
+
+@st.composite
+def _streams(draw: st.DrawFn, name: str, splits: int) -> dict[str, Any]:
+    return {
+        "name": name, "title": draw(TEXTS), "declared_rate": draw(RATES),
+        "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)),
+        "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2)),
+    }  # fmt: skip
 
 
 @st.composite

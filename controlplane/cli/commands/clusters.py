@@ -8,15 +8,13 @@ from controlplane.cli.output import print_facts, print_json, print_table, say
 from controlplane.selectors.clusters import FleetRow, NodeRow, fleet, node_table
 from controlplane.selectors.metrics import latest_values
 from controlplane.services import clusters
-from controlplane.services.access import VIEWER, require
+from controlplane.services.access import VIEWER, require_member
 
 
 def listed(given: Namespace) -> None:
     """Print the clusters that the user may see."""
     actor = actor_of(given)
-    if not actor.clusters:
-        # None for all of them; none at all is not allowed to look.
-        require(actor, VIEWER)
+    require_member(actor)
     rows = [row for row in fleet() if actor.may(VIEWER, row.cluster.pk)]
     if given.json:
         print_json([_row(row) for row in rows])

@@ -4,13 +4,13 @@ from argparse import Namespace
 
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import print_json, print_table, say
+from controlplane.cli.output import print_json, print_page_as_json, print_table, say, say_page
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.models import Proposal
 from controlplane.selectors.proposals import STATES, ProposalFilters, proposals_page
 from controlplane.services import verbs
-from controlplane.services.access import VIEWER, Actor, require
+from controlplane.services.access import VIEWER, Actor, require_member
 
 
 def listed(given: Namespace) -> None:
@@ -34,8 +34,7 @@ def listed(given: Namespace) -> None:
         for one in page.rows
     ]
     if given.json:
-        told = {"total": page.total, "page": page.number, "pages": page.pages, "proposals": rows}
-        print_json(told)
+        print_page_as_json(page, "proposals", rows)
         return
     columns = {"id": "number", "planner": "text", "algorithm": "text", "state": "text",
                "moves": "number", "asked by": "text", "at (UTC)": "text"}  # fmt: skip
@@ -45,8 +44,7 @@ def listed(given: Namespace) -> None:
         for r in rows
     ]  # fmt: skip
     print_table(columns, told_rows, "no proposal: weir plan asks for one")
-    if page.pages > 1:
-        say(f"page {page.number} of {page.pages}, {page.total:,} proposals (--page)")
+    say_page(page, "proposals")
 
 
 def shown(given: Namespace) -> None:
@@ -71,9 +69,9 @@ def said(given: Namespace) -> None:
 
 def _proposal(given: Namespace) -> tuple[Actor, Proposal]:
     actor = actor_of(given)
+    require_member(actor)
     found = Proposal.objects.select_related("cluster").filter(pk=given.id).first()
     # One that the user may not see is, to them, not there.
     if found is None or not actor.may(VIEWER, found.cluster_id):
-        require(actor, VIEWER) if not actor.clusters and actor.clusters is not None else None
         raise NotFound("proposal", given.id)
     return actor.on(found.cluster), found

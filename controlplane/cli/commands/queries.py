@@ -7,7 +7,14 @@ from typing import Any
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
-from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.cli.output import (
+    print_facts,
+    print_json,
+    print_page_as_json,
+    print_table,
+    say,
+    say_page,
+)
 from controlplane.description.text import queries_in
 from controlplane.selectors.paging import MAX_PER_PAGE
 from controlplane.selectors.queries import (
@@ -41,8 +48,7 @@ def listed(given: Namespace) -> None:
     )
     rows = [_row(row) for row in page.rows]
     if given.json:
-        told = {"total": page.total, "page": page.number, "pages": page.pages, "queries": rows}
-        print_json(told)
+        print_page_as_json(page, "queries", rows)
         return
     columns = {"query": "name", "state": "text", "node": "number", "streams": "text",
                "window s": "number", "tasks": "number"}  # fmt: skip
@@ -51,8 +57,7 @@ def listed(given: Namespace) -> None:
         for r in rows
     ]
     print_table(columns, told_rows, "no query")
-    if page.pages > 1:
-        say(f"page {page.number} of {page.pages}, {page.total:,} queries (--page)")
+    say_page(page, "queries")
 
 
 def shown(given: Namespace) -> None:

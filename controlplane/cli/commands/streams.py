@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_json, print_table, say
+from controlplane.cli.output import print_page_as_json, print_table, say_page
 from controlplane.selectors.paging import MAX_PER_PAGE
 from controlplane.selectors.streams import StreamFilters, streams_page
 
@@ -30,11 +30,9 @@ def listed(given: Namespace) -> None:
         for row in page.rows
     ]
     if given.json:
-        told = {"total": page.total, "page": page.number, "pages": page.pages, "streams": rows}
-        print_json(told)
+        print_page_as_json(page, "streams", rows)
         return
     columns = {"stream": "name", "title": "text", "declared": "number", "rate": "number",
                "split": "number", "queries": "number"}  # fmt: skip
     print_table(columns, [list(row.values()) for row in rows], "no stream")
-    if page.pages > 1:
-        say(f"page {page.number} of {page.pages}, {page.total:,} streams (--page)")
+    say_page(page, "streams")

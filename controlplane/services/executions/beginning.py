@@ -1,19 +1,21 @@
 """The beginning of an execution: by itself once approved, or when a person says so."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import Execution, Policy, Proposal
-from controlplane.services.access import Actor
+from controlplane.services.access import Actor, require
 from controlplane.services.executions.caps import columns, first_cap
 from controlplane.services.policies import policy_of
 from controlplane.services.proposals.drift import Drift, drift_of
 from controlplane.services.proposals.outdating import outdate
-from controlplane.services.proposals.states import State
-from controlplane.services.proposals.transitions import WEIR, move_on
+from controlplane.services.proposals.states import BY_NAME, State
+from controlplane.services.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 
 logger = logging.getLogger(__name__)
@@ -25,19 +27,27 @@ def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
     Raises `Forbidden`, and `Conflict`: not_allowed, wrong_seal, stale (data: the drift), or
     another_executing.
     """
+    # Who may not say it changes nothing: a drifted proposal is marked below.
+    require(actor, role_for(BY_NAME["begin"], proposal), proposal.cluster)
     policy = policy_of(proposal.cluster)
     drift = _drift(proposal, policy)
     if drift is not None:
         raise Conflict("stale", f"Out of date: {drift}. Ask for it anew", drift.to_json())
+    with alone(), transaction.atomic():
+        move_on(actor, proposal, "begin", named=seal)
+        _execution(proposal, policy)
+        send_on_commit(ADVANCE, proposal.pk)
+    return proposal
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Say what the database does not let be: `Conflict` for a second execution of a cluster."""
     try:
-        with transaction.atomic():
-            move_on(actor, proposal, "begin", named=seal)
-            _execution(proposal, policy)
-            send_on_commit(ADVANCE, proposal.pk)
+        yield
     except IntegrityError:
         told = "Another proposal of the cluster is being carried out"
         raise Conflict("another_executing", told) from None
-    return proposal
 
 
 def begun(proposal: Proposal) -> Execution | None:

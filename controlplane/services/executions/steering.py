@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Execution, Proposal
 from controlplane.services.access import Actor, require
+from controlplane.services.executions.beginning import alone
 from controlplane.services.executions.caps import columns, first_cap
 from controlplane.services.policies import policy_of
 from controlplane.services.proposals.states import BY_NAME
@@ -59,21 +60,17 @@ def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Propo
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is None or not execution.done:
         raise Conflict("nothing_moved", "Nothing of it has moved: there is nothing to move back")
-    try:
-        with transaction.atomic():
-            move_on(actor, proposal, "roll back", named=seal, reason=reason)
-            _execution(
-                proposal,
-                direction=Execution.Direction.BACK,
-                undone=0,
-                last_step=False,
-                finished_at=None,
-                **columns(first_cap(policy_of(proposal.cluster))),
-            )
-            send_on_commit(ADVANCE, proposal.pk)
-    except IntegrityError:
-        told = "Another proposal of the cluster is being carried out"
-        raise Conflict("another_executing", told) from None
+    with alone(), transaction.atomic():
+        move_on(actor, proposal, "roll back", named=seal, reason=reason)
+        _execution(
+            proposal,
+            direction=Execution.Direction.BACK,
+            undone=0,
+            last_step=False,
+            finished_at=None,
+            **columns(first_cap(policy_of(proposal.cluster))),
+        )
+        send_on_commit(ADVANCE, proposal.pk)
     return proposal
 
 

@@ -62,13 +62,8 @@ def request(
         requested_at=timezone.now(),
         four_eyes=policy_of(cluster).four_eyes,
     )
-    audit.record(
-        actor,
-        "proposal.request",
-        str(proposal),
-        cluster=cluster,
-        after={"planner": planner, "algorithm": chosen.name, "parameters": checked},
-    )
+    asked = {"planner": planner, "algorithm": chosen.name, "parameters": checked}
+    audit.record(actor, "proposal.request", str(proposal), cluster=cluster, after=asked)
     tell(proposal, f"asked by {actor.name}")
     send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
     return proposal

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane.errors import Conflict, Invalid
+from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import (
     AuditEntry,
     Cluster,
@@ -295,6 +295,20 @@ def test_where_the_policy_says_so_a_person_begins(
     executions.begin(operator, proposal, proposal.seal)
     assert carried_out(proposal).done == len(proposal.moves)
     assert proposal.state == "done"
+
+
+def test_who_may_not_begin_changes_nothing(
+    approver: Actor, viewer: Actor, cluster: Cluster
+) -> None:
+    """Not even that a proposal which has drifted is marked."""
+    Policy.objects.filter(cluster=cluster).update(starts=False)
+    proposal = ready(approver, cluster)
+    proposals.approve(approver, proposal, proposal.seal)
+    Node.objects.filter(cluster=cluster, index=0).update(capacity=1)
+    with pytest.raises(Forbidden):
+        executions.begin(viewer, proposal, proposal.seal)
+    proposal.refresh_from_db()
+    assert proposal.state == "approved"
 
 
 def _step(proposal: Proposal) -> Step:
