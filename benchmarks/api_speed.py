@@ -145,21 +145,22 @@ def _sql(client: Any, path: str) -> int:
 
 def _measure_bulk(token: str, cluster: Any, count: int) -> None:
     client = _client(token)
+    half = cluster.streams.count() // 2
     for kind, body, runs in (
         ("of numbers", _plain, 3),
-        ("with one of a hundred texts", lambda name, i: _texted(name, i % 100), 3),
+        ("with one of a hundred texts", lambda n, i, half: _texted(n, i % 100, half), 3),
         ("each with a text of its own", _texted, 1),
     ):
         taken = []
         for run in range(runs):
-            rows = [body(f"{kind.split()[0]}-{run}-{i}", i) for i in range(count)]
+            rows = [body(f"{kind.split()[0]}-{run}-{i}", i, half) for i in range(count)]
             sent = json.dumps({"queries": rows})
             begun = time.perf_counter()
             answer = client.post(f"{CLUSTER}/queries/bulk", sent, content_type="application/json")
             taken.append(time.perf_counter() - begun)
             assert answer.status_code == 201, answer.content[:500]
         print(f"bulk of {count:,} queries {kind} ({len(sent) / 1e6:.1f} MB): {_told(taken)}")
-    faulty = [_plain(f"faulty-{i}", i) | {"streams": ["nowhere"]} for i in range(count)]
+    faulty = [_plain(f"faulty-{i}", i, half) | {"streams": ["nowhere"]} for i in range(count)]
     sent = json.dumps({"queries": faulty})
     begun = time.perf_counter()
     answer = client.post(f"{CLUSTER}/queries/bulk", sent, content_type="application/json")
@@ -169,18 +170,19 @@ def _measure_bulk(token: str, cluster: Any, count: int) -> None:
     print(f"bulk of {count:,} queries refused row by row: {_told(taken)}")
 
 
-def _plain(name: str, number: int) -> dict[str, Any]:
-    return {"name": name, "streams": [f"s{number % 5000}", f"s{number % 4999 + 5000}"]}
+def _plain(name: str, number: int, half: int) -> dict[str, Any]:
+    """Return a query of a stream of the first half of them and one of the second."""
+    return {"name": name, "streams": [f"s{number % half}", f"s{number % (half - 1) + half}"]}
 
 
-def _texted(name: str, number: int) -> dict[str, Any]:
+def _texted(name: str, number: int, half: int) -> dict[str, Any]:
     text = {
         "where": f"speed > {number} and car <> 7",
         "key": ["car"],
         "aggregates": {"n": "count(*)", "fast": "quantile(speed, 0.95)"},
         "window_s": 60.0,
     }
-    return {"name": name, "streams": [f"s{number % 5000}"], "text": text}
+    return {"name": name, "streams": [f"s{number % half}"], "text": text}
 
 
 def _measure_clients(token: str, arguments: argparse.Namespace, data: Path) -> None:
