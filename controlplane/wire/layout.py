@@ -16,9 +16,11 @@ from controlplane.wire.query import Computation
 ARROW: Final[dict[Kind, Any]] = {
     Kind.INT: pa.int64(),
     Kind.FLOAT: pa.float64(),
+    Kind.DECIMAL: pa.decimal128(38, 9),
     Kind.BOOL: pa.bool_(),
     Kind.TEXT: pa.string(),
     Kind.TIME: pa.timestamp("ms", tz="UTC"),
+    Kind.DATE: pa.date32(),
     Kind.NULL: pa.null(),
 }
 _RECORDS = (None, Slot("records", Merge.SUM, Kind.INT))

@@ -13,9 +13,11 @@ class Kind(StrEnum):
 
     INT = "int"
     FLOAT = "float"
+    DECIMAL = "decimal"
     BOOL = "bool"
     TEXT = "text"
     TIME = "time"
+    DATE = "date"
     NULL = "null"
 
 

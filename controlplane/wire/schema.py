@@ -1,0 +1,183 @@
+"""The schema of a stream: its columns, when its records happened, and how late they may come."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from controlplane.wire.errors import WireError
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.types import BadType, arrow_type, kind_of, type_name
+
+MAX_COLUMNS: Final = 500
+MAX_NAME: Final = 100
+DEFAULT_WATERMARK_DELAY_S: Final = 120.0
+DEFAULT_MAX_FUTURE_S: Final = 3600.0
+DEFAULT_IDLE_AFTER_S: Final = 300.0
+# The stream of a record is a column of every stream.
+STREAM: Final = "stream"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class BadSchema(WireError):
+    """A schema that a stream cannot have: messages by the field that is wrong."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self.fields = dict(fields)
+        super().__init__("; ".join(f"{name}: {why}" for name, why in fields.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpec:
+    """One column: its name, its type as text (`controlplane.wire.types`), and if it may be null."""
+
+    name: str
+    type: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class StreamSchema:
+    """What the records of a stream look like.
+
+    `event_time`: the timestamp column that says when a record happened; empty: when it was
+    appended. `watermark_delay_s`: how much older than the newest record a record may be, for
+    queries that do not say otherwise. `max_future_s`: a record that is dated further ahead of the
+    clock becomes a dead letter. `idle_after_s`: a stream without records for so long does not hold
+    the windows of joins open. Raises `BadSchema`.
+    """
+
+    columns: tuple[ColumnSpec, ...]
+    event_time: str = ""
+    watermark_delay_s: float = DEFAULT_WATERMARK_DELAY_S
+    max_future_s: float = DEFAULT_MAX_FUTURE_S
+    idle_after_s: float = DEFAULT_IDLE_AFTER_S
+    # Derived from `columns`; equal schemas are equal values.
+    arrow: Any = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        faults = _faults(self)
+        if faults:
+            raise BadSchema(faults)
+        fields = [pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in self.columns]
+        object.__setattr__(self, "arrow", pa.schema(fields))
+
+    @cached_property
+    def kinds(self) -> dict[str, Kind]:
+        """Return the columns that queries can read, with their kinds; not the stream itself."""
+        found: dict[str, Kind] = {}
+        for one in self.arrow:
+            found |= _kinds(one.name, one.type)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as JSON values."""
+        return {
+            "columns": [
+                {"name": c.name, "type": c.type, "nullable": c.nullable} for c in self.columns
+            ],
+            "event_time": self.event_time,
+            "watermark_delay_s": self.watermark_delay_s,
+            "max_future_s": self.max_future_s,
+            "idle_after_s": self.idle_after_s,
+        }
+
+    def to_text(self) -> str:
+        """Return the schema as one line of JSON, the same for equal schemas."""
+        return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "StreamSchema":
+        """Return the schema that `to_json` wrote. Raises `BadSchema`."""
+        columns = tuple(ColumnSpec(**column) for column in row.get("columns", ()))
+        return cls(columns, **{name: value for name, value in row.items() if name != "columns"})
+
+    @classmethod
+    def of_arrow(cls, schema: Any, event_time: str = "", **settings: float) -> "StreamSchema":
+        """Return the schema of Arrow data. Raises `BadSchema`, by column, for other types."""
+        columns, faults = [], {}
+        for one in schema:
+            try:
+                columns.append(ColumnSpec(one.name, type_name(one.type), one.nullable))
+            except BadType as error:
+                faults[f"columns.{one.name}"] = str(error)
+        if faults:
+            raise BadSchema(faults)
+        return cls(tuple(columns), event_time, **settings)
+
+
+def _kinds(name: str, arrow: Any) -> dict[str, Kind]:
+    if pa.types.is_struct(arrow):
+        found: dict[str, Kind] = {}
+        for one in arrow:
+            found |= _kinds(f"{name}.{one.name}", one.type)
+        return found
+    kind = kind_of(arrow)
+    return {} if kind is None else {name: kind}
+
+
+def _faults(schema: StreamSchema) -> dict[str, str]:
+    faults: dict[str, str] = {}
+    if not 1 <= len(schema.columns) <= MAX_COLUMNS:
+        faults["columns"] = f"must be 1 to {MAX_COLUMNS}, not {len(schema.columns)}"
+    seen: set[str] = set()
+    for column in schema.columns:
+        where = f"columns.{column.name}"
+        if not _NAME.fullmatch(column.name) or len(column.name) > MAX_NAME:
+            faults[where] = f"a name has 1 to {MAX_NAME} letters, digits and _, no digit first"
+        elif column.name == STREAM or column.name.lower() in seen:
+            faults[where] = "the name is taken"
+        seen.add(column.name.lower())
+        try:
+            arrow_type(column.type)
+        except BadType as error:
+            faults[where] = str(error)
+    return faults | _time_faults(schema)
+
+
+def _time_faults(schema: StreamSchema) -> dict[str, str]:
+    faults: dict[str, str] = {}
+    column = next((c for c in schema.columns if c.name == schema.event_time), None)
+    if schema.event_time and column is None:
+        faults["event_time"] = f"there is no column {schema.event_time}"
+    elif column is not None and (not column.type.startswith("timestamp") or column.nullable):
+        faults["event_time"] = f"{column.name} must be a timestamp that is not null"
+    for name in ("watermark_delay_s", "max_future_s", "idle_after_s"):
+        if not 0 <= getattr(schema, name) <= 10 * 366 * 86_400:
+            faults[name] = "must be 0 seconds to 10 years"
+    return faults
+
+
+def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict[str, str]]:
+    """Return the columns that a query over these streams can read, and why others cannot be.
+
+    A column is there if every stream has it. Numbers of several kinds widen: whole numbers with
+    decimals are decimals, with floats floats. A column of kinds that do not fit is left out.
+    """
+    every: Sequence[dict[str, Kind]] = [schema.kinds for schema in schemas]
+    found: dict[str, Kind] = {}
+    refused: dict[str, str] = {}
+    for name in dict.fromkeys(name for kinds in every for name in kinds):
+        there = {kinds[name] for kinds in every if name in kinds}
+        kind = widest(there)
+        if any(name not in kinds for kinds in every):
+            refused[name] = "not every stream has it"
+        elif kind is None:
+            refused[name] = f"it is {' and '.join(sorted(there))} in different streams"
+        else:
+            found[name] = kind
+    return found, refused
+
+
+def widest(kinds: Iterable[Kind]) -> Kind | None:
+    """Return the kind that holds the values of all these kinds, None if there is none."""
+    known = set(kinds)
+    if len(known) == 1:
+        return known.pop()
+    if known <= {Kind.INT, Kind.DECIMAL}:
+        return Kind.DECIMAL
+    return Kind.FLOAT if known <= {Kind.INT, Kind.DECIMAL, Kind.FLOAT} else None
