@@ -156,11 +156,15 @@ def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) ->
 def source_report(
     split: int, entries: Mapping[int, Sequence[Entry]], table: CompiledTable
 ) -> dict[str, Any]:
-    """Return what one split node has read: records per stream, bytes, and records with a reader."""
+    """Return what one split node has read.
+
+    Records and the newest event time (ms) per stream, bytes, and the records with a reader.
+    """
     records = {stream: sum(entry.records for entry in read) for stream, read in entries.items()}
     return {
         "split": split,
         "streams": records,
+        "newest": {s: max(entry.newest_ms for entry in read) for s, read in entries.items()},
         "bytes": sum(len(entry.block) for read in entries.values() for entry in read),
         "read": sum(n for stream, n in records.items() if stream in table.readers_of_stream),
     }

@@ -31,6 +31,10 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "late": sum(report.late for report in reports),
         "latency": latency(reports, emitted_ms),
         "streams": {stream: n for source in sources for stream, n in source["streams"].items()},
+        # The newest event time of each stream in this batch (ms): its watermark follows from it.
+        "newest": {
+            stream: ms for source in sources for stream, ms in source.get("newest", {}).items()
+        },
         # What each stream's split node has still to read: records, and the age of the oldest (ms).
         "behind": {
             stream: [records, max(0, source["clock_ms"] - oldest_ms)]

@@ -9,6 +9,7 @@ def report(node: int, records: int, arrivals: list[list[int]]) -> NodeReport:
         node=node, batch=3, version=7, records=records, bytes=100, busy_ms=1.5, tasks=2,
         state_bytes=10, late=node, event_ms=9 + node, arrivals=arrivals,
         sources=[{"split": 0, "streams": {"1": 5, "2": 1}, "bytes": 50, "read": 5,
+                  "newest": {"1": 700, "2": 650},
                   "start": "0-0", "end": "900-0"}] if node == 0 else [],
     )  # fmt: skip
 
@@ -19,6 +20,7 @@ def test_replication_is_delivered_over_read() -> None:
     assert (row["records_in"], row["records_read"], row["delivered"]) == (6, 5, 10)
     assert [node["node"] for node in row["nodes"]] == [0, 1]
     assert (row["late"], row["event_ms"], row["end"]) == (1, 10, "900-0")
+    assert row["newest"] == {"1": 700, "2": 650}
 
 
 def test_latency_is_weighted_by_records() -> None:
