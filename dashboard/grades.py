@@ -44,7 +44,13 @@ def latency(trigger_ms: int) -> Limits:
 STATES = {
     "running": GOOD,
     "starting": WARN,
+    "catching up": WARN,
     "degraded": WARN,
+    "stuck": BAD,
+    "crash loop": BAD,
+    "needs decision": BAD,
+    "undecided": BAD,
+    "resolved": GOOD,
     "stopped": UNKNOWN,
     "failed": BAD,
     "pending": WARN,

@@ -9,6 +9,7 @@ from controlplane.api import (
     clusters,
     comparisons,
     executions,
+    health,
     lab,
     me,
     policies,
@@ -47,6 +48,7 @@ api.add_router("/tokens", tokens.router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", audit.router)
 api.add_router("/clusters", clusters.router)
+api.add_router("/clusters", health.router)
 api.add_router("/clusters", streams.router)
 api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)

@@ -80,6 +80,9 @@ def _command(commands: Any, name: str, run: str, about: str, *, acts: bool = Tru
 def _clusters(group: Any) -> None:
     _command(group, "list", "clusters.listed", "all clusters")
     _command(group, "show", "clusters.shown", "a cluster and its nodes").add_argument("cluster")
+    _command(
+        group, "health", "health.shown", "progress, restarts and incidents of a cluster"
+    ).add_argument("cluster")
     for name, about in (("start", "ask for a running application"), ("stop", "ask for none")):
         one = _command(group, name, f"clusters.{name}", about)
         one.add_argument("cluster")

@@ -7,6 +7,7 @@ from controlplane.models.audit import AuditEntry
 from controlplane.models.cluster import Cluster, Node
 from controlplane.models.drop import Drop
 from controlplane.models.execution import Execution, Step
+from controlplane.models.health import ClusterHealth, DriverRestart, Incident
 from controlplane.models.lab import LabRun
 from controlplane.models.metrics import MetricSample
 from controlplane.models.policy import Blackout, Exclusion, Policy
@@ -26,13 +27,16 @@ __all__ = [
     "AuditEntry",
     "Blackout",
     "Cluster",
+    "ClusterHealth",
     "Comparison",
     "Decision",
     "Delivery",
+    "DriverRestart",
     "Drop",
     "Exclusion",
     "Execution",
     "Grant",
+    "Incident",
     "KeptAnswer",
     "LabRun",
     "LedgerEntry",

@@ -47,15 +47,19 @@ class Cluster(models.Model):
 
         STARTING = "starting"
         RUNNING = "running"
+        CATCHING_UP = "catching up"
         DEGRADED = "degraded"
+        STUCK = "stuck"
         STOPPED = "stopped"
         FAILED = "failed"
+        CRASH_LOOP = "crash loop"
+        NEEDS_DECISION = "needs decision"
 
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=100)
     description = models.TextField(blank=True)
     desired = models.CharField(max_length=10, choices=Desired, default=Desired.STOPPED)
-    state = models.CharField(max_length=10, choices=State, default=State.STOPPED)
+    state = models.CharField(max_length=20, choices=State, default=State.STOPPED)
     state_detail = models.TextField(blank=True)
     slots = models.PositiveSmallIntegerField(default=4, validators=[MinValueValidator(1)])
     splits = models.PositiveSmallIntegerField(default=2, validators=[MinValueValidator(1)])

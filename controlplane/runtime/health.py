@@ -110,7 +110,7 @@ def wait_until_ready(
 
 
 def _runs(client: "redis.Redis", slug: str, state: str, since_ms: int) -> bool:
-    if state not in {"running", "degraded"}:
+    if state not in {"running", "catching up", "degraded"}:
         return False
     newest = cast("list[Any]", client.xrevrange(keys.telemetry_key(slug), count=1))
     return bool(newest) and _emitted_ms(newest[0][1]) >= since_ms

@@ -110,6 +110,16 @@ def driver_key(cluster: str) -> str:
     return f"{cluster_prefix(cluster)}driver"
 
 
+def activity_key(cluster: str) -> str:
+    """Return the key of the steps of micro-batches that were done: hash of count and batches."""
+    return f"{cluster_prefix(cluster)}activity"
+
+
+def generation_key(cluster: str) -> str:
+    """Return the key of what identifies the contents of this Redis: a hash, see `generation`."""
+    return f"{cluster_prefix(cluster)}generation"
+
+
 def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
     """Return the key of a task's state that was handed on in a batch: hash of bytes by form."""
     return f"{cluster_prefix(cluster)}transfer:{batch}:{query}:{task}"

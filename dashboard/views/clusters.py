@@ -12,6 +12,7 @@ from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster, RoutingVersion
 from controlplane.selectors.clusters import node_by_index, node_table
 from controlplane.selectors.executions import running
+from controlplane.selectors.health import health_of
 from controlplane.selectors.metrics import fitting_resolution, latest_values, samples
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
 from controlplane.selectors.queries import state_counts
@@ -37,10 +38,12 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "cluster": cluster,
         "span": span,
         "ranges": list(RANGES),
+        "bad_states": [name for name, grade in grades.STATES.items() if grade == grades.BAD],
         "nodes": _graded_nodes(cluster),
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
+        "health": health_of(cluster, timezone.now()),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "cluster.html", context)
@@ -56,6 +59,7 @@ def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
+        "health": health_of(cluster, timezone.now()),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "_cluster_aside.html", context)

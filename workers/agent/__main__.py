@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +20,9 @@ from controlplane import env
 from controlplane.runtime.errors import CheckFailed
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command
-from workers.agent.heartbeats import read_heartbeat
-from workers.agent.keeper import Keeper
+from workers.agent.heartbeats import Observer
+from workers.agent.keeper import Keeper, Patience, Report
+from workers.agent.progress import Progress
 from workers.agent.site import site_of
 
 logger = logging.getLogger("weir.agent")
@@ -73,10 +76,22 @@ def _agent(site: Site) -> Agent:
 
     client = redis.Redis.from_url(site.redis_url, socket_timeout=5, socket_connect_timeout=2)
 
-    def keeper(cluster: str) -> Keeper:
-        return Keeper(cluster, site, pipeline_command, lambda slug: read_heartbeat(client, slug))
+    observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
+    patience = Patience(progress=env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400))
 
-    return Agent(client, wanted, fleet.write_reports, keeper)
+    def keeper(cluster: str) -> Keeper:
+        return Keeper(
+            cluster, site, pipeline_command, observer.look, patience=patience,
+            history=fleet.recent_deaths(cluster), died=partial(deaths.add, cluster),
+        )  # fmt: skip
+
+    def write(reports: Mapping[str, Report], progress: Mapping[str, Progress]) -> None:
+        deaths.flush()
+        fleet.write_reports(reports)
+        for slug, one in progress.items():
+            fleet.write_progress(slug, one)
+
+    return Agent(client, wanted, write, keeper)
 
 
 def _alone(data: Path) -> bool:

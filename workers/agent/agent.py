@@ -3,16 +3,24 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import redis
 
 from controlplane.runtime.beats import beat, tell_clusters
 from workers.agent.driver import DriverSpec
-from workers.agent.keeper import Keeper, Report
+from workers.agent.keeper import Keeper
+from workers.agent.progress import Progress
+from workers.agent.report import Report
 
 logger = logging.getLogger("weir.agent")
 
 Wanted = Mapping[str, DriverSpec | None]
+# Stores reports, and the progress of the drivers that there are, by cluster.
+Write = Callable[[Mapping[str, Report], Mapping[str, Progress]], None]
+# Reports that differ in their numbers alone are written this often (s).
+_NUMBERS_EVERY_S: Final = 5.0
+_BAD: Final = frozenset({"failed", "stuck", "crash loop", "needs decision"})
 
 
 class Agent:
@@ -22,7 +30,7 @@ class Agent:
         self,
         client: "redis.Redis",
         wanted: Callable[[], Wanted],
-        write: Callable[[Mapping[str, Report]], None],
+        write: Write,
         keeper: Callable[[str], Keeper],
     ) -> None:
         self._client = client
@@ -30,7 +38,7 @@ class Agent:
         self._write = write
         self._make_keeper = keeper
         self._keepers: dict[str, Keeper] = {}
-        self._told: dict[str, Report] = {}
+        self._told: dict[str, tuple[float, Report]] = {}
 
     def tick(self, now: float) -> dict[str, Report]:
         """Take one step for every cluster and return how they stand."""
@@ -65,12 +73,26 @@ class Agent:
         return all(keeper.has_ended() for keeper in self._keepers.values())
 
     def _tell(self, reports: Mapping[str, Report]) -> None:
+        now = time.monotonic()
         for slug, report in reports.items():
-            if report != self._told.get(slug):
-                level = logging.ERROR if report.state == "failed" else logging.INFO
+            before = self._told.get(slug)
+            if before is None or report.kind != before[1].kind:
+                level = logging.ERROR if report.state in _BAD else logging.INFO
                 logger.log(level, "%s is %s %s", slug, report.state, report.detail)
-        self._write(reports)
-        self._told = dict(reports)
+        due = {slug: report for slug, report in reports.items() if self._is_due(slug, report, now)}
+        kept = {slug: self._keepers[slug].progress for slug in due if slug in self._keepers}
+        self._write(due, {slug: one for slug, one in kept.items() if one is not None})
+        self._told = {
+            slug: (now, report) if slug in due else self._told[slug]
+            for slug, report in reports.items()
+        }
+
+    def _is_due(self, slug: str, report: Report, now: float) -> bool:
+        written_at, before = self._told.get(slug, (float("-inf"), None))
+        if before is None or report.kind != before.kind:
+            return True
+        # A state that somebody else has written is put right, too.
+        return now - written_at >= _NUMBERS_EVERY_S
 
     def _beat(self, reports: Mapping[str, Report]) -> None:
         try:

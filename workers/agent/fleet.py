@@ -1,13 +1,21 @@
-"""What the database wants of the agent, and what the agent tells it."""
+"""What the database wants of the agent, and what the agent writes to it."""
 
+from collections import deque
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
+from django.utils import timezone
 
-from controlplane.models import Cluster
+from controlplane.models import Cluster, ClusterHealth, DriverRestart
 from controlplane.services.events import announce, event
+from workers.agent.deaths import KEPT, WITHIN_S, Death
 from workers.agent.driver import DriverSpec
-from workers.agent.keeper import Report
+from workers.agent.progress import Progress
+from workers.agent.report import Report
+
+# Restarts of a cluster that are kept, the newest.
+_KEPT_RESTARTS = 1000
 
 
 def wanted_drivers() -> dict[str, DriverSpec | None]:
@@ -23,11 +31,85 @@ def write_reports(reports: Mapping[str, Report]) -> None:
 
 @transaction.atomic
 def _write(slug: str, report: Report) -> None:
-    row = Cluster.objects.filter(slug=slug)
+    row = Cluster.objects.select_for_update().filter(slug=slug).first()
     told = {"state": report.state, "state_detail": report.detail}
-    if row.exclude(**told).update(**told):
+    if row is None or told == {name: getattr(row, name) for name in told}:
+        return
+    Cluster.objects.filter(pk=row.pk).update(**told)
+    if row.state != report.state or not report.code:
         text = f"{report.state}: {report.detail}" if report.detail else report.state
-        announce(row.values_list("pk", flat=True).get(), event("state", text, state=report.state))
+        announce(row.pk, event("state", text, state=report.state))
+
+
+def write_progress(slug: str, progress: Progress) -> None:
+    """Store the newest observation of a cluster's data plane."""
+    cluster, seen, pace = Cluster.objects.filter(slug=slug).first(), progress.seen, progress.pace()
+    if cluster is None or seen is None or seen.batch < 0:
+        return
+    values = {
+        "observed_at": timezone.now(),
+        "batch": seen.batch,
+        "position": seen.end,
+        "total": seen.total,
+        "version": seen.version,
+        "unread": seen.unread,
+        "rate": pace.read if pace else None,
+        "drained_s": pace.drained_s if pace else None,
+        "phase": progress.beat.phase[:100] if progress.beat else "",
+    }
+    ClusterHealth.objects.update_or_create(cluster=cluster, defaults=values)
+
+
+def recent_deaths(slug: str) -> list[Death]:
+    """Return the deaths of a cluster's driver in the last hour, oldest first."""
+    since = timezone.now() - timedelta(seconds=WITHIN_S)
+    rows = DriverRestart.objects.filter(cluster__slug=slug, at__gte=since)[:KEPT]
+    return [
+        Death(
+            row.at.timestamp(), row.cause, row.detail, row.exit_code, row.batch, row.unread,
+            row.uptime_s,
+        )
+        for row in reversed(rows)
+    ]  # fmt: skip
+
+
+class Deaths:
+    """Deaths on their way to the database, which may be away when a driver dies."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[str, Death]] = deque(maxlen=_KEPT_RESTARTS)
+
+    def add(self, slug: str, death: Death) -> None:
+        """Take a death; never raises."""
+        self._waiting.append((slug, death))
+
+    def flush(self) -> None:
+        """Store what waits, in order; what could not be stored waits on."""
+        while self._waiting:
+            record_death(*self._waiting[0])
+            self._waiting.popleft()
+
+
+@transaction.atomic
+def record_death(slug: str, death: Death) -> None:
+    """Store a death and notify browsers and webhooks; a deleted cluster has none."""
+    cluster = Cluster.objects.filter(slug=slug).first()
+    if cluster is None:
+        return
+    DriverRestart.objects.create(
+        cluster=cluster,
+        at=datetime.fromtimestamp(death.at_s, UTC),
+        cause=death.cause,
+        detail=death.detail[:500],
+        exit_code=death.exit_code,
+        batch=death.batch,
+        unread=death.unread,
+        uptime_s=round(death.uptime_s, 1),
+    )
+    old = cluster.restarts.order_by("-at", "-id").values_list("pk", flat=True)[_KEPT_RESTARTS:]
+    DriverRestart.objects.filter(pk__in=list(old)).delete()
+    at = "" if death.batch is None else f" at batch {death.batch}"
+    announce(cluster.pk, event("alert", f"driver restarted{at}: {death.detail}", state="failed"))
 
 
 def _spec(cluster: Cluster) -> DriverSpec | None:

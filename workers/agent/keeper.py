@@ -1,39 +1,18 @@
 """Brings one cluster's driver to what is wanted, one step at a time, never blocking for long."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from workers.agent import causes
 from workers.agent.backoff import HEALTHY_S, BackOff
+from workers.agent.deaths import KEPT, Death, Loop, loop_of
 from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, end_strays
-from workers.agent.heartbeats import Heartbeat, Unknown
+from workers.agent.heartbeats import Look, Seen, Unknown
+from workers.agent.progress import Patience, Progress, Wrong
+from workers.agent.report import Report, behind
 
-State = Literal["starting", "running", "degraded", "stopped", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait, in seconds, before something is wrong.
-
-    first_beat: Spark starts in 5 to 40 s; late: shown as degraded; dead: killed and restarted;
-    ending: from the request to end until -9.
-    """
-
-    first_beat: float = 180.0
-    late: float = 15.0
-    dead: float = 60.0
-    ending: float = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What the database is told of a cluster."""
-
-    state: State
-    detail: str = ""
-
-
-ReadHeartbeat = Callable[[str], Heartbeat | None]
+__all__ = ["Keeper", "Patience", "Report"]
 
 
 @dataclass(slots=True)
@@ -41,35 +20,40 @@ class _Life:
     """One driver from start to end; times are those of the monotonic clock."""
 
     driver: Driver
-    beat_at: float
-    beat_ms: int = 0
+    begun_at: float
+    progress: Progress
     healthy_since: float | None = None
     ending_since: float | None = None
 
-    def note(self, beat: Heartbeat | None, now: float) -> None:
-        if beat is not None and beat.beat_ms != self.beat_ms:
-            self.beat_ms, self.beat_at = beat.beat_ms, now
-
 
 class Keeper:
-    """The driver of one cluster; `step` is called about once a second with a monotonic clock."""
+    """The driver of one cluster; `step` is called about once a second with a monotonic clock.
+
+    `history`: the driver's deaths of the last hour, oldest first; `died` is called with each death
+    that nobody asked for.
+    """
 
     def __init__(
         self,
         cluster: str,
         site: Site,
         command: CommandFactory,
-        heartbeat: ReadHeartbeat,
+        look: Look,
         *,
         patience: Patience | None = None,
         backoff: BackOff | None = None,
+        history: Sequence[Death] = (),
+        died: Callable[[Death], None] = lambda _: None,
     ) -> None:
         self.cluster = cluster
         self._site = site
         self._command = command
-        self._heartbeat = heartbeat
+        self._look = look
         self._patience = patience or Patience()
         self._backoff = backoff or BackOff()
+        self._deaths = list(history)[-KEPT:]
+        self._died = died
+        self._loop: Loop | None = loop_of(self._deaths, time.time())
         self._life: _Life | None = None
         self._due_at = 0.0
         self._checkpoint_is_free = False
@@ -80,10 +64,15 @@ class Keeper:
         """The driver's process id, while there is one."""
         return self._life.driver.pid if self._life else None
 
+    @property
+    def progress(self) -> Progress | None:
+        """The progress of the driver, while there is one."""
+        return self._life.progress if self._life else None
+
     def step(self, wanted: DriverSpec | None, now: float) -> Report:
         """Bring the driver closer to `wanted` (None: no driver) and return how it stands."""
         self._last = self._next(self._life, wanted, now)
-        return self._last
+        return self._in_loop(self._last)
 
     def has_ended(self) -> bool:
         """Return whether there is no driver."""
@@ -100,10 +89,16 @@ class Keeper:
         if life.ending_since is not None:
             return self._while_ending(life.driver, now - life.ending_since, now)
         if life.driver.exit_code() is not None:
-            return self._after_death(life.driver, wanted, now)
+            return self._after_death(life, wanted, now)
         if wanted != life.driver.spec:
             return self._begin_to_end(life, wanted, now)
         return self._watch(life, now)
+
+    def _in_loop(self, report: Report) -> Report:
+        """Return the report, as one of a crash loop where there is one."""
+        if self._loop is None or report.state not in {"starting", "failed"}:
+            return report
+        return Report("crash loop", f"{self._loop} ({report.detail})", self._loop.cause)
 
     def _without_driver(self, wanted: DriverSpec | None, now: float) -> Report:
         if not self._checkpoint_is_free:
@@ -112,6 +107,7 @@ class Keeper:
                 return Report("failed", "processes of an earlier driver do not end, even by -9")
         if wanted is None:
             self._backoff.reset()
+            self._loop = None
             self._due_at = now
             return Report("stopped")
         if now < self._due_at:
@@ -122,8 +118,10 @@ class Keeper:
         try:
             driver = Driver(wanted, self._site, self._command)
         except OSError as error:
-            return self._retry_later(f"cannot be started: {error}", now)
-        self._life = _Life(driver, beat_at=now)
+            cause = causes.cause_of(None, str(error))
+            why = causes.NOT_STARTED if cause == causes.EXIT else cause
+            return self._retry_later(self._death(None, why, f"cannot be started: {error}"), now)
+        self._life = _Life(driver, now, Progress(self._patience, now))
         again = f" again, attempt {self._backoff.deaths + 1}" if self._backoff.deaths else ""
         return Report("starting", f"Spark starts{again}")
 
@@ -141,55 +139,90 @@ class Keeper:
         self._due_at = now
         return Report("stopped")
 
-    def _after_death(self, driver: Driver, wanted: DriverSpec | None, now: float) -> Report:
-        code = driver.exit_code()
-        if not driver.kill():
+    def _after_death(self, life: _Life, wanted: DriverSpec | None, now: float) -> Report:
+        code = life.driver.exit_code()
+        if not life.driver.kill():
             return Report("failed", "processes of a dead driver do not end, even by -9")
         self._life = None
         if wanted is None:
             return Report("stopped")
-        return self._retry_later(driver.last_error() or f"ended with code {code}", now)
-
-    def _retry_later(self, why: str, now: float) -> Report:
-        delay = self._backoff.next_delay()
-        self._due_at = now + delay
-        return Report("failed", f"{why} (restart {self._backoff.deaths} in {delay:.0f} s)")
+        error = life.driver.last_error()
+        cause, told = causes.cause_of(code, error), causes.described(code, error)
+        return self._retry_later(self._death(life, cause, told, code, now), now)
 
     def _watch(self, life: _Life, now: float) -> Report:
         try:
-            found = self._heartbeat(self.cluster)
+            found = self._look(self.cluster, life.driver.spec.log_url)
         except Unknown:
-            # Whether it beats cannot be known: that is no reason to kill it.
-            life.beat_at = now
-            return Report("degraded", "Redis does not answer")
+            # Whether it lives cannot be known: that is no reason to kill it.
+            life.progress.excuse(now)
+            return Report("degraded", "Redis does not answer", "redis-away")
         # The hash of a dead driver stays for half a minute: it says nothing of this one.
-        beat = found if found is not None and found.pid == life.driver.pid else None
-        life.note(beat, now)
-        silent = now - life.beat_at
-        limit = self._patience.dead if life.beat_ms else self._patience.first_beat
-        if silent > limit:
-            return self._kill_silent(life.driver, silent, now)
-        return self._judge(life, beat, silent, now)
-
-    def _judge(self, life: _Life, beat: Heartbeat | None, silent: float, now: float) -> Report:
-        if not life.beat_ms or (beat is not None and beat.state == "starting"):
-            return Report("starting", self._last.detail)
-        if beat is None or silent > self._patience.late:
+        own = found.beat is not None and found.beat.pid == life.driver.pid
+        life.progress.note(found if own else replace(found, beat=None), now)
+        if found.problem:
+            life.progress.excuse(now)
             life.healthy_since = None
-            return Report("degraded", f"no heartbeat for {silent:.0f} s")
-        if beat.state != "running":
-            return Report("degraded", beat.error or f"the driver says: {beat.state}")
-        self._note_health(life, now)
-        return Report("running")
+            return Report("degraded", f"Redis takes no writes: {found.problem_text}", found.problem)
+        wrong = life.progress.wrong(now)
+        if wrong is not None and wrong.fatal:
+            return self._kill(life, wrong, now)
+        return self._judge(life, found, wrong, now)
 
-    def _note_health(self, life: _Life, now: float) -> None:
+    def _judge(self, life: _Life, seen: Seen, wrong: Wrong | None, now: float) -> Report:
+        beat = life.progress.beat
+        if beat is None or (not life.progress.runs and wrong is None):
+            return Report("starting", self._last.detail)
+        if wrong is not None:
+            life.healthy_since = None
+            hung = wrong.cause in {causes.NO_PROGRESS, causes.JVM_SILENT}
+            return Report("stuck" if hung else "degraded", wrong.text, wrong.cause)
+        if beat.state not in {"running", "starting"}:
+            return Report("degraded", beat.error or f"the driver reports: {beat.state}")
+        self._note_health(life, seen, now)
+        return behind(life.progress) or Report("running")
+
+    def _note_health(self, life: _Life, seen: Seen, now: float) -> None:
         if life.healthy_since is None:
             life.healthy_since = now
-        elif now - life.healthy_since >= HEALTHY_S:
+        healthy = now - life.healthy_since >= HEALTHY_S
+        if healthy:
             self._backoff.reset()
+        if self._loop is not None:
+            at = self._loop.batch
+            over = healthy if at is None else seen.batch >= at
+            self._loop = None if over else self._loop
 
-    def _kill_silent(self, driver: Driver, silent: float, now: float) -> Report:
-        if not driver.kill():
+    def _kill(self, life: _Life, wrong: Wrong, now: float) -> Report:
+        if not life.driver.kill():
             return Report("failed", "a silent driver does not end, even by -9")
         self._life = None
-        return self._retry_later(f"no heartbeat for {silent:.0f} s: killed", now)
+        death = self._death(life, wrong.cause, f"{wrong.text}: killed", None, now)
+        return self._retry_later(death, now)
+
+    def _death(
+        self,
+        life: _Life | None,
+        cause: str,
+        detail: str,
+        code: int | None = None,
+        now: float = 0.0,
+    ) -> Death:
+        log_url = life.driver.spec.log_url if life else ""
+        try:
+            seen = self._look(self.cluster, log_url)
+        except Unknown:
+            # What it was doing when it was last heard of.
+            seen = life.progress.seen or Seen() if life else Seen()
+        batch = seen.batch + 1 if seen.batch >= 0 else None
+        uptime_s = now - life.begun_at if life else 0.0
+        return Death(time.time(), cause, detail, code, batch, seen.unread, uptime_s)
+
+    def _retry_later(self, death: Death, now: float) -> Report:
+        self._deaths = [*self._deaths, death][-KEPT:]
+        self._died(death)
+        self._loop = loop_of(self._deaths, death.at_s)
+        delay = self._backoff.next_delay()
+        self._due_at = now + delay
+        why = f"{death.detail} (restart {self._backoff.deaths} in {delay:.0f} s)"
+        return Report("failed", why, death.cause)

@@ -48,7 +48,9 @@ def _run(application: Application, engine: Engine) -> int:
         try:
             spark = session(application.cluster, application.slots, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
-            error = _wait(start(spark, application), stop)
+            query = start(spark, application)
+            heartbeat.watch_jvm(lambda: str(query.status["message"]))
+            error = _wait(query, stop)
         except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported
             error = problem
         if error is None:

@@ -1,8 +1,14 @@
-"""The driver's heartbeat: what the agent and the pages know of a running application."""
+"""The driver's heartbeat: what the agent and the pages know of a running application.
 
+Two threads: one shows that this Python process lives, the other that its JVM answers. The second
+waits for the JVM as long as that is silent; the first writes when the last answer came.
+"""
+
+import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
@@ -10,6 +16,8 @@ from typing import Any, Final
 import redis
 
 from controlplane.wire import keys
+
+logger = logging.getLogger("weir.pipeline")
 
 BEAT_SECONDS: Final = 2.0
 # A driver that is gone for this long is not running, whatever it said last.
@@ -29,6 +37,7 @@ class Heartbeat:
             "batch": -1,
             "error": "",
         }
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -48,10 +57,27 @@ class Heartbeat:
 
     def say(self, **fields: str | int) -> None:
         """Change fields and write them at once; a Redis that is away is tried again."""
-        self._fields = {**self._fields, **fields}
+        with self._lock:
+            self._fields = {**self._fields, **fields}
         # The thread writes the same fields again in two seconds.
         with suppress(redis.RedisError):
             self._write()
+
+    def watch_jvm(self, ask: Callable[[], str]) -> None:
+        """Call `ask`, which the JVM has to answer with what it does, every two seconds from now on.
+
+        A daemon thread: a call that a hung JVM never answers does not keep the process from ending.
+        """
+        threading.Thread(target=self._ask, args=(ask,), name="jvm", daemon=True).start()
+
+    def _ask(self, ask: Callable[[], str]) -> None:
+        while not self._stopped.wait(BEAT_SECONDS):
+            try:
+                phase = ask()
+            except Exception as error:  # noqa: BLE001 - a JVM that refuses has not answered
+                logger.warning("the JVM did not answer: %s", error)
+                continue
+            self.say(jvm_ms=_now_ms(), phase=phase[:100])
 
     def _run(self) -> None:
         while not self._stopped.wait(BEAT_SECONDS):

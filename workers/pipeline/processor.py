@@ -9,6 +9,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from workers.pipeline.activity import count_step
 from workers.pipeline.connections import client_of, settle, tables_of
 from workers.pipeline.node_store import NodeStore
 from workers.pipeline.row import input_of
@@ -48,5 +49,6 @@ class NodeProcessor(StatefulProcessor):
         client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
         output = Turn(client, self.cluster, tables, store, batch, self.slots).run().frame()
         store.save()
+        count_step(client, self.cluster)
         settle()
         yield output

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from controlplane.wire import keys, measures, results
 from workers.pipeline import transfer
+from workers.pipeline.activity import count_step, note_sink
 from workers.pipeline.changes import by_query
 from workers.pipeline.connections import client_of, settle
 from workers.pipeline.report import NodeReport
@@ -70,12 +71,14 @@ class SinkWriter(DataSourceStreamArrowWriter):
         for rows in iterator:
             for row in rows.to_pylist():
                 report = NodeReport.from_json(row["report"])
+                note_sink(client, self.cluster, report.batch)
                 write_results(client, self.cluster, report, by_query(row["results"]))
                 write_merged(client, self.cluster, report, by_query(row["merged"]))
                 measures.write(client, self.cluster, report.node, report.batch, row["measures"])
                 transfer.write(client, self.cluster, row["batch"], transfer.unpacked(row["states"]))
                 expire_results(client, self.cluster, report.ended)
                 written.reports.append(row["report"])
+                count_step(client, self.cluster)
         settle()
         return written
 

@@ -19,6 +19,7 @@ from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.log import Log
 from controlplane.wire.publish import latest_version, trim
 from workers.pipeline import transfer
+from workers.pipeline.activity import count_step
 from workers.pipeline.connections import client_of, log_of, settle, tables_of
 from workers.pipeline.high_water import first_batch
 from workers.pipeline.last_heard import Heard, last_heard
@@ -181,6 +182,7 @@ class LogReader(DataSourceStreamReader):
         }
         envelopes = route(entries, table, self.slots, source, partition.signals)
         settle()
+        count_step(client_of(self.redis_url), self.cluster)
         yield routed(head, self.slots, envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -12,8 +12,9 @@ from controlplane.runtime.beats import cluster_states, last_beat_ms
 from tests.support.redis_server import running_redis
 from workers.agent.agent import Agent
 from workers.agent.driver import DriverSpec, Site, pipeline_command
-from workers.agent.heartbeats import read_heartbeat
+from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper, Report
+from workers.agent.progress import Progress
 
 WAITS = DriverSpec("sf", slots=4, splits=2, trigger_ms=1000)
 
@@ -35,7 +36,7 @@ class Desk:
         self.wanted: dict[str, DriverSpec | None] = {}
         self.written: dict[str, Report] = {}
 
-    def write(self, reports: Mapping[str, Report]) -> None:
+    def write(self, reports: Mapping[str, Report], _: Mapping[str, Progress]) -> None:
         """Keep the newest report of each cluster."""
         self.written |= reports
 
@@ -53,9 +54,7 @@ def agent(client: "redis.Redis", desk: Desk, tmp_path: Path) -> Iterator[Agent]:
     site = Site(tmp_path, "redis://unused", {})
 
     def keeper(cluster: str) -> Keeper:
-        return Keeper(
-            cluster, site, lambda *_: ["sleep", "600"], lambda slug: read_heartbeat(client, slug)
-        )
+        return Keeper(cluster, site, lambda *_: ["sleep", "600"], Observer(client).look)
 
     agent = Agent(client, lambda: desk.wanted, desk.write, keeper)
     yield agent

@@ -1,10 +1,10 @@
 """A stand-in for the Spark application: beats in Redis, has a child, obeys a file.
 
-python tests/workers/agent_driver.py <redis url> <cluster> <folder>
+python tests/workers/agent/agent_driver.py <redis url> <cluster> <folder>
 
 Appends its process id to <folder>/started. Then, as often as it beats, it looks for files in the
 folder: `die` (end with an error), `mute` (beat no more, and say so in `muted`), `deaf` (ignore
-SIGTERM).
+SIGTERM), `jvm` (its text is when the JVM last answered, in ms).
 """
 
 import os
@@ -33,18 +33,20 @@ def main() -> None:
         if (folder / "mute").exists():
             (folder / "muted").touch()
         else:
-            beat(client, cluster)
+            beat(client, cluster, folder / "jvm")
         time.sleep(0.02)
     (folder / "die").unlink()
     raise ValueError("the state store is gone")
 
 
-def beat(client: "redis.Redis", cluster: str) -> None:
+def beat(client: "redis.Redis", cluster: str, jvm: Path) -> None:
     """Write what a running driver writes."""
     beat_ms = time.time_ns() // 1_000_000
     key = driver_key(cluster)
     client.hset(key, "pid", str(os.getpid()))
     client.hset(key, "state", "running")
+    if jvm.exists():
+        client.hset(key, "jvm_ms", jvm.read_text() or "0")
     client.hset(key, "beat_ms", str(beat_ms))
 
 

@@ -1,10 +1,14 @@
 """What the agent reads from the database and writes to it."""
 
-import pytest
+import time
 
-from controlplane.models import Cluster
+import pytest
+from django.db import OperationalError
+
+from controlplane.models import Cluster, DriverRestart
+from workers.agent.deaths import Death
 from workers.agent.driver import DriverSpec
-from workers.agent.fleet import wanted_drivers, write_reports
+from workers.agent.fleet import Deaths, recent_deaths, wanted_drivers, write_reports
 from workers.agent.keeper import Report
 
 pytestmark = pytest.mark.django_db
@@ -56,3 +60,41 @@ def test_a_cluster_deleted_meanwhile_is_passed_over() -> None:
     """Between reading and writing a second may pass."""
     write_reports({"gone": Report("running")})
     assert not Cluster.objects.exists()
+
+
+def test_numbers_that_change_are_stored_and_not_announced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A backlog changes each second."""
+    make_cluster("sf", Cluster.Desired.RUNNING)
+    told: list[str] = []
+    monkeypatch.setattr("workers.agent.fleet.announce", lambda _, event: told.append(event["text"]))
+    for unread in (300, 200, 100):
+        write_reports({"sf": Report("catching up", f"{unread} records unread", "backlog")})
+    assert told == ["catching up: 300 records unread"]
+    assert Cluster.objects.get().state_detail == "100 records unread"
+
+
+def test_deaths_are_kept_until_the_database_takes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A driver may well die because the machine that has both is in trouble."""
+    make_cluster("sf", Cluster.Desired.RUNNING)
+    waiting, now = Deaths(), time.time()
+    waiting.add("sf", Death(now - 20, "memory", "OutOfMemoryError", 1, 812, 40, 61.5))
+    waiting.add("sf", Death(now - 10, "no-progress", "no step", None, 813))
+    with monkeypatch.context() as broken:
+        broken.setattr("workers.agent.fleet.record_death", _refuse)
+        with pytest.raises(OperationalError):
+            waiting.flush()
+    waiting.flush()
+    waiting.flush()
+    found = recent_deaths("sf")
+    assert [(one.cause, one.batch, one.unread) for one in found] == [
+        ("memory", 812, 40), ("no-progress", 813, None),
+    ]  # fmt: skip
+    assert DriverRestart.objects.count() == 2
+
+
+def _refuse(slug: str, death: Death) -> None:
+    raise OperationalError("database is locked")

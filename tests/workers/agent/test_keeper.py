@@ -14,14 +14,16 @@ import pytest
 import redis
 
 from controlplane.runtime import processes
+from controlplane.wire.log import Block, RedisLog
 from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import running_redis
 from workers.agent.backoff import LONGEST_S, BackOff
+from workers.agent.deaths import Death
 from workers.agent.driver import MARK, DriverSpec, Site
-from workers.agent.heartbeats import Unknown, read_heartbeat
+from workers.agent.heartbeats import Heartbeat, Observer, Seen, Unknown
 from workers.agent.keeper import Keeper, Patience, Report
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SPEC = DriverSpec("sf", slots=4, splits=2, trigger_ms=1000)
 
 
@@ -39,6 +41,8 @@ class Bench:
         self.folder = data
         self.client = redis.Redis.from_url(url)
         self.client.flushall()
+        self.observer = Observer(self.client)
+        self.deaths: list[Death] = []
         self.site = Site(data, url, {"PYTHONPATH": str(ROOT)})
         self.now = 1000.0
         self.keeper = self.new_keeper(**patience)
@@ -49,14 +53,20 @@ class Bench:
             "sf",
             self.site,
             self.command,
-            lambda slug: read_heartbeat(self.client, slug),
+            self.observer.look,
             patience=Patience(**patience),
             backoff=BackOff(random.Random(7)),
+            history=list(self.deaths),
+            died=self.deaths.append,
         )
+
+    def heartbeat(self) -> Heartbeat | None:
+        """Return the heartbeat in Redis."""
+        return self.observer.look("sf").beat
 
     def command(self, spec: DriverSpec, site: Site) -> list[str]:
         """Return the stand-in's command line."""
-        program = ROOT / "tests" / "workers" / "agent_driver.py"
+        program = ROOT / "tests" / "workers" / "agent" / "agent_driver.py"
         return [sys.executable, str(program), site.redis_url, spec.cluster, str(self.folder)]
 
     def step(self, wanted: DriverSpec | None = SPEC, seconds: float = 0.0) -> Report:
@@ -77,8 +87,8 @@ class Bench:
 
     def next_beat(self) -> None:
         """Return once the driver beat again."""
-        last = read_heartbeat(self.client, "sf")
-        wait_for(lambda: read_heartbeat(self.client, "sf") != last)
+        last = self.heartbeat()
+        wait_for(lambda: self.heartbeat() != last)
 
     def started(self) -> list[int]:
         """Return the ids of the drivers that ever started."""
@@ -177,7 +187,7 @@ def test_a_minute_of_health_forgets_earlier_deaths(make_bench: MakeBench) -> Non
 def test_an_early_second_death_is_counted(make_bench: MakeBench) -> None:
     """Otherwise a driver that fails at its first batch would restart every second for ever."""
     bench = make_bench()
-    for number in (1, 2, 3):
+    for number in (1, 2):
         bench.until("running")
         (bench.folder / "die").touch()
         assert f"restart {number}" in bench.until("failed").detail
@@ -227,11 +237,12 @@ def test_a_redis_that_is_away_is_no_reason_to_kill(make_bench: MakeBench) -> Non
     bench = make_bench()
     bench.until("running")
 
-    def away(_: str) -> None:
+    def away(_: str, __: str) -> Seen:
         raise Unknown("refused")
 
-    bench.keeper._heartbeat = away
-    assert bench.step(seconds=1000) == Report("degraded", "Redis does not answer")
+    bench.keeper._look = away
+    report = Report("degraded", "Redis does not answer", "redis-away")
+    assert bench.step(seconds=1000) == report
     assert not is_gone(bench.started()[0])
 
 
@@ -288,3 +299,68 @@ def test_pauses_double_to_a_minute_with_jitter() -> None:
     assert len(set(pauses)) == 10
     backoff.reset()
     assert backoff.next_delay() <= 1.25
+
+
+def test_records_that_nobody_reads_end_the_driver_with_the_reason_kept(
+    make_bench: MakeBench,
+) -> None:
+    """It beats on: only the backlog shows that it hangs."""
+    bench = make_bench()
+    RedisLog(bench.client, "sf").append({1: Block(7, b"x", 5)})
+    bench.until("running")
+    first = bench.started()[0]
+    bench.next_beat()
+    stuck = bench.step(seconds=20)
+    assert (stuck.state, stuck.code) == ("stuck", "no-progress")
+    assert "7 records unread" in stuck.detail
+    bench.next_beat()
+    killed = bench.step(seconds=41)
+    assert (killed.state, killed.code) == ("failed", "no-progress")
+    assert is_gone(first)
+    (death,) = bench.deaths
+    assert (death.cause, death.unread, death.exit_code) == ("no-progress", 7, None)
+
+
+def test_a_jvm_that_stops_answering_ends_the_driver(make_bench: MakeBench) -> None:
+    """Without a record to read: its answers are all that shows it."""
+    bench = make_bench()
+    (bench.folder / "jvm").write_text("5")
+    bench.until("running")
+    bench.next_beat()
+    assert bench.step(seconds=30).code == "jvm-silent"
+    bench.next_beat()
+    assert "the JVM has not answered for 61 s: killed" in bench.step(seconds=31).detail
+
+
+def test_the_third_death_of_one_cause_is_a_crash_loop(make_bench: MakeBench) -> None:
+    """Its page names the cause and what to do, also while the next attempt starts."""
+    bench = make_bench()
+    for _ in range(2):
+        bench.until("running")
+        (bench.folder / "die").touch()
+        bench.until("failed")
+        bench.step(seconds=10)
+    bench.until("running")
+    (bench.folder / "die").touch()
+    loop = bench.until("crash loop")
+    assert "has ended 3 times: ValueError: the state store is gone" in loop.detail
+    assert "Read the driver's log" in loop.detail
+    (bench.folder / "mute").touch()
+    again = bench.step(seconds=10)
+    assert (again.state, again.code) == ("crash loop", "exit")
+    assert bench.step(seconds=1) == again
+    # An agent that is started anew reads the deaths of the last hour.
+    bench.keeper = bench.new_keeper()
+    assert bench.step().state == "crash loop"
+
+
+def test_a_redis_without_memory_is_no_reason_to_kill(make_bench: MakeBench) -> None:
+    """Neither the heartbeat nor a result can be written; both go on when there is room."""
+    bench = make_bench()
+    bench.until("running")
+    bench.client.config_set("maxmemory", "1")
+    try:
+        report = bench.step(seconds=1000)
+    finally:
+        bench.client.config_set("maxmemory", "0")
+    assert (report.state, report.code) == ("degraded", "redis-memory")

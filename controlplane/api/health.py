@@ -1,0 +1,87 @@
+"""A cluster's health: progress, restarts of its driver, incidents."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Router, Schema
+
+from controlplane.api.security import caller, cluster_of
+from controlplane.selectors.health import Health, health_of
+
+router = Router(tags=["clusters"])
+
+
+class ProgressOut(Schema):
+    """The newest observation; unread in records, rate in records/s, drained_s until none is left.
+
+    batch, position, total and version are those of the newest finished micro-batch.
+    """
+
+    observed_at: datetime
+    batch: int | None
+    position: str
+    total: int
+    version: int
+    unread: int | None
+    rate: float | None
+    drained_s: float | None
+    phase: str
+
+
+class RestartOut(Schema):
+    """One end of the driver that nobody asked for; exit_code is negative for a signal."""
+
+    at: datetime
+    cause: str
+    detail: str
+    exit_code: int | None
+    batch: int | None
+    unread: int | None
+    uptime_s: float
+
+
+class IncidentOut(Schema):
+    """A detected loss: what is gone, what Weir did, and the choices where somebody must decide."""
+
+    id: int
+    at: datetime
+    kind: str
+    state: str
+    lost: list[str]
+    done: list[str]
+    facts: dict[str, Any]
+    choices: list[str]
+    decision: str
+    decided_by: str
+    decided_at: datetime | None
+
+
+class HealthOut(Schema):
+    """The health of a cluster; restarts and incidents newest first, undecided incidents first."""
+
+    state: str
+    state_detail: str
+    progress: ProgressOut | None
+    restarts_last_hour: int
+    restarts: list[RestartOut]
+    incidents: list[IncidentOut]
+
+
+@router.get("/{slug}/health", response=HealthOut)
+def get_health(request: HttpRequest, slug: str) -> Any:
+    """Return progress, restarts of the driver with their causes, and incidents."""
+    caller(request)
+    return _health(health_of(cluster_of(request), timezone.now()))
+
+
+def _health(found: Health) -> dict[str, Any]:
+    return {
+        "state": found.cluster.state,
+        "state_detail": found.cluster.state_detail,
+        "progress": found.progress,
+        "restarts_last_hour": found.last_hour,
+        "restarts": found.restarts,
+        "incidents": found.incidents,
+    }

@@ -1,0 +1,68 @@
+"""weir clusters health."""
+
+from argparse import Namespace
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.cli.actors import viewed
+from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.models import DriverRestart, Incident
+from controlplane.selectors.health import Health, health_of
+
+
+def shown(given: Namespace) -> None:
+    """Print progress, restarts and incidents of a cluster."""
+    _, cluster = viewed(given)
+    found = health_of(cluster, timezone.now())
+    restarts = [_restart(row) for row in found.restarts]
+    incidents = [_incident(row) for row in found.incidents]
+    if given.json:
+        print_json(_facts(found) | {"restarts": restarts, "incidents": incidents})
+        return
+    print_facts(_facts(found))
+    columns = {"at": "text", "cause": "text", "batch": "number", "unread": "number",
+               "detail": "text"}  # fmt: skip
+    print_table(columns, [[row[name] for name in columns] for row in restarts], "no restart")
+    for row in incidents:
+        say(f"incident {row['id']} {row['kind']} ({row['state']}) {row['at']}")
+        for text in (*row["lost"], *row["done"]):
+            say(f"  {text}")
+        if row["choices"]:
+            say(f"  choose: {', '.join(row['choices'])}")
+
+
+def _facts(found: Health) -> dict[str, Any]:
+    progress = found.progress
+    return {
+        "cluster": found.cluster.slug,
+        "state": found.cluster.state,
+        "detail": found.cluster.state_detail or None,
+        "batch": progress.batch if progress else None,
+        "unread": progress.unread if progress else None,
+        "rate": progress.rate if progress else None,
+        "restarts_last_hour": found.last_hour,
+    }
+
+
+def _restart(row: DriverRestart) -> dict[str, Any]:
+    return {
+        "at": row.at.isoformat(timespec="seconds"),
+        "cause": row.cause,
+        "batch": row.batch,
+        "unread": row.unread,
+        "exit_code": row.exit_code,
+        "detail": row.detail,
+    }
+
+
+def _incident(row: Incident) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "at": row.at.isoformat(timespec="seconds"),
+        "kind": row.kind,
+        "state": row.state,
+        "lost": row.lost,
+        "done": row.done,
+        "choices": row.choices,
+    }

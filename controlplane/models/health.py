@@ -1,0 +1,106 @@
+"""What is known of a cluster's health: its newest progress, restarts of its driver, incidents."""
+
+from django.db import models
+
+from controlplane.models.cluster import Cluster
+
+
+class ClusterHealth(models.Model):
+    """The newest observation of a cluster's data plane, by the agent; at most seconds old.
+
+    generation identifies the contents of Redis; batch, position, total and version are those of
+    the newest micro-batch (total: records of the log up to it). unread counts records of the log
+    that no micro-batch has read, None where the log does not answer; rate is in records/s that
+    micro-batches read. drained_s: seconds until the backlog is read at the present rates, None
+    where it does not shrink.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="health")
+    observed_at = models.DateTimeField()
+    generation = models.CharField(max_length=32, blank=True)
+    batch = models.BigIntegerField(null=True, blank=True)
+    position = models.CharField(max_length=45, blank=True)
+    total = models.BigIntegerField(default=0)
+    version = models.PositiveBigIntegerField(default=0)
+    unread = models.BigIntegerField(null=True, blank=True)
+    rate = models.FloatField(null=True, blank=True)
+    drained_s = models.FloatField(null=True, blank=True)
+    phase = models.CharField(max_length=100, blank=True)
+
+    def __str__(self) -> str:
+        return f"health of {self.cluster_id}"
+
+
+class DriverRestart(models.Model):
+    """One end of a driver that nobody asked for, with its cause.
+
+    cause is a code of `workers.agent.causes`; detail the error line or what was measured;
+    exit_code is negative for a signal, None where the agent killed the driver. batch is the batch
+    that was under way, unread the records that waited then; uptime_s how long the driver ran.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="restarts")
+    at = models.DateTimeField()
+    cause = models.CharField(max_length=30)
+    detail = models.CharField(max_length=500, blank=True)
+    exit_code = models.SmallIntegerField(null=True, blank=True)
+    batch = models.BigIntegerField(null=True, blank=True)
+    unread = models.BigIntegerField(null=True, blank=True)
+    uptime_s = models.FloatField(default=0.0)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["cluster", "-at"], name="restart_by_cluster")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.cause} {self.at:%F %T}"
+
+
+class Incident(models.Model):
+    """A loss that the agent or the beat has detected: what is gone, and what Weir did.
+
+    kind says what was lost; lost and done are lists of sentences, facts the figures that they
+    rest on. While an incident is undecided the driver does not start: choices are the codes that
+    an administrator may choose from.
+    """
+
+    class Kind(models.TextChoices):
+        """What was lost or restored from an older moment."""
+
+        REDIS_LOST = "redis-lost", "Redis lost its data"
+        REDIS_OLDER = "redis-older", "Redis was restored from an older moment"
+        CHECKPOINT_LOST = "checkpoint-lost", "The checkpoint is gone"
+        CHECKPOINT_OLDER = "checkpoint-older", "The checkpoint is older than the results"
+        DATABASE_OLDER = "database-older", "The database is older than the data plane"
+
+    class State(models.TextChoices):
+        """Whether somebody has to decide."""
+
+        UNDECIDED = "undecided"
+        RESOLVED = "resolved"
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="incidents")
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=20, choices=Kind)
+    state = models.CharField(max_length=12, choices=State, default=State.RESOLVED)
+    lost = models.JSONField(default=list)
+    done = models.JSONField(default=list)
+    facts = models.JSONField(default=dict)
+    choices = models.JSONField(default=list)
+    decision = models.CharField(max_length=30, blank=True)
+    decided_by = models.CharField(max_length=150, blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["cluster", "-at"], name="incident_by_cluster")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "kind"],
+                condition=models.Q(state="undecided"),
+                name="incident_undecided_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.kind} {self.at:%F %T}"

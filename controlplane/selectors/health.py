@@ -1,0 +1,57 @@
+"""A cluster's health: newest progress, restarts of its driver, incidents."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
+
+HOUR: Final = timedelta(hours=1)
+SHOWN: Final = 20
+
+
+@dataclass(frozen=True)
+class Health:
+    """What is known of a cluster's health; restarts and incidents newest first.
+
+    `last_hour` counts all restarts of the last hour, `undecided` are the incidents that wait for a
+    decision.
+    """
+
+    cluster: Cluster
+    progress: ClusterHealth | None
+    restarts: list[DriverRestart]
+    last_hour: int
+    incidents: list[Incident]
+
+    @property
+    def undecided(self) -> list[Incident]:
+        """Return the incidents that wait for a decision."""
+        return [one for one in self.incidents if one.state == Incident.State.UNDECIDED]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return whether there is neither a restart nor an incident to show."""
+        return not self.restarts and not self.incidents
+
+
+def health_of(cluster: Cluster, now: datetime) -> Health:
+    """Return the health of a cluster, with up to 20 restarts and 20 incidents."""
+    undecided = cluster.incidents.filter(state=Incident.State.UNDECIDED)
+    others = cluster.incidents.exclude(state=Incident.State.UNDECIDED)[:SHOWN]
+    return Health(
+        cluster,
+        ClusterHealth.objects.filter(cluster=cluster).first(),
+        list(cluster.restarts.all()[:SHOWN]),
+        cluster.restarts.filter(at__gte=now - HOUR).count(),
+        [*undecided, *others],
+    )
+
+
+def incident_by_id(cluster: Cluster, pk: int) -> Incident:
+    """Return an incident of a cluster. Raises `NotFound`."""
+    try:
+        return cluster.incidents.get(pk=pk)
+    except Incident.DoesNotExist:
+        raise NotFound("incident", pk) from None

@@ -1,0 +1,49 @@
+"""A cluster's health through API, terminal and page."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.models import Cluster, ClusterHealth, DriverRestart
+from tests.controlplane.api.callers import get, scripted, user_of
+from tests.support.cluster import actor, small_cluster
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def looping(db: None) -> Cluster:
+    """A cluster whose driver a batch of harbour sensors has ended three times."""
+    cluster = small_cluster(actor(name="op"), nodes=2, stream_count=0)
+    Cluster.objects.update(state="crash loop", state_detail="batch 812 has ended the driver")
+    now = timezone.now()
+    ClusterHealth.objects.create(cluster=cluster, observed_at=now, batch=811, unread=9_000)
+    for minutes in (1, 2, 3, 90):
+        DriverRestart.objects.create(
+            cluster=cluster, at=now - timedelta(minutes=minutes), cause="memory", batch=812,
+            detail="OutOfMemoryError: Java heap space", exit_code=1, unread=9_000,
+        )  # fmt: skip
+    return cluster
+
+
+def test_the_api_tells_restarts_with_cause_and_batch(looping: Cluster) -> None:
+    found = get(scripted(actor("viewer")), "/clusters/sf/health").json()
+    assert (found["state"], found["restarts_last_hour"]) == ("crash loop", 3)
+    assert (found["progress"]["batch"], found["progress"]["unread"]) == (811, 9_000)
+    assert [(one["cause"], one["batch"]) for one in found["restarts"]] == [("memory", 812)] * 4
+    assert found["incidents"] == []
+
+
+def test_a_stranger_sees_nothing(looping: Cluster) -> None:
+    assert get(scripted(actor("")), "/clusters/sf/health").status_code == 403
+
+
+def test_the_page_shows_the_loop_with_its_cause(looping: Cluster) -> None:
+    client = Client()
+    client.force_login(user_of(actor("viewer")))
+    page = client.get("/clusters/sf/").content.decode()
+    assert "3 restarts in the last hour" in page
+    assert "OutOfMemoryError: Java heap space" in page
+    assert "batch 812 has ended the driver" in page

@@ -1,0 +1,44 @@
+"""What the database is told of a cluster."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from workers.agent.progress import Progress
+
+State = Literal[
+    "starting", "running", "catching up", "degraded", "stuck", "stopped", "failed", "crash loop",
+    "needs decision",
+]  # fmt: skip
+
+# A backlog that takes longer than this to read (s) is shown.
+_BEHIND_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a cluster stands: its state, a sentence, and the code of what the sentence is about."""
+
+    state: State
+    detail: str = ""
+    code: str = ""
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Return what is equal for reports that differ in their numbers alone."""
+        return self.state, self.code or self.detail
+
+
+def behind(progress: Progress) -> Report | None:
+    """Return the report of a backlog that takes more than ten seconds to read, else None."""
+    pace, seen = progress.pace(), progress.seen
+    if pace is None or seen is None or not seen.unread or seen.unread <= pace.read * _BEHIND_S:
+        return None
+    if not pace.read:
+        # Nothing was read since it came: whether it is stuck is judged elsewhere.
+        return None
+    if pace.drained_s is None:
+        trend = f"the backlog grows by {pace.grows:,.0f}/s"
+    else:
+        trend = f"drained in about {pace.drained_s:,.0f} s"
+    detail = f"{seen.unread:,} records unread, {pace.read:,.0f}/s read, {trend}"
+    return Report("catching up", detail, "backlog")

@@ -1,0 +1,26 @@
+"""Counting the finished steps of micro-batches, by which the agent sees that a batch goes on.
+
+A step is a split node's read, a node's evaluation, or a sink task. `sink` is the newest batch of
+which a sink task has begun to write: where a checkpoint is lost, it tells whether a batch was half
+written.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+import redis
+
+from controlplane.wire import keys
+
+SINK: Final = "sink"
+
+
+def count_step(client: "redis.Redis", cluster: str) -> None:
+    """Count a finished step; a step that is not counted only looks like a slow one."""
+    with suppress(redis.RedisError):
+        client.hincrby(keys.activity_key(cluster), "steps", 1)
+
+
+def note_sink(client: "redis.Redis", cluster: str, batch: int) -> None:
+    """Record that a batch begins to write its results. Raises `redis.RedisError`."""
+    client.hset(keys.activity_key(cluster), SINK, batch)
