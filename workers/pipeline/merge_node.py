@@ -1,10 +1,13 @@
 """A node as merge node: it reads what the tasks of its queries gave out in the batch before."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from controlplane.wire import keys
 from controlplane.wire.forms import Form, from_bytes, named
+from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.isolation import AGGREGATOR, attempted, no_sample
 from workers.pipeline.engine.merging import merged_parts
 
 if TYPE_CHECKING:
@@ -20,14 +23,18 @@ def merged(turn: "Turn", marks: Mapping[int, int]) -> list[tuple[str, Form, Any]
     """
     every = turn.table.merges_of_node(turn.input.node)
     members = {query: one for query, one in every.items() if query not in turn.faults}
-    parts = _parts(turn, list(members), turn.input.head.batch - 1) if members else {}
+    unreadable: dict[int, Fault] = {}
+    batch = turn.input.head.batch - 1
+    parts = _parts(turn, list(members), batch, unreadable) if members else {}
     closing = {} if turn.input.head.waits else marks
     found, faults = merged_parts(turn.store, members, parts, closing)
-    turn.note(faults)
+    turn.note(unreadable | faults)
     return found
 
 
-def _parts(turn: "Turn", queries: list[int], batch: int) -> dict[int, dict[str, list[Any]]]:
+def _parts(
+    turn: "Turn", queries: list[int], batch: int, faults: dict[int, Fault]
+) -> dict[int, dict[str, list[Any]]]:
     """Return the parts of a batch: by query its tables by form's name."""
     pipe = turn.client.pipeline(transaction=False)
     owners = [(query, node) for query in queries for node in range(turn.slots)]
@@ -36,9 +43,13 @@ def _parts(turn: "Turn", queries: list[int], batch: int) -> dict[int, dict[str, 
     found: dict[int, dict[str, list[Any]]] = {}
     entries = cast("list[list[Any]]", pipe.execute())
     for (query, _), rows in zip(owners, entries, strict=True):
-        for _, fields in rows:
-            for field, data in fields.items():
-                name = field.decode().rpartition("#")[0]
-                table = from_bytes(named(name), data)
+        for tables in attempted(AGGREGATOR, [query], partial(_read, rows), faults, no_sample):
+            for name, table in tables:
                 found.setdefault(query, {}).setdefault(name, []).append(table)
-    return found
+    return {query: tables for query, tables in found.items() if query not in faults}
+
+
+def _read(rows: list[Any]) -> list[tuple[str, Any]]:
+    """Return name of the form and rows of each part."""
+    names = [(f.decode().rpartition("#")[0], data) for _, row in rows for f, data in row.items()]
+    return [(name, from_bytes(named(name), data)) for name, data in names]

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import Entry
 from controlplane.wire.shedding import INPUT
-from workers.pipeline.engine.faults import QueryFault
 from workers.pipeline.engine.hashing import hashes_of
 from workers.pipeline.engine.records import LUCK, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.shedding import is_dropped, luck_of
@@ -135,11 +134,11 @@ def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) ->
     for key, owners, scheme, column in readers.keyed:
         try:
             hashes = hashes_of([evaluator.array(one) for one in key], count)
-        except QueryFault:
-            # Its nodes come to the same, and say so.
+            task = scheme.tasks_of(hashes, owners, signals)
+        except Exception:  # noqa: BLE001 - its nodes come to the same, and report the fault
+            # Every record to all of its nodes, for task 0: right for those that can compute it.
             whole |= dict.fromkeys(owners)
-            hashes = np.zeros(count, np.uint64)
-        task = scheme.tasks_of(hashes, owners, signals)
+            task = np.zeros(count, np.int64)
         if column:
             chosen[column] = task.astype(np.uint64)
         nodes_of.append(np.array(owners)[task])

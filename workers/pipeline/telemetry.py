@@ -46,9 +46,16 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "waiting": sum(report.waiting for report in nodes),
         "dropped": _dropped(nodes, sources),
         "faults": [
-            {"query": query, "run": run, "node": report.node, "why": why}
+            {
+                "query": query,
+                "run": run,
+                "node": report.node,
+                "why": why,
+                "stage": stage,
+                "sample": sample,
+            }
             for report in nodes
-            for query, run, why in report.faults
+            for query, run, why, stage, sample in report.faults
         ],
         **_moves(nodes),
     }

@@ -7,6 +7,7 @@ goes, then the windows that the node merges, then state that leaves, with all of
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,8 @@ from workers.pipeline import merge_node, transfer
 from workers.pipeline.changes import pack
 from workers.pipeline.engine import merging, moving
 from workers.pipeline.engine.changed import Changed
-from workers.pipeline.engine.faults import Faults, keep_faults, read_faults
+from workers.pipeline.engine.faults import Fault, Faults, keep_faults, read_faults, reported
+from workers.pipeline.engine.isolation import EXPORT, IMPORT, attempted, no_sample
 from workers.pipeline.engine.node import advanced, marks_of
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.tasks import Task, Tasks
@@ -78,10 +80,14 @@ class Turn:
             report=self._report(changed, left, came, works, spent),
         )
 
-    def note(self, faults: Mapping[int, str]) -> None:
+    def note(self, faults: Mapping[int, Fault]) -> None:
         """Remember that these queries have failed on this node, and why."""
         queries = self.table.table.queries
-        self.faults |= {query: (queries[query].run, why) for query, why in faults.items()}
+        self.faults |= {
+            query: (queries[query].run, fault)
+            for query, fault in faults.items()
+            if query in queries and query not in self.faults
+        }
 
     def _take_in(self) -> list[Transfer]:
         """Put in the state of tasks that came; it was handed on in the batch before."""
@@ -92,15 +98,20 @@ class Turn:
         mine = [one for one in moved if one.target == self.input.node]
         states = transfer.read(self.client, self.cluster, head.batch - 1, mine)
         rows: dict[Task, dict[str, bytes]] = {}
+        faults: dict[int, Fault] = {}
         for (query, task), forms in reversed(states.items()):
+            if query in self.faults:
+                continue
             if task == MERGE:
                 merging.put_in(self.store, query, forms)
                 continue
             pieces = [data for name, data in forms.items() if name.startswith(WAITING)]
             run = self.table.table.queries[query].run
-            self.waiting.forwarded(pieces, (query, task), run)
+            attempted(IMPORT, [query], partial(self.waiting.forwarded, pieces, (query, task), run),
+                      faults, no_sample)  # fmt: skip
             rows[query, task] = {n: data for n, data in forms.items() if not n.startswith(WAITING)}
-        moving.put_in(self.store, self.tasks, rows)
+        moving.put_in(self.store, self.tasks, rows, faults)
+        self.note(faults)
         return mine
 
     def _works(self) -> tuple[list[Work], int]:
@@ -149,14 +160,17 @@ class Turn:
         mine = [(one.query, one.task) for one in moved if one.source == self.input.node]
         if not mine:
             return {}
-        found = moving.taken_out(self.store, [one for one in mine if one[1] != MERGE])
+        faults: dict[int, Fault] = {}
+        found = moving.taken_out(self.store, [one for one in mine if one[1] != MERGE], faults)
         for task in mine:
             if task[1] == MERGE:
                 found[task] = merging.taken_out(self.store, task[0])
                 continue
             streams = self.table.table.queries[task[0]].streams
-            pieces = self.waiting.leave(task, streams)
-            found[task] |= {f"{WAITING}{at}": data for at, data in enumerate(pieces)}
+            leave = partial(self.waiting.leave, task, streams)
+            for pieces in attempted(EXPORT, [task[0]], leave, faults, no_sample):
+                found[task] |= {f"{WAITING}{at}": data for at, data in enumerate(pieces)}
+        self.note(faults)
         return found
 
     def _report(
@@ -196,7 +210,7 @@ class Turn:
             state_us=changed.state_us,
             elapsed_ms=head.elapsed_ms,
             dropped=[[*arc, lost] for arc, lost in changed.dropped.items() if lost],
-            faults=[(query, *fault) for query, fault in self.faults.items()],
+            faults=reported(self.faults),
         )
 
 

@@ -1,10 +1,12 @@
 """Routing: each record once per node that needs it."""
 
 import json
+from typing import Any
 
 import pyarrow as pa
 
 from controlplane.wire.blocks import SCHEMA, encode_block
+from controlplane.wire.language.registered import function
 from controlplane.wire.log import Entry
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import AddQuery, AssignStream, SetShed
@@ -106,6 +108,48 @@ def test_a_key_that_is_split_carries_its_task() -> None:
         assert len(tasks) == nodes[number].records.num_rows
     assert sum(node.records.num_rows for node in nodes) == 100
     assert [len(node.runs()) for node in nodes] == [1, 1, 1]
+
+
+def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None:
+    """A node gets records of another stream, for another query, and none with a task."""
+    table = compiled(
+        AssignStream(1, 0),
+        AssignStream(2, 0),
+        AddQuery(10, 0, 0, (1,), 60, "speed", json.dumps(SPREAD.to_json()), ((0, 0, 2), (1, 2, 4)),
+                 json.dumps({"kind": "two_choices"}), merge=2),
+        AddQuery(11, 0, 0, (2,), 60, "speed"),
+    )  # fmt: skip
+    for node, envelope in enumerate(route({2: [entry("5-0", 1, 2, 3)]}, table, 3, {})):
+        records = records_of([Envelope.decode(envelope.encode())])
+        found = advanced(Memory(), table.tasks_of_node(node), records, {}, 0)
+        assert found.faults == {}
+        assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in found.windows) == 3 * (node == 0)
+
+
+def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
+    """Its nodes get every record, meet the same trouble, and report the fault."""
+    bad = QueryText({"n": "count(*)"}, columns={"of": "test_bad_key(car)"}, key=["of"])
+    texts = [json.dumps(one.to_json()) for one in (bad, SPREAD)]
+    spans = ((0, 0, 2), (1, 2, 4))
+    table = compiled(
+        AssignStream(1, 0),
+        AddQuery(10, 0, 0, (1,), 60, "speed", texts[0], spans),
+        AddQuery(11, 0, 0, (1,), 60, "speed", texts[1], spans),
+    )
+    nodes = route({1: [entry("5-0", *range(50))]}, table, 2, {})
+    counted = 0
+    for node, envelope in enumerate(nodes):
+        found = advanced(Memory(), table.tasks_of_node(node), records_of([envelope]), {}, 0)
+        assert {query: fault.why for query, fault in found.faults.items()} == {
+            10: "test_bad_key raised KeyError: 'no such shelf'"
+        }
+        counted += sum(sum(rows["s0"].to_pylist()) for _, _, rows in found.windows)
+    assert counted == 50
+
+
+@function(takes=("int",), gives="int", name="test_bad_key")
+def bad_key(values: Any) -> Any:
+    raise KeyError("no such shelf")
 
 
 def test_an_input_arc_counts_what_it_drops() -> None:

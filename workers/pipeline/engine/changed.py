@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.wire.forms import Form
+from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.records import Int64s
 
 
@@ -40,7 +41,7 @@ class Changed:
     operators: list[Operator] = field(default_factory=list)
     tasks: list[Int64s] = field(default_factory=list)
     state_us: int = 0
-    faults: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, Fault] = field(default_factory=dict)
 
     def take(self, other: "Changed") -> None:
         """Add what another part of the batch changed after this."""

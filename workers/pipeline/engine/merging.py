@@ -6,6 +6,7 @@ part of each task and gives out the window again; so a part that comes twice cha
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,11 @@ import numpy as np
 from controlplane.wire.finishing import newest
 from controlplane.wire.forms import Form, from_bytes, named, to_bytes
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.isolation import AGGREGATOR, attempted
 from workers.pipeline.engine.joins import slowest
 from workers.pipeline.engine.pages import Store
+from workers.pipeline.engine.samples import sample_of
 from workers.pipeline.engine.state import Merged, is_closed, regrouped, whole_windows
 from workers.pipeline.engine.tasks import Member
 from workers.pipeline.engine.users import WorkOf, work_of
@@ -31,7 +34,7 @@ def merged_parts(
     members: Mapping[int, Member],
     parts: Mapping[int, Tables],
     marks: Mapping[int, int],
-) -> tuple[list[tuple[str, Form, Any]], dict[int, str]]:
+) -> tuple[list[tuple[str, Form, Any]], dict[int, Fault]]:
     """Take new parts of the windows of these queries; return the windows that changed, and faults.
 
     `parts`: by query the tables of its parts by form's name, oldest first. `marks`: the newest
@@ -44,33 +47,40 @@ def merged_parts(
     for gone in [query for query in known if int(query) not in members]:
         _forget(store, known, gone)
     found: list[tuple[str, Form, Any]] = []
-    faults: dict[int, str] = {}
+    faults: dict[int, Fault] = {}
     for query, tables in parts.items():
-        try:
-            found += _take_parts(
-                store, known.setdefault(str(query), []), members[query], tables, marks
-            )
-        except QueryFault as fault:
-            faults[query] = str(fault)
+        work = partial(_taken_parts, store, members[query], tables, marks)
+        for taken in attempted(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
+            names = known.setdefault(str(query), [])
+            for name, windows, kept in taken:
+                found.append((name, named(name), windows))
+                store.put(f"{MERGED}/{query}/{name}", kept)
+                if name not in names:
+                    names.append(name)
     if json.dumps(known) != before:
         store.put(MERGED, json.dumps(known).encode())
     return found, faults
 
 
-def _take_parts(
-    store: Store, known: list[str], member: Member, tables: Tables, marks: Mapping[int, int]
-) -> list[tuple[str, Form, Any]]:
-    """Take new parts of one query; return its windows that changed. Raises `QueryFault`."""
+def _taken_parts(
+    store: Store, member: Member, tables: Tables, marks: Mapping[int, int]
+) -> list[tuple[str, Any, bytes]]:
+    """Return by form's name the windows of a query that changed, and the bytes of what is kept.
+
+    Nothing is written. Raises whatever the query's merging raises.
+    """
     found, query = [], member.subscription.query
     for name, rows in tables.items():
         form, key = named(name), f"{MERGED}/{query}/{name}"
         kept, changed = _merge(form, from_bytes(form, store.get(key)), rows, _work(member))
-        found.append((name, form, changed))
         open_ = ~is_closed(kept, {query: member.closing}, _marks(member, marks))
-        store.put(key, to_bytes(kept.filter(pa.array(open_))))
-        if name not in known:
-            known.append(name)
+        found.append((name, changed, to_bytes(kept.filter(pa.array(open_)))))
     return found
+
+
+def _sample(tables: Tables, _error: Exception) -> str:
+    """Return the first rows of the parts."""
+    return next((sample_of(rows) for parts in tables.values() for rows in parts if len(rows)), "")
 
 
 def taken_out(store: Store, query: int) -> dict[str, bytes]:

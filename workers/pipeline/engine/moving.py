@@ -8,13 +8,23 @@ import numpy as np
 
 from controlplane.wire.forms import from_bytes, named, to_bytes
 from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.isolation import EXPORT, IMPORT, attempted, isolated, no_sample
 from workers.pipeline.engine.pages import SIZES, Pages, Store, page_of
+from workers.pipeline.engine.samples import sample_of, sample_of_query
 from workers.pipeline.engine.state import merged
 from workers.pipeline.engine.tasks import Task, Tasks
 
 
-def taken_out(store: Store, leaving: Sequence[Task]) -> dict[Task, dict[str, bytes]]:
-    """Take the state of tasks out of the store: by task, the bytes of its rows by form."""
+def taken_out(
+    store: Store, leaving: Sequence[Task], faults: dict[int, Fault] | None = None
+) -> dict[Task, dict[str, bytes]]:
+    """Take the state of tasks out of the store: by task, the bytes of its rows by form.
+
+    The tasks of a query whose state cannot be written leave without it; the query gets into
+    `faults`.
+    """
+    faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     found: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
     pairs = np.array(leaving, np.int64).reshape(-1, 2)
@@ -27,7 +37,8 @@ def taken_out(store: Store, leaving: Sequence[Task]) -> dict[Task, dict[str, byt
         for one in leaving:
             mine = (query == one[0]) & (task == one[1])
             if mine.any():
-                found[one][name] = to_bytes(rows.filter(pa.array(mine)))
+                for data in _exported(one[0], rows.filter(pa.array(mine)), faults):
+                    found[one][name] = data
                 gone |= mine
         if gone.any():
             pages.save(rows.filter(pa.array(~gone)), visited)
@@ -35,18 +46,49 @@ def taken_out(store: Store, leaving: Sequence[Task]) -> dict[Task, dict[str, byt
     return found
 
 
-def put_in(store: Store, tasks: Tasks, arriving: Mapping[Task, Mapping[str, bytes]]) -> None:
-    """Put the state of tasks into the store, where it merges with what they have there."""
+def _exported(query: int, rows: Any, faults: dict[int, Fault]) -> list[bytes]:
+    return attempted(EXPORT, [query], lambda: to_bytes(rows), faults, lambda _: sample_of(rows))
+
+
+def put_in(
+    store: Store,
+    tasks: Tasks,
+    arriving: Mapping[Task, Mapping[str, bytes]],
+    faults: dict[int, Fault] | None = None,
+) -> None:
+    """Put the state of tasks into the store, where it merges with what they have there.
+
+    State that cannot be read or merged is left out; its query gets into `faults`.
+    """
+    faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     by_form: dict[str, list[Any]] = {}
-    for states in arriving.values():
+    for (query, _), states in arriving.items():
         for name, data in states.items():
-            by_form.setdefault(name, []).append(from_bytes(named(name), data))
+            by_form.setdefault(name, []).extend(_imported(query, name, data, faults))
     for name, tables in by_form.items():
-        form = named(name)
-        pages, rows = Pages(store, form, name, sizes), pa.concat_tables(tables)
-        touched = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
-        visited = sorted(np.unique(touched).tolist())
-        work = tasks.work if "state" in form.schema.names else None
-        pages.save(merged(form, pages.load(visited), rows, work).rows, visited)
+        rows = pa.concat_tables([named(name).schema.empty_table(), *tables])
+        _put_rows(Pages(store, named(name), name, sizes), tasks, rows, faults)
     store.put(SIZES, json.dumps(sizes).encode())
+
+
+def _imported(query: int, name: str, data: bytes, faults: dict[int, Fault]) -> list[Any]:
+    return attempted(IMPORT, [query], lambda: from_bytes(named(name), data), faults, no_sample)
+
+
+def _put_rows(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fault]) -> None:
+    touched = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
+    visited = sorted(np.unique(touched).tolist())
+    state = pages.load(visited)
+    work = tasks.work if "state" in pages.form.schema.names else None
+    queries = np.unique(np.asarray(rows["query"])).tolist()
+    parts = isolated(
+        IMPORT, queries, lambda some: merged(pages.form, _of(state, some), _of(rows, some), work),
+        faults, lambda query: sample_of_query(query, rows),
+    )  # fmt: skip
+    others = state.filter(pa.array(~np.isin(np.asarray(state["query"]), queries)))
+    pages.save(pa.concat_tables([others, *(part.rows for part in parts)]), visited)
+
+
+def _of(rows: Any, queries: Sequence[int]) -> Any:
+    return rows.filter(pa.array(np.isin(np.asarray(rows["query"]), queries)))

@@ -6,25 +6,23 @@ in a dictionary.
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.forms import (
-    Form,
-    is_pairs,
-    named,
-)
+from controlplane.wire.forms import Form, is_pairs, named, to_bytes
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.changed import Changed
-from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.isolation import JOIN, MERGE, SAVE, WINDOW, enter, isolated
 from workers.pipeline.engine.joins import joined, slowest
 from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, page_of
 from workers.pipeline.engine.records import Records
+from workers.pipeline.engine.samples import sample_of_query
 from workers.pipeline.engine.shedding import is_window_dropped
 from workers.pipeline.engine.state import Merged, is_closed, merged, windows_of
 from workers.pipeline.engine.subscriptions import Drops
@@ -96,44 +94,106 @@ def _marks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
 
 
 def _advance_form(pages: Pages, tasks: Tasks, added: Any, turn: _Turn, found: Changed) -> None:
+    """Merge what a batch adds into one form's pages: all at once, one by one if memory is short."""
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
     visited = sorted({*np.unique(touched).tolist(), turn.batch % PAGES})
+    try:
+        passes = (MemoryError,) if len(visited) > 1 else ()
+        _advance_pages(pages, visited, tasks, added, turn, found, passes)
+        return
+    except MemoryError:
+        if len(visited) == 1:
+            raise
+    for page in visited:
+        mine = added.filter(pa.array(touched == page))
+        _advance_pages(pages, [page], tasks, mine, turn, found)
+
+
+def _advance_pages(
+    pages: Pages,
+    visited: Sequence[int],
+    tasks: Tasks,
+    added: Any,
+    turn: _Turn,
+    found: Changed,
+    passes: tuple[type[Exception], ...] = (),
+) -> None:
     state = pages.load(visited)
     live = is_live(state, tasks.members)
-    found.ended |= set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
-    state, kept = state.filter(pa.array(live)), tasks.without(found.faults)
-    while True:
-        try:
-            result, windows = _merged_form(pages, kept, _of(kept, state), _of(kept, added))
-            break
-        except QueryFault as fault:
-            # It names one: users' aggregates and joins are merged query by query.
-            found.faults |= {query: str(fault) for query in fault.queries}
-            kept = kept.without(fault.queries)
-    found.windows += windows
+    ended = set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
+    state, faults = state.filter(pa.array(live)), dict(found.faults)
+    both = np.concatenate([np.asarray(state["query"]), np.asarray(added["query"])])
+    queries = [query for query in np.unique(both).tolist() if query in tasks.members]
+    parts = isolated(
+        MERGE, queries, lambda some: _advanced(pages, tasks, turn, _of(some, state),
+        _of(some, added)), faults, lambda query: sample_of_query(query, added, state), passes,
+    )  # fmt: skip
+    saved = _saved(pages, visited, [part.rows for part in parts], faults, passes)
+    found.faults |= faults
+    found.ended |= ended
+    found.windows += [window for part in parts for window in part.windows]
+    found.tasks.append(bytes_of_tasks(saved, pages.size_of(visited)))
+
+
+class _Advanced(NamedTuple):
+    """The rows of some queries that stay open, and their windows that changed."""
+
+    rows: Any
+    windows: list[tuple[str, Form, Any]]
+
+
+def _advanced(pages: Pages, tasks: Tasks, turn: _Turn, state: Any, added: Any) -> _Advanced:
+    """Return what rows of state and what comes to them make together. Raises what they raise."""
+    result, windows = _merged_form(pages, tasks, state, added)
     marks = dict(turn.marks)
     if is_pairs(pages.name):
         marks = {query: slowest(turn.marks, one.subscription.streams)
-                 for query, one in kept.members.items() if one.joins}  # fmt: skip
-    closing = {query: member.closing for query, member in kept.members.items()}
+                 for query, one in tasks.members.items() if one.joins}  # fmt: skip
+    closing = {query: member.closing for query, member in tasks.members.items()}
     open_ = ~is_closed(result.rows, closing, marks)
-    rows = result.rows if open_.all() else result.rows.filter(pa.array(open_))
+    return _Advanced(result.rows if open_.all() else result.rows.filter(pa.array(open_)), windows)
+
+
+def _saved(
+    pages: Pages,
+    visited: Sequence[int],
+    parts: Sequence[Any],
+    faults: dict[int, Fault],
+    passes: tuple[type[Exception], ...],
+) -> Any:
+    """Write the rows and return them; without those of queries whose rows cannot be written."""
+    rows = pa.concat_tables([pages.form.schema.empty_table(), *parts])
+    try:
+        pages.save(rows, visited)
+        return rows
+    except passes:
+        raise
+    except Exception:  # noqa: BLE001 - found below, by query
+        queries = np.unique(np.asarray(rows["query"])).tolist()
+    isolated(SAVE, queries, lambda some: to_bytes(_of(some, rows)), faults,
+             lambda query: sample_of_query(query, rows))  # fmt: skip
+    rows = _of([query for query in queries if query not in faults], rows)
     pages.save(rows, visited)
-    found.tasks.append(bytes_of_tasks(rows, pages.size_of(visited)))
+    return rows
 
 
-def _of(tasks: Tasks, rows: Any) -> Any:
-    """Return the rows of queries that the node computes, which are all but in a fault."""
-    mine = np.isin(np.asarray(rows["query"]), list(tasks.members))
+def _of(queries: Collection[int], rows: Any) -> Any:
+    """Return the rows of these queries."""
+    mine = np.isin(np.asarray(rows["query"]), list(queries))
     return rows if mine.all() else rows.filter(pa.array(mine))
 
 
-def _merged_form(pages: Pages, tasks: Tasks, state: Any, added: Any) -> tuple[Merged, list[Any]]:
-    """Return the state with what came, and the windows that changed. Raises `QueryFault`."""
+def _merged_form(
+    pages: Pages, tasks: Tasks, state: Any, added: Any
+) -> tuple[Merged, list[tuple[str, Form, Any]]]:
+    """Return the state with what came, and the windows that changed. Raises what they raise."""
     work = tasks.work if "state" in pages.form.schema.names else None
     result = merged(pages.form, state, added, work)
+    queries = np.unique(np.asarray(result.rows["query"])).tolist()
     if is_pairs(pages.name):
+        enter(JOIN, queries)
         return result, [(name, named(name), rows) for name, rows in _joined(tasks, result)]
+    enter(WINDOW, queries)
     rows_of = _windows(pages.form, tasks, result, work)
     return result, [(pages.name, pages.form, rows) for rows in rows_of]
 

@@ -58,10 +58,12 @@ class Pages:
     def save(self, rows: Any, pages: Iterable[int]) -> None:
         """Write the rows of these pages; a page without rows is removed."""
         owner = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
+        found = {}
         for page in pages:
-            key = self._key(page)
             mine = rows.filter(pa.array(owner == page))
-            data = to_bytes(mine) if len(mine) else b""
+            found[self._key(page)] = to_bytes(mine) if len(mine) else b""
+        # Nothing is written before all of it can be.
+        for key, data in found.items():
             if data:
                 self.store.put(key, data)
                 self.sizes[key] = len(data)

@@ -62,6 +62,17 @@ class Records:
     def __len__(self) -> int:
         return len(self.stream)
 
+    def part(self, first: int, stop: int) -> "Records":
+        """Return the records [first, stop)."""
+        stream = self.stream[first:stop]
+        return Records(
+            self.columns.slice(first, stop - first),
+            stream,
+            self.mark_ms[first:stop],
+            frozenset(np.unique(stream).tolist()),
+            {name: values[first:stop] for name, values in self.extras.items()},
+        )
+
     @cached_property
     def ts_ms(self) -> Int64s:
         """Return event times in milliseconds."""

@@ -1,6 +1,6 @@
 """Which queries of a node take what a computation yields, and for which of their tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -92,6 +92,13 @@ class Group:
         stream, member = columns[:, 0].copy(), columns[:, 1].copy()
         streams = frozenset(stream.tolist())
         return cls(computation, tuple(subscriptions), stream, member, streams, intake)
+
+    def of_queries(self, queries: Collection[int]) -> "Group":
+        """Return the group of some of its queries."""
+        if len(queries) == len(self.subscriptions):
+            return self
+        kept = [one for one in self.subscriptions if one.query in queries]
+        return Group.of(self.computation, kept, self.intake)
 
     def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
         """Return rows of panes as rows of the tasks that take them, which may be several each.

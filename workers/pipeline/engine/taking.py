@@ -10,15 +10,22 @@ from controlplane.wire.forms import is_pairs, named, names_of, pairs_name
 from controlplane.wire.layout import layout_of
 from workers.pipeline.engine.arcs import dropped_by, late_of
 from workers.pipeline.engine.changed import Changed, Operator
-from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.isolation import ASSIGN, COUNT, EVALUATE, attempted, isolated
 from workers.pipeline.engine.joins import sides_of
+from workers.pipeline.engine.limits import TimeLimit, time_limit
 from workers.pipeline.engine.panes import Panes, panes_of
 from workers.pipeline.engine.records import Int64s, Records
+from workers.pipeline.engine.samples import sample_of, sample_of_records
 from workers.pipeline.engine.subscriptions import Group
 from workers.pipeline.engine.tasks import Tasks
 
 # A query has fewer tasks than this: query and task fit into one number.
 _TASKS: Final = 1 << 20
+# A shortage of memory with so few records is the query's, not the batch's.
+LEAST_SLICE: Final = 1_000
+# The search for the record on which a query fails may take so long.
+_SEARCH_SECONDS: Final = 1.0
 
 
 def added_by(tasks: Tasks, records: Records | None, found: Changed) -> dict[str, list[Any]]:
@@ -27,61 +34,142 @@ def added_by(tasks: Tasks, records: Records | None, found: Changed) -> dict[str,
     if records is None or not len(records):
         return added
     for group in tasks.groups:
-        started = time.thread_time_ns()
-        try:
-            taken = _taken(group, records)
-        except QueryFault as fault:
-            found.faults |= {one.query: str(fault) for one in group.subscriptions}
-            continue
-        for name, rows in _owned(group, taken, found):
-            added.setdefault(name, []).append(rows)
-        _count(group, records, taken.panes, found)
-        spent = (time.thread_time_ns() - started) // 1000
-        found.operators.append(_operator(group, records, taken.panes, spent))
+        # Records of other streams may lack what split nodes add for this query.
+        if records.streams & group.streams:
+            _add_group(group, records, added, found)
     return added
+
+
+def _add_group(group: Group, records: Records, added: dict[str, list[Any]], found: Changed) -> None:
+    """Add the rows that the queries of one computation take of the records."""
+    started = time.thread_time_ns()
+    taken = _evaluated(group, records, found.faults)
+    for part in taken:
+        for name, rows in _assigned(group, part, found):
+            added.setdefault(name, []).append(rows)
+        _count(group, part, found)
+    if taken:
+        spent = (time.thread_time_ns() - started) // 1000
+        found.operators.append(_operator(group, records, taken, spent))
 
 
 class _Taken(NamedTuple):
     """What a group takes of records, the forms of its tables, and their key columns."""
 
+    records: Records
     panes: Panes
     forms: Sequence[str]
     keys: Sequence[str]
 
 
-def _owned(group: Group, taken: _Taken, found: Changed) -> Iterator[tuple[str, Any]]:
+def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list[_Taken]:
+    """Return what a group takes of records, in slices if memory is short; nothing for a fault."""
+    queries = [one.query for one in group.subscriptions]
+    if queries[0] in faults or not records.streams & group.streams:
+        return []
+    can_halve = len(records) > LEAST_SLICE
+    try:
+        return attempted(
+            EVALUATE, queries, lambda: _taken(group, records), faults,
+            lambda error: sample_of_records(_culprit(group, records, error), group.streams),
+            (MemoryError,) if can_halve else (),
+        )  # fmt: skip
+    except MemoryError:
+        if not can_halve:
+            raise
+    half = len(records) // 2
+    first = _evaluated(group, records.part(0, half), faults)
+    return first + _evaluated(group, records.part(half, len(records)), faults)
+
+
+def _culprit(group: Group, records: Records, error: Exception) -> Records:
+    """Return the fewest records on which the group raises, as halving finds them in a second."""
+    if isinstance(error, MemoryError) or isinstance(error.__cause__, TimeLimit):
+        return records
+    stop = time.monotonic() + _SEARCH_SECONDS
+    while len(records) > 1 and time.monotonic() < stop:
+        half = len(records) // 2
+        parts = (records.part(0, half), records.part(half, len(records)))
+        bad = next((part for part in parts if _raises(group, part)), None)
+        if bad is None:
+            break
+        records = bad
+    return records
+
+
+def _raises(group: Group, records: Records) -> bool:
+    try:
+        with time_limit(_SEARCH_SECONDS):
+            _taken(group, records)
+    except TimeLimit:
+        return False
+    except Exception:  # noqa: BLE001 - the question is whether it raises
+        return True
+    return False
+
+
+def _assigned(group: Group, taken: _Taken, found: Changed) -> Iterator[tuple[str, Any]]:
     """Yield the rows of the group's tasks by form."""
-    panes = taken.panes
-    tables = zip(taken.forms, (panes.rows, panes.cells, panes.blobs), strict=True)
+    tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
     for at, (name, rows) in enumerate(tables):
         if rows is None or not len(rows):
             continue
-        owned = group.owned(rows, taken.keys)
-        if is_pairs(name):
-            owned = _under_one_mark(owned)
-        if at == 0:
-            found.tasks.append(_records_of_tasks(owned))
-        yield name, owned.select(named(name).schema.names)
+        for owned in _owned(group, name, rows, taken.keys, found.faults):
+            if at == 0:
+                found.tasks.append(_records_of_tasks(owned))
+            yield name, owned.select(named(name).schema.names)
 
 
-def _count(group: Group, records: Records, panes: Panes, found: Changed) -> None:
+def _owned(
+    group: Group, name: str, rows: Any, keys: Sequence[str], faults: dict[int, Fault]
+) -> list[Any]:
+    """Return the rows of panes as rows of the tasks that take them."""
+
+    def owned(queries: Sequence[int]) -> Any:
+        found = group.of_queries(queries).owned(rows, keys)
+        return _under_one_mark(found) if is_pairs(name) else found
+
+    queries = [one.query for one in group.subscriptions]
+    return isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
+
+
+def _count(group: Group, taken: _Taken, found: Changed) -> None:
     """Count the records that came too late and those that arcs dropped."""
-    if panes.late is not None:
-        found.late += late_of(group, records, panes.late)
-    if panes.gone is not None:
-        found.dropped |= dropped_by(group, records, panes.gone)
+    if taken.panes.late is None and taken.panes.gone is None:
+        return
+    queries = [one.query for one in group.subscriptions]
+    counts = isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
+                      found.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
+    # Each part of the queries has the late records of all that share the computation.
+    found.late += counts[0].late if counts else 0
+    for count in counts:
+        for arc, lost in count.dropped.items():
+            found.dropped[arc] = found.dropped.get(arc, 0) + lost
+
+
+class _Counted(NamedTuple):
+    """Late records, and dropped ones by split arc (stream, query)."""
+
+    late: int
+    dropped: dict[tuple[int, int], int]
+
+
+def _counted(group: Group, taken: _Taken) -> _Counted:
+    records, panes = taken.records, taken.panes
+    late = 0 if panes.late is None else late_of(group, records, panes.late)
+    return _Counted(late, {} if panes.gone is None else dropped_by(group, records, panes.gone))
 
 
 def _taken(group: Group, records: Records) -> _Taken:
-    """Return what a group takes of records. Raises `QueryFault`."""
+    """Return what a group takes of records. Raises whatever its computation raises."""
     computation = group.computation
     if computation.join is None:
         layout = layout_of(computation)
         panes = panes_of(records, computation, group.streams, group.intake)
-        return _Taken(panes, names_of(layout), layout.shape.key_names)
+        return _Taken(records, panes, names_of(layout), layout.shape.key_names)
     sides = sides_of(records, computation, group.streams, group.intake)
     keys = [f"k{at}" for at in range(len(computation.join.on))]
-    return _Taken(sides, (pairs_name(computation), "", ""), keys)
+    return _Taken(records, sides, (pairs_name(computation), "", ""), keys)
 
 
 def _under_one_mark(rows: Any) -> Any:
@@ -89,13 +177,14 @@ def _under_one_mark(rows: Any) -> Any:
     return rows.set_column(rows.schema.get_field_index("stream"), "stream", rows["query"])
 
 
-def _operator(group: Group, records: Records, panes: Panes, cpu_us: int) -> Operator:
+def _operator(group: Group, records: Records, taken: Sequence[_Taken], cpu_us: int) -> Operator:
     mine = len(records)
     if not records.streams <= group.streams:
         mine = int(np.isin(records.stream, list(group.streams)).sum())
     first = min(one.query for one in group.subscriptions)
-    count = len(group.subscriptions)
-    return Operator(first, count, mine, panes.selected, len(panes.rows), cpu_us)
+    selected = sum(part.panes.selected for part in taken)
+    rows = sum(len(part.panes.rows) for part in taken)
+    return Operator(first, len(group.subscriptions), mine, selected, rows, cpu_us)
 
 
 def bytes_of_tasks(rows: Any, size: int) -> Int64s:

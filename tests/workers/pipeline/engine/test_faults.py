@@ -12,11 +12,12 @@ from controlplane.wire.query import Computation, QueryText, computation_of
 from tests.workers.pipeline.engine.test_node import Memory, seen_windows
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from workers.pipeline.engine.changed import Changed
-from workers.pipeline.engine.faults import keep_faults, read_faults
+from workers.pipeline.engine.faults import Fault, keep_faults, read_faults
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks
 
+NO = Fault("no", "merge", "[{}]")
 ROWS: list[Row] = [(1, 100 * at, at % 3, "a", at) for at in range(40)]
 
 
@@ -82,7 +83,7 @@ def test_a_fault_is_one_of_its_query(bad: Computation, why: str) -> None:
     found, alone = run(tasks_of({**GOOD, 3: bad})), run(tasks_of(GOOD))
     assert seen_windows(found) == seen_windows(alone)
     assert set(found.faults) == {3}
-    assert found.faults[3].startswith(why)
+    assert found.faults[3].why.startswith(why)
 
 
 def run(tasks: Tasks) -> Changed:
@@ -96,7 +97,7 @@ def run(tasks: Tasks) -> Changed:
 
 def test_a_fault_is_remembered_until_its_query_leaves_or_begins_again() -> None:
     store = Memory()
-    keep_faults(store, {3: (1, "no"), 4: (1, "never")})
-    assert read_faults(store, {3: 1, 4: 2, 5: 1}) == {3: (1, "no")}
+    keep_faults(store, {3: (1, NO), 4: (1, Fault("never"))})
+    assert read_faults(store, {3: 1, 4: 2, 5: 1}) == {3: (1, NO)}
     keep_faults(store, {})
     assert read_faults(store, {3: 1}) == {}

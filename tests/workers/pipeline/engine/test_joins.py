@@ -106,7 +106,7 @@ def test_too_many_pairs_are_a_fault_of_the_query(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(joins, "MOST_PAIRS", 10)
     found = advanced(Memory(), tasks_of([True] * TASKS), records_of(ROWS, None), {}, 1)
     assert found.windows == []
-    assert found.faults[9].endswith("narrow its windows or what must be equal")
+    assert found.faults[9].why.endswith("narrow its windows or what must be equal")
 
 
 def test_a_join_that_cannot_be_is_refused_at_its_fields() -> None:
