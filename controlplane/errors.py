@@ -19,6 +19,10 @@ class Invalid(WeirError):
         super().__init__("Some values are not valid")
 
 
+class BadBody(WeirError):
+    """A body that is not of the format that it is said to have."""
+
+
 class Forbidden(WeirError):
     """The actor lacks the role that this needs."""
 

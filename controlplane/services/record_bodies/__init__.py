@@ -1,0 +1,41 @@
+"""Bodies of records, by content type, as records of a stream's schema with faults by record."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from controlplane.errors import Invalid
+from controlplane.services.record_bodies.conformed import Conformed
+from controlplane.services.record_bodies.formats import CONTENT_TYPES, Format, content_type_of
+from controlplane.services.record_bodies.rows import of_json, of_lines, of_rows
+from controlplane.services.record_bodies.tables import of_arrow, of_csv, of_parquet
+from controlplane.wire.schema import StreamSchema
+
+__all__ = ["CONTENT_TYPES", "Conformed", "Format", "conform", "content_type_of", "of_rows"]
+
+_READERS: Final[Mapping[Format, Callable[[bytes, StreamSchema, str], Conformed]]] = {
+    Format.JSON: of_json,
+    Format.NDJSON: of_lines,
+    Format.CSV: of_csv,
+    Format.ARROW: of_arrow,
+    Format.PARQUET: of_parquet,
+}
+
+
+def conform(body: bytes, kind: Format, schema: StreamSchema, zone: str = "") -> Conformed:
+    """Return the records of a body that fit a schema, and what is wrong with the others.
+
+    `zone`: the IANA time zone of times that name none. Raises `BadBody` if the body is not of the
+    format, and `Invalid` if it has no record, too many, or columns that do not fit at all.
+    """
+    _check_zone(zone)
+    return _READERS[kind](body, schema, zone)
+
+
+def _check_zone(zone: str) -> None:
+    if not zone:
+        return
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise Invalid({"zone": ["Is no IANA time zone, as Europe/Berlin"]}) from None

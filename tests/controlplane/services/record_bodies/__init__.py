@@ -1,0 +1,1 @@
+"""Tests of bodies of records."""
