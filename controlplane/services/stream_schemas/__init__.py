@@ -1,0 +1,1 @@
+"""Schemas of streams: what may change while queries read them, and what a sample suggests."""

@@ -1,0 +1,191 @@
+"""Which changes of a stream's schema keep the records in the log, and what queries read, right.
+
+Pure: two schemas in, changes and refusals out. Whether queries are affected is another question
+(`readers`), asked of each change by itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from controlplane.wire.schema import ColumnSpec, StreamSchema
+from controlplane.wire.types import arrow_type
+
+# What a schema says besides its columns, and what of it may change.
+SETTINGS: Final = ("watermark_delay_s", "max_future_s", "idle_after_s")
+EVENT_TIME: Final = "event_time"
+# A float64 holds every whole number of so many bits.
+_EXACT_BITS: Final = 32
+_UNITS: Final = ("s", "ms", "us")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two schemas.
+
+    `name`: of the column or the setting. `action`: added, removed, retyped, made nullable or set.
+    `detail`: what from, and what to. `refusal`: why it cannot be, empty if it may.
+    """
+
+    name: str
+    action: str
+    detail: str = ""
+    refusal: str = ""
+
+
+def changes_between(
+    old: StreamSchema, new: StreamSchema, retired: Mapping[str, str] | None = None
+) -> list[Change]:
+    """Return the differences of two schemas, in the order of their columns.
+
+    `retired`: the last types of columns that were removed before. Records in the log may have
+    them, so that a column of such a name must be able to read these.
+    """
+    before = {column.name: column for column in old.columns}
+    after = {column.name: column for column in new.columns}
+    found: list[Change] = []
+    for name, column in before.items():
+        if name not in after:
+            found.append(_removed(column, old))
+        elif after[name] != column:
+            found += _altered(column, after[name])
+    for name, column in after.items():
+        if name not in before:
+            found.append(_added(column, (retired or {}).get(name)))
+    return found + _settings(old, new)
+
+
+def applied(old: StreamSchema, new: StreamSchema, change: Change) -> StreamSchema | None:
+    """Return a schema with one of its changes to a new one, None if no column would be left."""
+    if change.action == "set":
+        return replace(old, **{change.name: getattr(new, change.name)})
+    columns = {column.name: column for column in old.columns}
+    wanted = next((column for column in new.columns if column.name == change.name), None)
+    if wanted is None:
+        return without_column(old, change.name)
+    return _with_columns(old, columns | {change.name: wanted})
+
+
+def without_column(schema: StreamSchema, name: str) -> StreamSchema | None:
+    """Return a schema without a column, None if it has no other."""
+    columns = {column.name: column for column in schema.columns if column.name != name}
+    return _with_columns(schema, columns) if columns else None
+
+
+def _with_columns(schema: StreamSchema, columns: Mapping[str, ColumnSpec]) -> StreamSchema:
+    """Return a schema with other columns; without event time if these do not allow it."""
+    column = columns.get(schema.event_time)
+    fits = column is not None and column.type.startswith("timestamp") and not column.nullable
+    event_time = schema.event_time if fits else ""
+    return replace(schema, columns=tuple(columns.values()), event_time=event_time)
+
+
+def retired_after(
+    old: StreamSchema, new: StreamSchema, retired: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the types of the columns that are gone once a change was made, by name."""
+    present = {column.name for column in new.columns}
+    gone = {column.name: column.type for column in old.columns if column.name not in present}
+    return {name: kind for name, kind in {**retired, **gone}.items() if name not in present}
+
+
+def widens(old: Any, new: Any) -> bool:
+    """Return True if every value of an Arrow type is one of the other type, unchanged."""
+    if old.equals(new):
+        return True
+    return any(is_family(old) and holds(old, new) for is_family, holds in _FAMILIES)
+
+
+def _widens_list(old: Any, new: Any) -> bool:
+    return bool(pa.types.is_list(new) and widens(old.value_type, new.value_type))
+
+
+def _widens_fields(old: Any, new: Any) -> bool:
+    if not pa.types.is_struct(new) or [one.name for one in old] != [one.name for one in new]:
+        return False
+    return all(widens(one.type, other.type) for one, other in zip(old, new, strict=True))
+
+
+def _widens_integer(old: Any, new: Any) -> bool:
+    signed = pa.types.is_signed_integer(old)
+    if pa.types.is_floating(new):
+        return bool(new.bit_width > _EXACT_BITS >= old.bit_width)
+    if not pa.types.is_integer(new):
+        return False
+    if pa.types.is_signed_integer(new) == signed:
+        return bool(new.bit_width > old.bit_width)
+    return bool(not signed and new.bit_width > old.bit_width)
+
+
+def _widens_float(old: Any, new: Any) -> bool:
+    return bool(pa.types.is_floating(new) and new.bit_width > old.bit_width)
+
+
+def _widens_decimal(old: Any, new: Any) -> bool:
+    if not pa.types.is_decimal(new):
+        return False
+    more_before = new.precision - new.scale >= old.precision - old.scale
+    return bool(more_before and new.scale >= old.scale)
+
+
+def _widens_time(old: Any, new: Any) -> bool:
+    # Nanoseconds end in 2262, so that they are finer but do not hold every time.
+    units = (old.unit, new.unit)
+    known = pa.types.is_timestamp(new) and all(unit in _UNITS for unit in units)
+    return bool(known and _UNITS.index(old.unit) <= _UNITS.index(new.unit))
+
+
+_FAMILIES: Final = (
+    (pa.types.is_list, _widens_list),
+    (pa.types.is_struct, _widens_fields),
+    (pa.types.is_integer, _widens_integer),
+    (pa.types.is_floating, _widens_float),
+    (pa.types.is_decimal, _widens_decimal),
+    (pa.types.is_timestamp, _widens_time),
+)
+
+
+def _removed(column: ColumnSpec, old: StreamSchema) -> Change:
+    refusal = "it is the event-time column" if column.name == old.event_time else ""
+    return Change(column.name, "removed", column.type, refusal)
+
+
+def _added(column: ColumnSpec, retired: str | None) -> Change:
+    refusal = ""
+    if not column.nullable:
+        refusal = "records that are there have no value of it: a new column must be nullable"
+    elif retired is not None and not widens(arrow_type(retired), arrow_type(column.type)):
+        refusal = (
+            f"there was a column of this name of type {retired}, which records in the log may "
+            "have: give it that type, or another name"
+        )
+    return Change(column.name, "added", column.type, refusal)
+
+
+def _altered(old: ColumnSpec, new: ColumnSpec) -> list[Change]:
+    found = []
+    if old.type != new.type:
+        fits = widens(arrow_type(old.type), arrow_type(new.type))
+        refusal = "" if fits else f"a {new.type} cannot hold every {old.type}"
+        found.append(Change(old.name, "retyped", f"{old.type} to {new.type}", refusal))
+    if old.nullable and not new.nullable:
+        refusal = "records that are there may have null in it"
+        found.append(Change(old.name, "made not nullable", "", refusal))
+    elif new.nullable and not old.nullable:
+        found.append(Change(old.name, "made nullable"))
+    return found
+
+
+def _settings(old: StreamSchema, new: StreamSchema) -> list[Change]:
+    found = []
+    if old.event_time != new.event_time:
+        detail = f"{old.event_time or 'time of arrival'} to {new.event_time or 'time of arrival'}"
+        refusal = "the event time of a stream stays as it is: declare another stream"
+        found.append(Change(EVENT_TIME, "set", detail, refusal))
+    for name in SETTINGS:
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after:
+            found.append(Change(name, "set", f"{before:g} s to {after:g} s"))
+    return found

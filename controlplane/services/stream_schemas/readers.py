@@ -1,0 +1,115 @@
+"""The live queries that read a stream, and which of them a change of its schema would break.
+
+A query is affected if it cannot be compiled over the changed schema, or if it would compute
+something else: its key, its state and its results follow from the kinds of its columns.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.models import QueryStream, Stream
+from controlplane.models.query import LIVE_STATES
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
+from controlplane.wire.schema import StreamSchema, common_kinds
+
+# Databases limit the values of one statement.
+MAX_STATEMENT: Final = 500
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A live query: its name, its text as stored, and the streams of its sides by id."""
+
+    name: str
+    text: str
+    left: tuple[int, ...]
+    right: tuple[int, ...] = ()
+
+
+def live_readers(stream: Stream) -> list[Reader]:
+    """Return the live queries that read a stream, by name."""
+    rows = QueryStream.objects.filter(stream=stream, query__state__in=LIVE_STATES)
+    texts = {
+        pk: (name, text)
+        for pk, name, text in rows.values_list("query_id", "query__name", "query__text")
+    }
+    reads = _reads(list(texts))
+    found = [_reader(name, text, reads.get(pk, [])) for pk, (name, text) in texts.items()]
+    return sorted(found, key=lambda reader: reader.name)
+
+
+def schemas_of(readers: Iterable[Reader]) -> dict[int, StreamSchema]:
+    """Return the schemas of all streams that queries read, by id; streams without one are not."""
+    ids = sorted({pk for reader in readers for pk in (*reader.left, *reader.right)})
+    found: dict[int, StreamSchema] = {}
+    for begin in range(0, len(ids), MAX_STATEMENT):
+        rows = Stream.objects.filter(pk__in=ids[begin : begin + MAX_STATEMENT])
+        for pk, schema in rows.values_list("pk", "schema"):
+            if schema:
+                found[pk] = StreamSchema.from_json(schema)
+    return found
+
+
+def affected(
+    readers: Sequence[Reader], schemas: Mapping[int, StreamSchema], stream: int, new: StreamSchema
+) -> dict[str, str]:
+    """Return why queries would break if a stream had another schema, by the name of the query.
+
+    `schemas`: of all streams that they read, as they are.
+    """
+    changed = {**schemas, stream: new}
+    compiler = _Compiler()
+    found: dict[str, str] = {}
+    for reader in readers:
+        before = compiler.compiled(reader, schemas)
+        after = compiler.compiled(reader, changed)
+        if before != after:
+            told = after if isinstance(after, str) else "it would compute something else"
+            found[reader.name] = told
+    return found
+
+
+class _Compiler:
+    """Compiles queries; those that share text and columns, which most do, once."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Computation | str] = {}
+
+    def compiled(self, reader: Reader, schemas: Mapping[int, StreamSchema]) -> Computation | str:
+        """Return what a query computes, or why it computes nothing."""
+        left, right = (_kinds(side, schemas) for side in (reader.left, reader.right))
+        key = (reader.text, tuple(left.items()), tuple(right.items()))
+        if key not in self._known:
+            self._known[key] = _compiled(reader.text, left, right if reader.right else None)
+        return self._known[key]
+
+
+def _compiled(
+    text: str, left: Mapping[str, Kind], right: Mapping[str, Kind] | None
+) -> Computation | str:
+    try:
+        return computation_of(QueryText.from_json(json.loads(text)), left, right)
+    except BadQuery as bad:
+        return "; ".join(why.partition("\n")[0] for why in bad.fields.values())
+
+
+def _kinds(side: Iterable[int], schemas: Mapping[int, StreamSchema]) -> dict[str, Kind]:
+    return common_kinds(schemas[pk] for pk in side if pk in schemas)[0]
+
+
+def _reads(queries: Sequence[int]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for begin in range(0, len(queries), MAX_STATEMENT):
+        rows = QueryStream.objects.filter(query__in=queries[begin : begin + MAX_STATEMENT])
+        for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
+            found.setdefault(query, []).append(stream)
+    return found
+
+
+def _reader(name: str, text: str, streams: Sequence[int]) -> Reader:
+    right = tuple(json.loads(text).get("right", ())) if text else ()
+    left = tuple(pk for pk in streams if pk not in right)
+    return Reader(name, text, left, tuple(pk for pk in streams if pk in right))
