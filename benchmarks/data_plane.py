@@ -42,6 +42,7 @@ from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText
+from controlplane.wire.results.feed import follow
 from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta
 from tests.support.driver import KeptDriver, Telemetry
 from tests.support.redis_server import running_redis
@@ -239,6 +240,7 @@ def move(url: str, folder: Path) -> Report:
     ]
     with start_weir(url, folder, ops, nodes=4) as weir, fed_evenly(url) as producer:
         wait_for_batches(weir, 5)
+        follow_results(weir, [MOVED, *range(2, 6)])
         producer.append({MOVED_STREAM: large_state()})
         tour(weir)
         rows, durations = weir.telemetry(), batch_durations(weir.client, CLUSTER)
@@ -311,10 +313,17 @@ def migration_report(weir: Weir, rows: Telemetry, durations: Sequence[int]) -> R
     }
 
 
+def follow_results(weir: Weir, queries: Sequence[int]) -> None:
+    """Have the batches of these queries' results noted, for `longest_pause`."""
+    later_ms = (time.time_ns() // 1_000_000) + 3_600_000
+    for query in queries:
+        follow(weir.client, CLUSTER, query, later_ms)
+
+
 def longest_pause(weir: Weir, query: int, since: int) -> int:
     """Return the most micro-batches between two results of a query, the two left out."""
-    rows: Any = weir.client.xrange(keys.result_key(CLUSTER, query))
-    batches = [int(position.partition(b"-")[0]) for position, _ in rows]
+    rows: Any = weir.client.xrange(keys.feed_key(CLUSTER, query))
+    batches = [int(fields[b"batch"]) for _, fields in rows]
     late = [batch for batch in batches if batch >= since]
     return max((after - before - 1 for before, after in pairwise(late)), default=-1)
 

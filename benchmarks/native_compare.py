@@ -32,12 +32,10 @@ import redis
 
 from benchmarks import cab_log
 from benchmarks.application import Weir
-from controlplane.wire import keys
 from controlplane.wire.blocks import KINDS
-from controlplane.wire.finishing import finished, newest
-from controlplane.wire.forms import from_bytes, named
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.results import read_windows
 from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
 from tests.support.redis_server import running_redis
 
@@ -222,18 +220,9 @@ def weir_windows(
 ) -> Windows:
     """Return the sampled windows of query 1 as Weir's readers would show them."""
     client = redis.Redis.from_url(url)
-    tables: dict[str, list[tuple[int, Any]]] = {}
-    for node in range(NODES):
-        rows: Any = client.xrange(keys.part_key(cluster, 1, node))
-        for position, fields in rows:
-            for field, data in fields.items():
-                name = field.decode().rpartition("#")[0]
-                found = from_bytes(named(name), data)
-                mine = found.to_pandas().pane.isin(sample).to_numpy()
-                batch = int(position.partition(b"-")[0])
-                tables.setdefault(name, []).append((batch, found.filter(mine)))
-    merged = {name: newest(named(name), parts) for name, parts in tables.items()}
-    windows = finished(computation_of(text_of(0, options), KINDS), merged)
+    computation = computation_of(text_of(0, options), KINDS)
+    windows = [row for row in read_windows(client, cluster, 1, computation)
+               if row.start_ms in sample]  # fmt: skip
     return {
         (row.start_ms, row.key[options.key]): _rounded(
             row.values["n"], row.values["mean"], row.values["highest"]

@@ -75,19 +75,44 @@ def route_snapshots_key(cluster: str) -> str:
     return f"{cluster_prefix(cluster)}route:snapshots"
 
 
-def result_key(cluster: str, query: int) -> str:
-    """Return the key of one query's result rows (a Redis Stream)."""
-    return f"{cluster_prefix(cluster)}result:{query}"
+def windows_key(cluster: str, query: int) -> str:
+    """Return the key of the order of one query's windows (a sorted set of members, all scores 0).
+
+    A member is the window's start, its key and the part (`controlplane.wire.results.places`).
+    """
+    return f"{cluster_prefix(cluster)}windows:{query}"
+
+
+def rows_key(cluster: str, query: int) -> str:
+    """Return the key of the newest row of each part of one query's windows: hash by member.
+
+    It also holds what is known of the query as a whole: its newest batch, and which windows are
+    final.
+    """
+    return f"{cluster_prefix(cluster)}windows:{query}:rows"
 
 
 def part_key(cluster: str, query: int, node: int) -> str:
-    """Return the key of the rows of one node's tasks of a query that is split over nodes."""
-    return f"{cluster_prefix(cluster)}result:{query}:{node}"
+    """Return the key of what one node gave out of a query, for the node that merges the query.
+
+    A Redis Stream with an entry per micro-batch; it holds the last few alone.
+    """
+    return f"{cluster_prefix(cluster)}parts:{query}:{node}"
 
 
-def parts_key(cluster: str, query: int) -> str:
-    """Return the key of the set of nodes that wrote rows of a query that is split."""
-    return f"{cluster_prefix(cluster)}result:{query}:parts"
+def watermarks_key(cluster: str) -> str:
+    """Return the key of how far each stream has been committed: hash of event times (ms)."""
+    return f"{cluster_prefix(cluster)}watermarks"
+
+
+def feed_key(cluster: str, query: int) -> str:
+    """Return the key of one query's change feed (a Redis Stream), written while followed."""
+    return f"{cluster_prefix(cluster)}windows:{query}:feed"
+
+
+def followers_key(cluster: str) -> str:
+    """Return the key of the followed queries: sorted set of ids by until when (ms)."""
+    return f"{cluster_prefix(cluster)}followers"
 
 
 def measures_key(cluster: str, node: int) -> str:

@@ -8,9 +8,9 @@ import pyarrow as pa
 from controlplane.connections import redis_client
 from controlplane.models import Query
 from controlplane.selectors.computations import computation_of_query
-from controlplane.wire.forms import PLACE, named, names_of, to_bytes
-from controlplane.wire.keys import result_key
+from controlplane.wire.forms import PLACE, named, names_of
 from controlplane.wire.layout import layout_of
+from controlplane.wire.results import Changes, write
 
 
 def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -22,5 +22,4 @@ def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -
     form = named(name)
     zeros = dict.fromkeys(PLACE, 0) | {"query": query.pk}
     table = pa.Table.from_pylist([zeros | dict(row) for row in rows], form.schema)
-    key = result_key(query.cluster.slug, query.pk)
-    redis_client().xadd(key, {f"{name}#0": to_bytes(table)}, id=f"{batch}-0")
+    write(redis_client(), query.cluster.slug, batch, Changes([(name, table)]))

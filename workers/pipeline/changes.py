@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from controlplane.wire.forms import Form, from_bytes, to_bytes
 from controlplane.wire.forms import named as form_named
+from controlplane.wire.results import Changes
 
 _HEAD: Final = struct.Struct("<I")
 
@@ -30,16 +31,30 @@ def unpacked(data: bytes) -> Iterator[tuple[str, Any]]:
         at += length
 
 
-def by_query(data: bytes) -> dict[int, dict[str, list[bytes]]]:
-    """Return the changed windows of each query: the bytes of its rows, by form."""
+def changes_of(data: bytes) -> Changes:
+    """Return the changed windows that `pack` wrote."""
+    return Changes(list(unpacked(data)))
+
+
+def by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
+    """Return the changed windows of each wanted query: the bytes of its rows, by form."""
     found: dict[int, dict[str, list[bytes]]] = {}
-    for name, rows in unpacked(data):
+    for name, rows in changes.tables:
         query = np.asarray(rows["query"])
-        order = np.argsort(query, kind="stable")
-        ordered = rows.take(pa.array(order)).combine_chunks()
-        queries, starts = np.unique(query[order], return_index=True)
-        ends = np.append(starts[1:], len(query))
-        for one, start, end in zip(queries.tolist(), starts, ends, strict=True):
-            mine = to_bytes(ordered.slice(start, end - start))
+        for one in sorted({*np.unique(query).tolist()}.intersection(wanted)):
+            mine = to_bytes(rows.filter(pa.array(query == one)))
             found.setdefault(one, {}).setdefault(name, []).append(mine)
     return found
+
+
+def without(changes: Changes, queries: Collection[int]) -> Changes:
+    """Return the changed windows of all other queries."""
+    if not queries:
+        return changes
+    gone = np.array(sorted(queries))
+    return Changes(
+        [
+            (name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), gone))))
+            for name, rows in changes.tables
+        ]
+    )

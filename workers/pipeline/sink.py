@@ -1,12 +1,12 @@
 """The Spark sink: results per query, and the telemetry row that says a batch is done.
 
-Everything written carries an explicit id made of the batch number, so writing a batch again
-after a crash is refused entry by entry and changes nothing.
+Everything written carries the number of its batch, so writing a batch again after a crash changes
+nothing.
 """
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -21,16 +21,18 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from controlplane.wire import keys, measures, results
+from controlplane.wire.results import Changes, watermarks
+from controlplane.wire.results.feed import followed
 from workers.pipeline import transfer
 from workers.pipeline.activity import count_step, note_sink
-from workers.pipeline.changes import by_query
+from workers.pipeline.changes import by_query, changes_of, without
 from workers.pipeline.connections import client_of, settle
 from workers.pipeline.report import NodeReport
 from workers.pipeline.telemetry import telemetry_row
 
 TELEMETRY_KEPT: Final = 4096
-# A result key nobody ends (its node's state was thrown away) goes by itself after a week.
-_UNTOUCHED_SECONDS: Final = 7 * 86_400
+# Batches of which parts are kept for a merge node.
+_PART_BATCHES: Final = 8
 _DUPLICATE: Final = "equal or smaller"
 
 
@@ -68,15 +70,16 @@ class SinkWriter(DataSourceStreamArrowWriter):
         """Append the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
         written = Written()
+        watched = followed(client, self.cluster, time.time_ns() // 1_000_000)
         for rows in iterator:
             for row in rows.to_pylist():
                 report = NodeReport.from_json(row["report"])
                 note_sink(client, self.cluster, report.batch)
-                write_results(client, self.cluster, report, by_query(row["results"]))
-                write_merged(client, self.cluster, report, by_query(row["merged"]))
+                write_results(client, self.cluster, report, changes_of(row["results"]), watched)
+                write_merged(client, self.cluster, report, changes_of(row["merged"]), watched)
                 measures.write(client, self.cluster, report.node, report.batch, row["measures"])
                 transfer.write(client, self.cluster, row["batch"], transfer.unpacked(row["states"]))
-                expire_results(client, self.cluster, report.ended)
+                forget_parts(client, self.cluster, report)
                 written.reports.append(row["report"])
                 count_step(client, self.cluster)
         settle()
@@ -88,32 +91,34 @@ class SinkWriter(DataSourceStreamArrowWriter):
                  for text in message.reports]  # fmt: skip
         if texts:
             reports = [NodeReport.from_json(text) for text in texts]
-            emitted_ms = time.time_ns() // 1_000_000
-            write_telemetry(client_of(self.redis_url), self.cluster, reports, emitted_ms)
+            row = telemetry_row(reports, emitted_ms=time.time_ns() // 1_000_000)
+            client = client_of(self.redis_url)
+            write_watermarks(client, self.cluster, row, clock_of(reports))
+            write_telemetry(client, self.cluster, row)
 
 
 def write_results(
     client: "redis.Redis",
     cluster: str,
     report: NodeReport,
-    changed: Mapping[int, Mapping[str, Sequence[bytes]]],
+    changed: Changes,
+    watched: Collection[int] = (),
 ) -> None:
-    """Append one entry per query: its changed windows, by form of rows.
+    """Write the changed windows of a node's tasks, and to the feeds of the watched queries.
 
-    Nodes that share a query have a stream each: the ids of one stream only grow. Where a merge node
-    puts them together, a reader need not know of them.
+    Of a query that has a merge node these are parts, which only that node reads.
     """
+    merged = set(report.merged)
+    results.write(client, cluster, report.batch, without(changed, merged), watched)
     pipe = client.pipeline(transaction=False)
-    split, merged = set(report.split), set(report.merged)
-    for query, tables in changed.items():
-        key = keys.result_key(cluster, query)
-        if query in split or query in merged:
-            key = keys.part_key(cluster, query, report.node)
-        if query in split - merged:
-            nodes = keys.parts_key(cluster, query)
-            pipe.sadd(nodes, report.node)
-            pipe.expire(nodes, _UNTOUCHED_SECONDS)
-        _append(pipe, key, report.batch, tables)
+    for query, tables in by_query(changed, merged).items():
+        fields: dict[Any, Any] = {
+            f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
+        }
+        key = keys.part_key(cluster, query, report.node)
+        # Who merges reads the batch before its own, and again in a replay; nobody reads older ones.
+        oldest = f"{max(0, report.batch - _PART_BATCHES)}-0"
+        pipe.xadd(key, fields, id=f"{report.batch}-0", minid=oldest, approximate=False)
     _execute_ignoring_duplicates(pipe)
 
 
@@ -121,37 +126,35 @@ def write_merged(
     client: "redis.Redis",
     cluster: str,
     report: NodeReport,
-    changed: Mapping[int, Mapping[str, Sequence[bytes]]],
+    changed: Changes,
+    watched: Collection[int] = (),
 ) -> None:
-    """Append what a merge node has put together of each of its queries."""
-    pipe = client.pipeline(transaction=False)
-    for query, tables in changed.items():
-        _append(pipe, keys.result_key(cluster, query), report.batch, tables)
-    _execute_ignoring_duplicates(pipe)
+    """Write what a merge node has put together of each of its queries."""
+    results.write(client, cluster, report.batch, changed, watched)
 
 
-def _append(pipe: Any, key: str, batch: int, tables: Mapping[str, Sequence[bytes]]) -> None:
-    fields: dict[Any, Any] = {
-        f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
-    }
-    pipe.xadd(key, fields, id=f"{batch}-0", maxlen=results.KEPT_ENTRIES)
-    pipe.expire(key, _UNTOUCHED_SECONDS)
+def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:
+    """Delete what the node gave out of queries that have left the table."""
+    names = [keys.part_key(cluster, query, report.node) for query in report.ended]
+    if names:
+        client.delete(*names)
 
 
-def expire_results(client: "redis.Redis", cluster: str, ended: Sequence[int]) -> None:
-    """Let the results of departed queries go after a while."""
-    pipe = client.pipeline(transaction=False)
-    for query, names in zip(ended, results.keys_of(client, cluster, ended), strict=True):
-        for name in (*names, keys.parts_key(cluster, query)):
-            pipe.expire(name, results.KEPT_SECONDS)
-    pipe.execute()
-
-
-def write_telemetry(
-    client: "redis.Redis", cluster: str, reports: Sequence[NodeReport], emitted_ms: int
+def write_watermarks(
+    client: "redis.Redis", cluster: str, row: Mapping[str, Any], clock_ms: int
 ) -> None:
+    """Note how far the streams are, now that all rows of a batch are written; row: telemetry's."""
+    waiting, newest = watermarks.in_flight(row), watermarks.newest_of(row)
+    watermarks.commit(client, cluster, row["batch"], clock_ms, waiting, newest)
+
+
+def clock_of(reports: Sequence[NodeReport]) -> int:
+    """Return when a batch was planned (ms)."""
+    return max((source["clock_ms"] for one in reports for source in one.sources), default=0)
+
+
+def write_telemetry(client: "redis.Redis", cluster: str, row: Mapping[str, Any]) -> None:
     """Append the telemetry row of one batch."""
-    row = telemetry_row(reports, emitted_ms)
     pipe = client.pipeline(transaction=False)
     pipe.xadd(
         keys.telemetry_key(cluster),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import redis
 
-from controlplane.wire import keys
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.results import read_windows
@@ -15,7 +14,7 @@ from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
 from tests.workers.pipeline.test_sink import report
-from workers.pipeline.changes import by_query, pack
+from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks
@@ -65,7 +64,7 @@ def run(client: "redis.Redis", text: QueryText, cuts: int, runs: int = 1) -> Any
         tasks = Tasks.of([Group.of(computation, [one])])
         records = records_of([ROWS[at] for at in rows], None)
         changed = advanced(stores[life], tasks, records, {}, batch)
-        write_results(client, "c", report(batch + 1), by_query(pack(changed.windows)))
+        write_results(client, "c", report(batch + 1), changes_of(pack(changed.windows)))
     return shown(read_windows(client, "c", 9, computation), computation)
 
 
@@ -138,8 +137,3 @@ def test_keys_may_be_texts_times_and_nothing(redis_client: "redis.Redis") -> Non
         wanted.setdefault(place, {"n": 0})["n"] += 1
     assert found == wanted
     assert COLUMNS["name"] is Kind.TEXT
-
-
-def test_what_an_older_version_wrote_is_passed_over(redis_client: "redis.Redis") -> None:
-    redis_client.xadd(keys.result_key("c", 9), {"r": "[[0,1,2]]"}, id="1-0")
-    assert read_windows(redis_client, "c", 9, computation_of(EVERYTHING, COLUMNS)) == []

@@ -6,77 +6,95 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.forms import named, names_of
+from controlplane.wire.language import Kind
 from controlplane.wire.layout import layout_of
-from controlplane.wire.query import computation_of, mice
-from controlplane.wire.results import has_results, read_results
-from workers.pipeline.changes import by_query, pack
+from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.results import Changes, has_results, read_windows
+from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.report import NodeReport
-from workers.pipeline.sink import expire_results, write_results, write_telemetry
+from workers.pipeline.sink import forget_parts, write_results, write_telemetry
+from workers.pipeline.telemetry import telemetry_row
 
-MICE = computation_of(mice("speed", 60), KINDS)
-(FORM, _, _) = names_of(layout_of(MICE))
+READINGS = computation_of(
+    QueryText({"n": "count(*)", "mean": "mean(volts)"}, key=("meter",)),
+    {"meter": Kind.TEXT, "volts": Kind.INT, "ts": Kind.TIME},
+)
+(FORM, _, _) = names_of(layout_of(READINGS))
 
 
 def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
-    """Return one window of stream 1, as a node keeps it."""
-    numbers = {"s0": count, "s1": count, "s2": total, "s3": 1, "s4": total}
-    place = {"query": query, "run": run, "task": 0, "stream": 1, "pane": 0, "k0": 1}
-    return place | numbers
+    """Return one window of one meter, as a node keeps it."""
+    place = {"query": query, "run": run, "task": 0, "stream": 1, "pane": 0, "k0": "m-1"}
+    return place | {"s0": count, "s1": count, "s2": total}
 
 
-def changes(*windows: dict[str, Any]) -> dict[int, dict[str, list[bytes]]]:
+def changes(*windows: dict[str, Any]) -> Changes:
     form = named(FORM)
-    return by_query(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.schema))]))
+    return changes_of(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.schema))]))
 
 
-def report(batch: int, node: int = 0, split: tuple[int, ...] = ()) -> NodeReport:
+def report(batch: int, node: int = 0, merged: tuple[int, ...] = ()) -> NodeReport:
     """Return what a node says of a batch."""
     return NodeReport(
         node=node, batch=batch, version=1, records=0, bytes=0, busy_ms=0.0, tasks=1,
-        state_bytes=0, late=0, event_ms=None, split=list(split),
+        state_bytes=0, late=0, event_ms=None, merged=list(merged),
     )  # fmt: skip
+
+
+def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int, int]]:
+    """Return values, batch and parts of each window that a reader sees."""
+    windows = read_windows(client, "c", query, READINGS)
+    return [(dict(row.values), row.batch, row.parts) for row in windows]
 
 
 def test_nodes_that_share_a_query_write_in_the_same_batch(redis_client: "redis.Redis") -> None:
     """In whatever order, and again: the tasks of all of them make the window."""
     for node in (2, 0, 1, 2):
         rows = changes(window(5, 0, node + 1, 10) | {"task": node})
-        write_results(redis_client, "c", report(4, node, split=(5,)), rows)
-    (found,) = read_results(redis_client, "c", 5)
-    assert (found.count, found.mean) == (6, 5.0)
+        write_results(redis_client, "c", report(4, node), rows)
+    assert read(redis_client, 5) == [({"n": 6, "mean": 5.0}, 4, 3)]
     assert has_results(redis_client, "c", [5, 6]) == {5}
-    expire_results(redis_client, "c", [5])
-    assert 0 < redis_client.ttl(keys.part_key("c", 5, 2)) <= 900
 
 
-def test_replayed_batch_is_refused_and_later_words_win(redis_client: "redis.Redis") -> None:
-    """The id is the batch number: a second append of the same batch fails harmlessly."""
+def test_replayed_batch_changes_nothing_and_later_words_win(redis_client: "redis.Redis") -> None:
+    first = changes(window(5, 0, 2, 10), window(6, 0, 1, 1))
     for _ in range(2):
-        write_results(
-            redis_client, "c", report(1), changes(window(5, 0, 2, 10), window(6, 0, 1, 1))
-        )
+        write_results(redis_client, "c", report(1), first)
     write_results(redis_client, "c", report(2), changes(window(5, 0, 3, 16)))
-    assert redis_client.xlen(keys.result_key("c", 5)) == 2
-    (found,) = read_results(redis_client, "c", 5)
-    assert (found.count, found.mean, found.batch) == (3, 16 / 3, 2)
+    # A task that was thought dead writes what it had.
+    write_results(redis_client, "c", report(1), first)
+    assert read(redis_client, 5) == [({"n": 3, "mean": 16 / 3}, 2, 1)]
+    assert read(redis_client, 6) == [({"n": 1, "mean": 1.0}, 1, 1)]
 
 
 def test_runs_of_a_moved_query_add_up(redis_client: "redis.Redis") -> None:
     """A query moved without its state begins anew; together its runs hold each record once."""
     write_results(redis_client, "c", report(1), changes(window(5, 0, 2, 10)))
     write_results(redis_client, "c", report(2), changes(window(5, 1, 3, 20)))
-    (found,) = read_results(redis_client, "c", 5)
-    assert (found.count, found.n, found.mean, found.maximum) == (5, 5, 6.0, 20)
+    assert read(redis_client, 5) == [({"n": 5, "mean": 6.0}, 2, 2)]
 
 
-def test_departed_query_keeps_its_results_for_a_while(redis_client: "redis.Redis") -> None:
-    """Readable after the end, and not for ever."""
-    write_results(redis_client, "c", report(1), changes(window(5, 0, 2, 10)))
-    expire_results(redis_client, "c", [5])
-    assert has_results(redis_client, "c", [5, 6]) == {5}
-    assert 0 < redis_client.ttl(keys.result_key("c", 5)) <= 900
+def test_a_task_that_moved_with_its_state_replaces_what_it_wrote(
+    redis_client: "redis.Redis",
+) -> None:
+    """Its rows at the new node hold those from before."""
+    write_results(redis_client, "c", report(1, node=0), changes(window(5, 0, 2, 10)))
+    write_results(redis_client, "c", report(2, node=3), changes(window(5, 0, 5, 40)))
+    assert read(redis_client, 5) == [({"n": 5, "mean": 8.0}, 2, 1)]
+
+
+def test_parts_for_a_merge_node_are_kept_by_batch(redis_client: "redis.Redis") -> None:
+    """However many there are, those of the last batches are there; readers see none."""
+    for batch in range(1, 300):
+        write_results(redis_client, "c", report(batch, merged=(5,)), changes(window(5, 0, 2, 10)))
+    entries: Any = redis_client.xrange(keys.part_key("c", 5, 0))
+    assert [position for position, _ in entries] == [b"%d-0" % at for at in range(291, 300)]
+    assert read(redis_client, 5) == []
+    left = report(300)
+    left.ended.append(5)
+    forget_parts(redis_client, "c", left)
+    assert not redis_client.exists(keys.part_key("c", 5, 0))
 
 
 def test_telemetry_row_of_a_batch_is_written_once(redis_client: "redis.Redis") -> None:
@@ -88,5 +106,5 @@ def test_telemetry_row_of_a_batch_is_written_once(redis_client: "redis.Redis") -
                   "end": "900-0"}],
     )  # fmt: skip
     for _ in range(2):
-        write_telemetry(redis_client, "c", [report], emitted_ms=1000)
+        write_telemetry(redis_client, "c", telemetry_row([report], emitted_ms=1000))
     assert redis_client.xlen(keys.telemetry_key("c")) == 1

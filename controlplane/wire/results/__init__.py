@@ -1,0 +1,36 @@
+"""Results of queries, readable while they run, right for any window.
+
+Per query Redis has one current row of every part (run, task, stream) of every window and key: the
+slots and cells of its aggregates, with the batch that wrote them. A node's changes of a batch are
+one step (`write.py`), a page of windows is one step (`read.py`); so a reader sees all of a node's
+batch or nothing of it. A row of an older batch never replaces a newer one: a replay changes
+nothing. Reading merges the parts (`finishing.py`), so each record counts exactly once, also where a
+query was moved without its state or is spread over nodes.
+
+A window is final once no record that is on time can reach it any more (`watermarks.py`). Nothing
+changes it from then on, and it moves to the archive (`controlplane.archive`).
+"""
+
+from controlplane.wire.results.mice import WindowResult, read_results
+from controlplane.wire.results.read import (
+    Range,
+    StoredWindow,
+    WindowsPage,
+    has_results,
+    read_page,
+    read_windows,
+)
+from controlplane.wire.results.write import Changes, write
+
+__all__ = [
+    "Changes",
+    "Range",
+    "StoredWindow",
+    "WindowResult",
+    "WindowsPage",
+    "has_results",
+    "read_page",
+    "read_results",
+    "read_windows",
+    "write",
+]

@@ -1,0 +1,200 @@
+"""Rows of results as bytes: what a hash holds of one part of one window.
+
+A row has a head (batch, which form it has, how many rows of the form), then the columns of fixed
+width, row by row as Arrow has them, then the others. Packing and unpacking go by Arrow's types
+alone: a new aggregate needs nothing here.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+
+from controlplane.wire.forms import PLACE, Form
+from controlplane.wire.results.places import Bytes2D, raw_bytes, split
+
+# Batch, number of the form, rows.
+HEAD: Final = struct.Struct(">QII")
+_LENGTH: Final = struct.Struct(">I")
+_NOTHING: Final = 0xFFFFFFFF
+# The section of a row's slots: every part of a window has one, and only it has the key.
+SLOTS: Final = "s"
+
+
+def section_of(name: str) -> str:
+    """Return the section that rows of a form belong to, one letter."""
+    return name[0]
+
+
+def number_of(name: str) -> int:
+    """Return the number that stands for a form in a row's head."""
+    return crc32(name.encode())
+
+
+def columns_of(name: str, form: Form) -> list[str]:
+    """Return the columns of a form that a row has; the others follow from member and slots."""
+    kept = {*PLACE} if section_of(name) == SLOTS else {*PLACE, *key_columns(form)}
+    return [column for column in form.schema.names if column not in kept]
+
+
+def key_columns(form: Form) -> list[str]:
+    """Return the key columns of a form."""
+    return [column for column in form.identity if column[0] == "k" and column[1:].isdigit()]
+
+
+def packed(name: str, form: Form, table: Any, lengths: Sequence[int], batch: int) -> list[bytes]:
+    """Return the rows of a table as bytes: the first `lengths[0]` together, and so on."""
+    columns = [_whole(table[column]) for column in columns_of(name, form)]
+    fixed = _matrix([column for column in columns if _is_fixed(column.type)], len(table))
+    other = [_cells(column) for column in columns if not _is_fixed(column.type)]
+    number = number_of(name)
+    if not other and len(lengths) == len(table):
+        # Most rows: one of the form each, and nothing but numbers.
+        heads = np.tile(np.frombuffer(HEAD.pack(batch, number, 1), np.uint8), (len(table), 1))
+        return split(np.concatenate([heads, fixed], axis=1))
+    data, width = fixed.tobytes(), fixed.shape[1]
+    found, at = [], 0
+    for length in lengths:
+        past = at + length
+        head = HEAD.pack(batch, number, length)
+        parts = [cell for cells in other for cell in cells[at:past]]
+        found.append(b"".join((head, data[at * width : past * width], *parts)))
+        at = past
+    return found
+
+
+def unpacked(name: str, form: Form, values: Sequence[bytes]) -> tuple[Any, list[int], list[int]]:
+    """Return the columns that `packed` took as a table, and rows and batch of each value."""
+    heads = [HEAD.unpack_from(value) for value in values]
+    lengths = [head[2] for head in heads]
+    fields = [form.schema.field(column) for column in columns_of(name, form)]
+    fixed = [field for field in fields if _is_fixed(field.type)]
+    width = sum(1 + _width(field.type) for field in fixed)
+    total = sum(lengths)
+    data = b"".join(
+        value[HEAD.size : HEAD.size + length * width]
+        for value, length in zip(values, lengths, strict=True)
+    )
+    columns = _columns(fixed, np.frombuffer(data, np.uint8).reshape(total, width))
+    other = [field for field in fields if not _is_fixed(field.type)]
+    if other:
+        columns |= _other_columns(other, values, [HEAD.size + n * width for n in lengths], lengths)
+    schema = pa.schema(fields)
+    table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return table, lengths, [head[0] for head in heads]
+
+
+def with_identity(form: Form, table: Any, identity: dict[str, Any]) -> Any:
+    """Return a table with the columns of its form, those of its identity from elsewhere."""
+    for name, values in identity.items():
+        table = table.append_column(name, values)
+    return table.select(form.schema.names)
+
+
+def _whole(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _is_fixed(kind: Any) -> bool:
+    return (
+        pa.types.is_null(kind)
+        or pa.types.is_primitive(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _width(kind: Any) -> int:
+    if pa.types.is_null(kind):
+        return 0
+    return 1 if pa.types.is_boolean(kind) else int(kind.bit_width) // 8
+
+
+def _matrix(columns: Sequence[Any], rows: int) -> Bytes2D:
+    """Return a row of bytes per row: of each column whether there is a value, and the value."""
+    parts: list[Bytes2D] = [np.zeros((rows, 0), np.uint8)]
+    for column in columns:
+        parts.append(np.asarray(column.is_valid()).astype(np.uint8).reshape(-1, 1))
+        if _width(column.type):
+            parts.append(raw_bytes(column))
+    return np.concatenate(parts, axis=1)
+
+
+def _columns(fields: Sequence[Any], matrix: Bytes2D) -> dict[str, Any]:
+    found, at = {}, 0
+    for field in fields:
+        width = _width(field.type)
+        valid = matrix[:, at].astype(np.bool_)
+        raw = np.ascontiguousarray(matrix[:, at + 1 : at + 1 + width])
+        found[field.name] = _column(field.type, valid, raw)
+        at += 1 + width
+    return found
+
+
+def _column(kind: Any, valid: Any, raw: Bytes2D) -> Any:
+    if pa.types.is_null(kind):
+        return pa.nulls(len(valid))
+    if pa.types.is_boolean(kind):
+        return pa.array(raw[:, 0].astype(np.bool_), mask=~valid)
+    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
+    buffers = [bits, pa.py_buffer(raw.tobytes())]
+    return pa.Array.from_buffers(kind, len(valid), buffers)
+
+
+def _cells(column: Any) -> list[bytes]:
+    """Return each value of a column without a fixed width, with its length before it."""
+    return [_cell(value) for value in _encoded(column)]
+
+
+def _cell(data: bytes | None) -> bytes:
+    return _LENGTH.pack(_NOTHING) if data is None else _LENGTH.pack(len(data)) + data
+
+
+def _encoded(column: Any) -> Iterator[bytes | None]:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        for text in column.to_pylist():
+            yield None if text is None else text.encode()
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        yield from column.to_pylist()
+    else:
+        # Lists and structs: as Arrow writes them.
+        for at in range(len(column)):
+            one = pa.RecordBatch.from_arrays([column.slice(at, 1)], schema=_one(kind))
+            yield one.serialize().to_pybytes()
+
+
+def _other_columns(
+    fields: Sequence[Any], values: Sequence[bytes], offsets: Sequence[int], lengths: Sequence[int]
+) -> dict[str, Any]:
+    """Return the columns without a fixed width; of one value, one column behind the other."""
+    found: dict[str, list[bytes | None]] = {field.name: [] for field in fields}
+    for value, offset, length in zip(values, offsets, lengths, strict=True):
+        at = offset
+        for cells in found.values():
+            for _ in range(length):
+                (size,) = _LENGTH.unpack_from(value, at)
+                at += _LENGTH.size
+                if size == _NOTHING:
+                    cells.append(None)
+                else:
+                    cells.append(value[at : at + size])
+                    at += size
+    return {field.name: _decoded(field.type, found[field.name]) for field in fields}
+
+
+def _decoded(kind: Any, cells: Sequence[bytes | None]) -> Any:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.array([None if cell is None else cell.decode() for cell in cells], kind)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.array(cells, kind)
+    read = [pa.ipc.read_record_batch(pa.py_buffer(cell), _one(kind)).column(0)
+            for cell in cells if cell is not None]  # fmt: skip
+    return pa.concat_arrays(read) if read else pa.nulls(0, kind)
+
+
+def _one(kind: Any) -> Any:
+    return pa.schema([pa.field("value", kind)])

@@ -1,0 +1,166 @@
+"""How far each stream has been committed, and which windows are final for it.
+
+The driver commits, after the rows of all nodes are written, the newest event time of each stream
+in the batch. While records wait at nodes (an emulated capacity) nothing is settled: what was read
+is in no window yet. A merge node has a batch's parts one batch later; so what was settled with the
+batch before is kept as well.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import redis
+
+from controlplane.wire import keys
+
+# KEYS: watermarks. ARGV: batch, clock (ms), records that wait, then stream and newest event time.
+# Fields: `read:` the newest event time, `active:` the clock of the last batch with records,
+# `settled:` and `merged:` up to where windows are complete, without and with a merge node.
+_COMMIT: Final = """
+local batch = tonumber(ARGV[1])
+local before = tonumber(redis.call('HGET', KEYS[1], 'batch') or -1)
+if batch <= before then return 0 end
+local function list(name)
+    local text = redis.call('HGET', KEYS[1], name)
+    return text and cjson.decode(text) or {}
+end
+local fields = {'batch', batch, 'clock', ARGV[2]}
+local function set(name, value)
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+end
+for _, stream in ipairs(list('fresh')) do
+    set('merged:' .. stream, redis.call('HGET', KEYS[1], 'settled:' .. stream))
+end
+local open, known = list('open'), {}
+for _, stream in ipairs(open) do known[stream] = true end
+for at = 4, #ARGV, 2 do
+    local stream, newest = ARGV[at], ARGV[at + 1]
+    local there = redis.call('HGET', KEYS[1], 'read:' .. stream)
+    if there and tonumber(there) > tonumber(newest) then newest = there end
+    redis.call('HSET', KEYS[1], 'read:' .. stream, newest, 'active:' .. stream, ARGV[2])
+    if not known[stream] then open[#open + 1] = stream end
+end
+if tonumber(ARGV[3]) == 0 then
+    for _, stream in ipairs(open) do
+        set('settled:' .. stream, redis.call('HGET', KEYS[1], 'read:' .. stream))
+    end
+    set('fresh', cjson.encode(open))
+    set('open', '[]')
+else
+    set('fresh', '[]')
+    set('open', cjson.encode(open))
+end
+for at = 1, #fields, 4000 do
+    redis.call('HSET', KEYS[1], unpack(fields, at, math.min(at + 3999, #fields)))
+end
+redis.call('HSETNX', KEYS[1], 'since', ARGV[2])
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far one stream is: event times (ms) up to which windows are complete, None for nowhere.
+
+    `merged`: where a merge node puts the windows together; `active_ms`: the clock of the last batch
+    with records of the stream.
+    """
+
+    settled: int | None = None
+    merged: int | None = None
+    active_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """What has been committed: the newest batch, its clock, the clock of the first, the streams."""
+
+    batch: int = -1
+    clock_ms: int = 0
+    since_ms: int = 0
+    streams: Mapping[int, Reached] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a query reads: its streams, whether a merge node puts its windows together, since when.
+
+    `idle_ms`: by stream, after how long without records it holds no window open.
+    """
+
+    streams: Collection[int]
+    merged: bool = False
+    since_ms: int = 0
+    idle_ms: Mapping[int, int] = field(default_factory=dict)
+
+
+def commit(
+    client: "redis.Redis",
+    cluster: str,
+    batch: int,
+    clock_ms: int,
+    waiting: int,
+    newest: Mapping[int, int],
+) -> None:
+    """Note how far the streams are after a batch whose rows are all written.
+
+    `waiting`: records that were read and are in no window yet. A replay changes nothing.
+    """
+    pairs = [value for pair in newest.items() for value in pair]
+    client.register_script(_COMMIT)(
+        keys=[keys.watermarks_key(cluster)], args=[batch, clock_ms, waiting, *pairs]
+    )
+
+
+def read(client: "redis.Redis", cluster: str) -> Watermarks:
+    """Return what has been committed."""
+    row = cast("dict[bytes, bytes]", client.hgetall(keys.watermarks_key(cluster)))
+    streams: dict[int, dict[str, int]] = {}
+    for name, value in row.items():
+        kind, colon, stream = name.decode().partition(":")
+        if colon and kind in _FIELDS:
+            streams.setdefault(int(stream), {})[_FIELDS[kind]] = int(value)
+    return Watermarks(
+        int(row.get(b"batch", -1)),
+        int(row.get(b"clock", 0)),
+        int(row.get(b"since", 0)),
+        {stream: Reached(**fields) for stream, fields in streams.items()},
+    )
+
+
+_FIELDS: Final = {"settled": "settled", "merged": "merged", "active": "active_ms"}
+
+
+def complete_until(watermarks: Watermarks, reading: Reading) -> int | None:
+    """Return the event time (ms) up to which no record of a query is missing, None for nowhere.
+
+    The least over its streams, without those that have been idle; over all if all are. Add the
+    query's lateness to the end of a window to compare.
+    """
+    reached = {stream: watermarks.streams.get(stream, Reached()) for stream in reading.streams}
+    active = [
+        one for stream, one in reached.items() if not _is_idle(one, stream, watermarks, reading)
+    ]
+    times = [one.merged if reading.merged else one.settled for one in active or reached.values()]
+    known = [ms for ms in times if ms is not None]
+    if active:
+        return min(known) if len(known) == len(times) else None
+    return max(known, default=None)
+
+
+def _is_idle(one: Reached, stream: int, watermarks: Watermarks, reading: Reading) -> bool:
+    limit = reading.idle_ms.get(stream)
+    since = max(one.active_ms, reading.since_ms, watermarks.since_ms)
+    return limit is not None and watermarks.clock_ms - since >= limit
+
+
+def newest_of(row: Mapping[str, Any]) -> dict[int, int]:
+    """Return the newest event time of each stream as a row of telemetry has it."""
+    return {int(stream): int(ms) for stream, ms in row["newest"].items()}
+
+
+def in_flight(row: Mapping[str, Any]) -> int:
+    """Return how many records a batch left behind: at nodes, and on their way between two."""
+    return int(row["waiting"]) + sum(int(move["waited"]) for move in row["moves"])

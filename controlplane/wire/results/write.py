@@ -1,0 +1,121 @@
+"""Writing: a node's changed windows of one batch, query by query, each in one step."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.forms import named
+from controlplane.wire.results.places import members_of, start_bytes, start_of
+from controlplane.wire.results.rows import SLOTS, key_columns, number_of, packed, section_of
+from controlplane.wire.results.scripts import WRITE
+
+# Entries of a query's change feed, and bytes of one: a follower of more is told of a gap.
+FEED_ENTRIES: Final = 300
+FEED_ENTRY_BYTES: Final = 65_536
+TOO_MANY: Final = b"*"
+_QUERY_BYTES: Final = 8
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changed windows of several queries: the name of a form and its rows, as nodes give them."""
+
+    tables: Sequence[tuple[str, Any]]
+
+
+@dataclass
+class _Query:
+    """What is written of one query: its forms, and member with section and row by turns."""
+
+    forms: dict[int, str] = field(default_factory=dict)
+    fields: list[bytes] = field(default_factory=list)
+    least: bytes = b"\xff"
+
+
+def write(
+    client: "redis.Redis",
+    cluster: str,
+    batch: int,
+    changes: Changes,
+    followed: Iterable[int] = (),
+) -> None:
+    """Write a node's changed windows of one batch; readers see all of a query's or none.
+
+    What is there of a newer batch stays, and so do windows that are final. Of the queries that are
+    `followed`, the feed says what changed.
+    """
+    listened = frozenset(followed)
+    script = client.register_script(WRITE)
+    pipe = client.pipeline(transaction=False)
+    for query, rows in _by_query(changes, batch).items():
+        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
+                 keys.feed_key(cluster, query)]  # fmt: skip
+        feed = _feed_entry(rows.fields) if query in listened else b""
+        forms = [value for number, name in rows.forms.items() for value in (f"form:{number}", name)]
+        script(
+            keys=names,
+            args=[batch, start_of(rows.least), feed, FEED_ENTRIES, len(rows.forms), *forms,
+                  *rows.fields],
+            client=pipe,
+        )  # fmt: skip
+    if len(pipe):
+        pipe.execute()
+
+
+def _by_query(changes: Changes, batch: int) -> Mapping[int, _Query]:
+    found: dict[int, _Query] = {}
+    for name, table in changes.tables:
+        if len(table):
+            _take_table(found, name, table.combine_chunks(), batch)
+    return found
+
+
+def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> None:
+    """Add the rows of one form: encoded together, then handed to their queries."""
+    form, section = named(name), section_of(name).encode()
+    members = members_of(table, key_columns(form))
+    queries = np.asarray(table["query"])
+    if section == SLOTS.encode():
+        lengths: Sequence[int] = [1] * len(members)
+        owners = queries.tolist()
+    else:
+        table, members, owners, lengths = _grouped(table, members, queries)
+    values = packed(name, form, table, lengths, batch)
+    for query, member, value in zip(owners, members, values, strict=True):
+        mine = found.get(query)
+        if mine is None:
+            mine = found[query] = _Query()
+        mine.fields += (member + section, value)
+        mine.least = min(mine.least, member)
+        mine.forms[number_of(name)] = name
+
+
+def _grouped(
+    table: Any, members: Sequence[bytes], queries: Any
+) -> tuple[Any, list[bytes], list[int], list[int]]:
+    """Bring the rows of one part of a window together; return them with member, query, count."""
+    owned = [start_bytes(query) + member
+             for query, member in zip(queries.tolist(), members, strict=True)]  # fmt: skip
+    known = pa.array(owned, pa.binary()).dictionary_encode()
+    group = np.asarray(known.indices)
+    order = np.argsort(group, kind="stable")
+    names: list[Any] = known.dictionary.to_pylist()
+    return (
+        table.take(pa.array(order)).combine_chunks(),
+        [name[_QUERY_BYTES:] for name in names],
+        [start_of(name) for name in names],
+        np.bincount(group, minlength=len(names)).tolist(),
+    )
+
+
+def _feed_entry(fields: Sequence[bytes]) -> bytes:
+    """Return the members that changed, each with its length before it, unless they are too many."""
+    members = dict.fromkeys(one[:-1] for one in fields[::2])
+    if sum(map(len, members)) > FEED_ENTRY_BYTES:
+        return TOO_MANY
+    return b"".join(len(one).to_bytes(2, "big") + one for one in members)

@@ -1,0 +1,37 @@
+"""Rows of windows as nodes give them out, for tests of the result store: meters and their volts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from controlplane.wire.forms import PLACE, named, names_of
+from controlplane.wire.language import Kind
+from controlplane.wire.layout import layout_of
+from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.results import Changes
+
+COLUMNS: Final = {
+    "meter": Kind.TEXT,
+    "floor": Kind.INT,
+    "volts": Kind.INT,
+    "ts": Kind.TIME,
+    "amps": Kind.FLOAT,
+}
+HOUR_MS: Final = 3_600_000
+# How much there was of each meter and hour: s0 counts records, s1 sums up.
+BY_METER: Final = QueryText({"n": "count(*)", "total": "sum(volts)"}, 3600.0, key=("meter",))
+
+
+def computed(text: QueryText = BY_METER) -> Computation:
+    """Return what a query over meters computes."""
+    return computation_of(text, COLUMNS)
+
+
+def changes(computation: Computation, query: int, rows: Sequence[Mapping[str, Any]]) -> Changes:
+    """Return rows of slots as a node gives them out; what a row does not name is 0."""
+    name = names_of(layout_of(computation))[0]
+    form = named(name)
+    zeros = dict.fromkeys(form.schema.names, 0) | dict.fromkeys(PLACE, 0)
+    whole = [{**zeros, "query": query, **row} for row in rows]
+    return Changes([(name, pa.Table.from_pylist(whole, form.schema))])
