@@ -1,6 +1,7 @@
 """Writing a batch twice leaves what writing it once leaves."""
 
-from typing import Any
+import time
+from typing import Any, cast
 
 import pyarrow as pa
 import redis
@@ -10,10 +11,12 @@ from controlplane.wire.forms import named, names_of
 from controlplane.wire.language import Kind
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import Changes, has_results, read_windows
+from controlplane.wire.results import Changes, has_results, read_windows, watermarks
+from controlplane.wire.results.feed import entry_of, follow
+from workers.pipeline import transfer
 from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.report import NodeReport
-from workers.pipeline.sink import forget_parts, write_results, write_telemetry
+from workers.pipeline.sink import SinkWriter, forget_parts, write_results, write_telemetry
 from workers.pipeline.telemetry import telemetry_row
 
 READINGS = computation_of(
@@ -107,4 +110,37 @@ def test_telemetry_row_of_a_batch_is_written_once(redis_client: "redis.Redis") -
     )  # fmt: skip
     for _ in range(2):
         write_telemetry(redis_client, "c", telemetry_row([report], emitted_ms=1000))
+    assert redis_client.xlen(keys.telemetry_key("c")) == 1
+
+
+def test_the_writer_commits_watermarks_when_all_rows_are_written(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """As Spark calls it: rows of each node, then once for the batch."""
+    writer = SinkWriter("c", redis_server)
+    source = {"split": 0, "streams": {"1": 5}, "newest": {"1": 7_000}, "bytes": 50, "read": 4,
+              "start": "0-0", "end": "900-0", "clock_ms": 60_000}  # fmt: skip
+    told = report(4)
+    told.sources.append(source)
+    follow(redis_client, "c", 5, time.time_ns() // 1_000_000)
+    results = pack([(name, named(name), table)
+                    for name, table in changes(window(5, 0, 2, 10)).tables])  # fmt: skip
+    row = {
+        "node": [0],
+        "batch": [4],
+        "results": [results],
+        "merged": [pack([])],
+        "states": [transfer.pack({})],
+        "measures": [b""],
+        "report": [told.to_json()],
+    }
+    written = writer.write(iter([pa.RecordBatch.from_pydict(row)]))
+    assert watermarks.read(redis_client, "c").batch == -1
+    writer.commit([written], 4)
+    reached = watermarks.read(redis_client, "c")
+    assert (reached.batch, reached.clock_ms) == (4, 60_000)
+    assert reached.streams == {1: watermarks.Reached(7_000, None, 60_000)}
+    assert read(redis_client, 5) == [({"n": 2, "mean": 5.0}, 4, 1)]
+    (entry,) = (entry_of(*one) for one in cast("Any", redis_client.xrange(keys.feed_key("c", 5))))
+    assert (entry.batch, len(entry.members or ())) == (4, 1)
     assert redis_client.xlen(keys.telemetry_key("c")) == 1
