@@ -201,7 +201,7 @@ def test_what_was_submitted_is_what_the_nodes_compute(operator: Actor, sf: Clust
         for node, store in enumerate(stores):
             records = records_of([rows[at] for at in part])
             found = advanced(store, table.tasks_of_node(node), records, {}, batch)
-            told = report(batch, node, split=(query.pk,))
+            told = report(batch, node)
             write_results(redis_client(), "sf", told, changes_of(pack(found.windows)))
     windows = {
         (one.start.timestamp(), *one.key.values()): tuple(one.values.values())

@@ -125,7 +125,7 @@ def test_the_writer_commits_watermarks_when_all_rows_are_written(
     follow(redis_client, "c", 5, time.time_ns() // 1_000_000)
     results = pack([(name, named(name), table)
                     for name, table in changes(window(5, 0, 2, 10)).tables])  # fmt: skip
-    row = {
+    row: dict[str, list[Any]] = {
         "node": [0],
         "batch": [4],
         "results": [results],
