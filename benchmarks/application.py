@@ -36,12 +36,12 @@ class Weir(Driver):
         url: str,
         folder: Path,
         cluster: str,
-        slots: int,
+        nodes: int,
         splits: int,
         max_records: int = 200_000,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(url, folder, cluster, slots=slots, splits=splits)
+        super().__init__(url, folder, cluster, nodes=nodes, splits=splits)
         self._max_records = max_records
 
     def command(self) -> list[str]:

@@ -41,6 +41,8 @@ from tests.support.redis_server import running_redis
 
 NODES: Final = 8
 SPLITS: Final = 2
+# As many as the cores of the session's master, local[2].
+PARTITIONS: Final = 2
 LOG: Final = "cabs"
 MINUTE_MS: Final = 60_000
 # A native batch of one query may take this long to start on a busy machine.
@@ -162,7 +164,7 @@ def native(
     """Run native queries in an application of their own; return what it prints."""
     settings = {
         "redis-url": url, "cluster": LOG, "checkpoint": folder, "queries": queries,
-        "streams": cab_log.STREAMS, "splits": SPLITS, "slots": NODES,
+        "streams": cab_log.STREAMS, "splits": SPLITS, "partitions": PARTITIONS,
         "max-records": options.max_records, "records": options.total, "key": options.key,
         "seconds": options.seconds + START_SECONDS,
     }  # fmt: skip

@@ -166,7 +166,7 @@ def main() -> int:
     options = _parse()
     # The native query's work is the JVM's own: it has Spark's usual compiler and collector.
     usual = {"spark.driver.extraJavaOptions": "", "spark.executor.extraJavaOptions": ""}
-    spark = session(f"native-{options.cluster}", options.slots, Engine(conf=usual))
+    spark = session(f"native-{options.cluster}", options.partitions, Engine(conf=usual))
     spark.dataSource.register(NativeLog)
     until = time.monotonic() + options.seconds
     seen: Seen = {}
@@ -185,7 +185,7 @@ def _parse() -> argparse.Namespace:
     for name in ("--redis-url", "--cluster", "--checkpoint"):
         parser.add_argument(name, required=True)
     for name, number in (
-        ("--queries", 1), ("--streams", 20), ("--splits", 2), ("--slots", 8),
+        ("--queries", 1), ("--streams", 20), ("--splits", 2), ("--partitions", 2),
         ("--max-records", 200_000), ("--records", 1), ("--seconds", 120),
     ):  # fmt: skip
         parser.add_argument(name, type=int, default=number)

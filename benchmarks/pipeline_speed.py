@@ -43,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         with running_redis(directory) as url:
-            driver = Driver(url, directory, CLUSTER, slots=options.nodes, splits=2)
+            driver = Driver(url, directory, CLUSTER, nodes=options.nodes, splits=2)
             publish_queries(url, options.queries, options.nodes)
             try:
                 print(json.dumps(measure(url, driver, options.seconds), indent=2))

@@ -53,9 +53,14 @@ class ClusterAdmin(ModelAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: models.Cluster | None = None
     ) -> tuple[str, ...]:
-        """Return what cannot be edited: while the cluster runs not where its records are, too."""
-        fixed = obj is not None and obj.desired == models.Cluster.Desired.RUNNING
-        return (*self.readonly_fields, "log_url") if fixed else self.readonly_fields
+        """Return what cannot be edited: while the cluster runs not where its records are, too.
+
+        The number of nodes changes with the routing (`weir clusters nodes`), not here.
+        """
+        if obj is None:
+            return self.readonly_fields
+        running = obj.desired == models.Cluster.Desired.RUNNING
+        return (*self.readonly_fields, "slots", *(("log_url",) if running else ()))
 
 
 @admin.register(models.ApiToken)

@@ -8,7 +8,15 @@ from django.utils import timezone
 from ninja import Router
 
 from controlplane.api.lists import listed
-from controlplane.api.schemas import CapacityIn, ClusterOut, MasterIn, NodeOut, ReasonIn
+from controlplane.api.schemas import (
+    BatchLimitsIn,
+    CapacityIn,
+    ClusterOut,
+    MasterIn,
+    NodeOut,
+    NodesIn,
+    ReasonIn,
+)
 from controlplane.api.security import caller, cluster_of
 from controlplane.errors import Invalid
 from controlplane.selectors.clusters import (
@@ -21,7 +29,7 @@ from controlplane.selectors.clusters import (
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.metrics import RESOLUTIONS
 from controlplane.selectors.metrics import samples as read_samples
-from controlplane.services import clusters, nodes
+from controlplane.services import clusters, nodes, partitions, slots
 
 router = Router(tags=["clusters"])
 DEFAULT_SPAN = timedelta(minutes=15)
@@ -65,6 +73,24 @@ def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
 def set_master(request: HttpRequest, slug: str, body: MasterIn) -> Any:
     """Say which Spark runs the nodes; an application that runs is started anew there."""
     return clusters.set_master(caller(request), cluster_by_slug(slug), body.master, body.reason)
+
+
+@router.post("/{slug}/limits", response=ClusterOut)
+def set_batch_limits(request: HttpRequest, slug: str, body: BatchLimitsIn) -> Any:
+    """Bound the micro-batches; an application that runs is restarted with the new bounds."""
+    limits = body.model_dump(exclude={"reason"}, exclude_none=True)
+    return partitions.set_batch_limits(caller(request), cluster_by_slug(slug), limits, body.reason)
+
+
+@router.post("/{slug}/nodes", response=list[NodeOut])
+def set_nodes(request: HttpRequest, slug: str, body: NodesIn) -> Any:
+    """Change the number of nodes, while the cluster runs; returns all nodes.
+
+    The next micro-batch runs with it. A node that is removed must be inactive and without queries.
+    """
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    slots.set_nodes(actor, cluster, body.nodes, body.reason)
+    return [_node(row) for row in node_table(cluster)]
 
 
 @router.get("/{slug}/nodes", response=list[NodeOut])

@@ -52,6 +52,9 @@ class ClusterOut(Schema):
     master: str
     log_url: str
     log_limit_mb: int
+    partitions: int | None
+    max_records: int
+    max_batch_mb: int
     routing_version: int
     applied_version: int
     last_batch: int | None
@@ -87,6 +90,19 @@ class MasterIn(ReasonIn):
     """Where Spark runs the nodes: local[n], spark://host:port, yarn or k8s://https://host:port."""
 
     master: str = Field(max_length=200)
+
+
+class NodesIn(ReasonIn):
+    """How many nodes a cluster has."""
+
+    nodes: int = Field(ge=1, le=1000)
+
+
+class BatchLimitsIn(ReasonIn):
+    """Bounds of one micro-batch in records and MiB of the log; what is left out stays."""
+
+    max_records: int | None = Field(None, ge=1_000, le=10_000_000)
+    max_batch_mb: int | None = Field(None, ge=1, le=1024)
 
 
 class CapacityIn(ReasonIn):

@@ -87,6 +87,15 @@ def _clusters(group: Any) -> None:
         one = _command(group, name, f"clusters.{name}", about)
         one.add_argument("cluster")
         one.add_argument("--reason", default="", help="kept in the audit log")
+    one = _command(group, "nodes", "clusters.set_nodes", "change the number of nodes")
+    one.add_argument("cluster")
+    one.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
+    one.add_argument("--reason", default="", help="kept in the audit log")
+    one = _command(group, "limit", "clusters.limit", "bound the micro-batches")
+    one.add_argument("cluster")
+    one.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
+    one.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
+    one.add_argument("--reason", default="", help="kept in the audit log")
 
 
 def _paged(one: Any) -> None:

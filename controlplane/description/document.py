@@ -30,7 +30,7 @@ class ClusterPart(Part):
     slug: str = Field(max_length=40, pattern=r"^[-a-zA-Z0-9_]+$", description="its name in URLs")
     name: str = Field(min_length=1, max_length=100, description="its name for people")
     description: str = Field("", description="free text")
-    slots: int = Field(4, ge=1, le=_SMALL, description="how many nodes its checkpoint has room for")
+    slots: int = Field(4, ge=1, le=_SMALL, description="how many nodes it has")
     splits: int = Field(2, ge=1, le=_SMALL, description="split nodes")
     nu: float = Field(0.05, ge=0, description="slack of the placement, relative")
     alpha: float = Field(10.0, ge=0, description="slack of the placement, in queries")
@@ -40,6 +40,13 @@ class ClusterPart(Part):
     log_limit_mb: int = Field(
         512, ge=1, le=2**31 - 1, description="MiB of records that may wait to be read"
     )
+    partitions: int | None = Field(
+        None, ge=1, le=256, description="Spark partitions of a new checkpoint; left out: its cores"
+    )
+    max_records: int = Field(
+        200_000, ge=1_000, le=10_000_000, description="records of a micro-batch, at most"
+    )
+    max_batch_mb: int = Field(64, ge=1, le=1024, description="MiB of a micro-batch, at most")
 
 
 class NodePart(Part):

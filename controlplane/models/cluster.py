@@ -1,7 +1,7 @@
 """Clusters and their nodes."""
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 
 from controlplane.wire.errors import BadLogUrl
@@ -33,7 +33,9 @@ class Cluster(models.Model):
     progress_position are the relay's places in the Redis streams: they move in the transaction
     that stores the samples, so nothing is counted twice. master says where Spark runs the nodes,
     log_url where the records are (empty for the site's Redis); log_limit_mb (MiB) bounds what of
-    them may wait to be read.
+    them may wait to be read. slots is the number of nodes (the name is older than nodes that share
+    partitions). partitions: Spark's, of a new checkpoint, None for as many as the master has cores.
+    max_records and max_batch_mb (MiB) bound one micro-batch.
     """
 
     class Desired(models.TextChoices):
@@ -73,6 +75,15 @@ class Cluster(models.Model):
     master = models.CharField(max_length=200, default="local[2]", validators=[MASTER])
     log_url = models.CharField(max_length=300, blank=True, validators=[valid_log_url])
     log_limit_mb = models.PositiveIntegerField(default=512, validators=[MinValueValidator(1)])
+    partitions = models.PositiveSmallIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1), MaxValueValidator(256)]
+    )
+    max_records = models.PositiveIntegerField(
+        default=200_000, validators=[MinValueValidator(1_000), MaxValueValidator(10_000_000)]
+    )
+    max_batch_mb = models.PositiveIntegerField(
+        default=64, validators=[MinValueValidator(1), MaxValueValidator(1024)]
+    )
     last_batch = models.BigIntegerField(null=True, blank=True)
     last_sample_at = models.DateTimeField(null=True, blank=True)
     telemetry_position = models.CharField(max_length=45, default="0-0", editable=False)

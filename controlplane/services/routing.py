@@ -27,6 +27,7 @@ from controlplane.wire.routing import (
     Route,
     RoutingDelta,
     RoutingTable,
+    SetNodes,
     Span,
     op_from_json,
     op_to_json,
@@ -66,6 +67,9 @@ def append(
 
     Raises `VersionMoved` if another writer was first: everything read since is out of date.
     """
+    if expected == 0:
+        # The first version says how many nodes there are; later ones say it when that changes.
+        ops = [SetNodes(_nodes(cluster_id)), *ops]
     version = expected + 1
     claimed = Cluster.objects.filter(pk=cluster_id, routing_version=expected)
     if claimed.update(routing_version=version) != 1:
@@ -178,7 +182,8 @@ def _read_table(cluster_id: int, version: int) -> RoutingTable:
         for query, run, node, window_s, value, text, scheme, merge in first.values_list(*columns)
     }
     capacities, sheds = _capacities(cluster_id), _sheds(cluster_id)
-    return RoutingTable(version, queries, _splits(cluster_id), capacities, sheds)
+    nodes = _nodes(cluster_id)
+    return RoutingTable(version, queries, _splits(cluster_id), capacities, sheds, nodes)
 
 
 def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
@@ -196,6 +201,10 @@ def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
 def _splits(cluster_id: int) -> dict[int, int]:
     cluster = Cluster.objects.get(pk=cluster_id)
     return dict(cluster.streams.values_list("id", "split"))
+
+
+def _nodes(cluster_id: int) -> int:
+    return Cluster.objects.values_list("slots", flat=True).get(pk=cluster_id)
 
 
 def _capacities(cluster_id: int) -> dict[int, float]:

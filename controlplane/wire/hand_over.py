@@ -50,4 +50,5 @@ def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
             queries[one.query] = replace(route, merge=one.source)
             continue
         queries[one.query] = with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
-    return replace(after, queries=queries)
+    # A node that is removed by the later table still gives out the state of its tasks.
+    return replace(after, queries=queries, nodes=max(before.nodes, after.nodes))

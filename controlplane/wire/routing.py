@@ -140,9 +140,16 @@ class SetShed:
     shed: Shed | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SetNodes:
+    """Let the cluster have nodes 0..nodes-1; tasks of a node that is removed must have moved."""
+
+    nodes: int
+
+
 Op = (
     AddQuery | RemoveQuery | MoveQuery | MoveTasks | AssignStream
-    | SetScheme | MoveMerge | SetCapacity | SetShed
+    | SetScheme | MoveMerge | SetCapacity | SetShed | SetNodes
 )  # fmt: skip
 
 _NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
@@ -156,6 +163,7 @@ _NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
         "merge": MoveMerge,
         "capacity": SetCapacity,
         "shed": SetShed,
+        "nodes": SetNodes,
     }
 )
 _TAGS: Final = {kind: name for name, kind in _NAMES.items()}
@@ -211,7 +219,8 @@ class RoutingTable:
     """The whole routing at one version; never changed, only followed by the next.
 
     `queries`: route by query; `splits`: split node by stream; `capacities`: records/s by node with
-    an emulated capacity; `sheds`: what arcs drop.
+    an emulated capacity; `sheds`: what arcs drop; `nodes`: how many nodes there are, 0
+    in a table that was published before tables said it.
     """
 
     version: int = 0
@@ -219,6 +228,7 @@ class RoutingTable:
     splits: Mapping[int, int] = field(default_factory=dict)
     capacities: Mapping[int, float] = field(default_factory=dict)
     sheds: Mapping[Arc, Shed] = field(default_factory=dict)
+    nodes: int = 0
 
     def apply(self, *deltas: RoutingDelta) -> "RoutingTable":
         """Return the table after `deltas`, which must follow each other without a gap.
@@ -232,7 +242,8 @@ class RoutingTable:
             for op in delta.ops:
                 after.take(op)
             version = delta.version
-        return RoutingTable(version, after.queries, after.splits, after.capacities, after.sheds)
+        parts = (after.queries, after.splits, after.capacities, after.sheds, after.nodes)
+        return RoutingTable(version, *parts)
 
     def to_json(self) -> str:
         """Return the whole table as JSON."""
@@ -243,6 +254,7 @@ class RoutingTable:
                 "splits": list(self.splits.items()),
                 "capacities": list(self.capacities.items()),
                 "sheds": [[*arc, shed.to_json()] for arc, shed in self.sheds.items()],
+                "nodes": self.nodes,
             },
             separators=(",", ":"),
         )
@@ -256,7 +268,8 @@ class RoutingTable:
             for query, run, node, streams, window_s, value, *more in row["queries"]
         }
         sheds = {(stream, query): Shed.from_json(one) for stream, query, one in row["sheds"]}
-        return cls(row["version"], queries, dict(row["splits"]), dict(row["capacities"]), sheds)
+        capacities, nodes = dict(row["capacities"]), row.get("nodes", 0)
+        return cls(row["version"], queries, dict(row["splits"]), capacities, sheds, nodes)
 
 
 def _route_row(route: Route) -> list[Any]:
@@ -315,12 +328,12 @@ class _Parts:
     splits: dict[int, int]
     capacities: dict[int, float]
     sheds: dict[Arc, Shed]
+    nodes: int
 
     @classmethod
     def of(cls, table: "RoutingTable") -> "_Parts":
-        return cls(
-            dict(table.queries), dict(table.splits), dict(table.capacities), dict(table.sheds)
-        )
+        queries, splits = dict(table.queries), dict(table.splits)
+        return cls(queries, splits, dict(table.capacities), dict(table.sheds), table.nodes)
 
     def take(self, op: Op) -> None:
         match op:
@@ -339,7 +352,7 @@ class _Parts:
                 self.queries[op.query] = _merged_by(op, self._route(op.query))
             case AssignStream():
                 self.splits[op.stream] = op.split
-            case SetCapacity() | SetShed():
+            case SetCapacity() | SetShed() | SetNodes():
                 self._limit(op)
 
     def _come_or_go(self, op: AddQuery | RemoveQuery) -> None:
@@ -352,7 +365,10 @@ class _Parts:
         else:
             self.queries[op.query] = op.route()
 
-    def _limit(self, op: SetCapacity | SetShed) -> None:
+    def _limit(self, op: SetCapacity | SetShed | SetNodes) -> None:
+        if isinstance(op, SetNodes):
+            self.nodes = op.nodes
+            return
         if isinstance(op, SetCapacity):
             _put(self.capacities, op.node, op.per_s)
             return

@@ -97,16 +97,17 @@ class Driver(Application):
         directory: Path,
         cluster: str,
         environment: Mapping[str, str] | None = None,
-        slots: int = 3,
+        nodes: int = 3,
         splits: int = 2,
         log_url: str = "",
+        partitions: int = 0,
     ) -> None:
         super().__init__(redis_url, cluster, directory / "driver.log")
         self._command = [
             sys.executable, "-m", "workers.pipeline", "--cluster", cluster, "--redis-url",
-            redis_url, "--checkpoint", str(directory / "checkpoint"), "--slots", str(slots),
+            redis_url, "--checkpoint", str(directory / "checkpoint"), "--nodes", str(nodes),
             "--splits", str(splits), "--trigger-ms", "200",
-            "--log-url", log_url,
+            "--log-url", log_url, "--partitions", str(partitions),
         ]  # fmt: skip
         self._environment = environment or {}
 

@@ -62,8 +62,8 @@ class Standalone:
 class ClusterDriver(Driver):
     """`python -m workers.pipeline` on a standalone cluster."""
 
-    def __init__(self, standalone: Standalone, redis_url: str, directory: Path, slots: int) -> None:
-        super().__init__(redis_url, directory, "sf", slots=slots)
+    def __init__(self, standalone: Standalone, redis_url: str, directory: Path, nodes: int) -> None:
+        super().__init__(redis_url, directory, "sf", nodes=nodes)
         self._engine = [
             "--master", standalone.url,
             "--conf", f"spark.cores.max={len(standalone.workers)}",

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -27,14 +27,22 @@ MARK: Final = "WEIR_DRIVER"
 
 @dataclass(frozen=True, slots=True)
 class DriverSpec:
-    """What a driver is started with; another value means another driver."""
+    """What a driver is started with; another value means another driver.
+
+    `nodes` may change while the driver runs: the routing table says how many there are, and the
+    driver needs the number only for tables that do not. `partitions`: those of a new checkpoint, 0
+    for as many as the master has cores. `max_records` and `max_batch_mb` bound a micro-batch.
+    """
 
     cluster: str
-    slots: int
+    nodes: int = field(compare=False)
     splits: int
     trigger_ms: int
     master: str = "local[2]"
     log_url: str = ""
+    partitions: int = 0
+    max_records: int = 200_000
+    max_batch_mb: int = 64
 
 
 # How nodes keep their state; what another version has kept cannot be read, so it is left alone.
@@ -74,8 +82,10 @@ def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
     return [
         sys.executable, "-m", "workers.pipeline", "--cluster", spec.cluster,
         "--redis-url", site.redis_url, "--checkpoint", _checkpoint(spec, site),
-        "--slots", str(spec.slots), "--splits", str(spec.splits),
+        "--nodes", str(spec.nodes), "--splits", str(spec.splits),
         "--trigger-ms", str(spec.trigger_ms), "--master", spec.master,
+        "--max-records", str(spec.max_records), "--max-batch-mb", str(spec.max_batch_mb),
+        *(("--partitions", str(spec.partitions)) if spec.partitions else ()),
         *(("--log-url", spec.log_url) if spec.log_url else ()),
         *(("--driver-host", site.driver_host) if site.driver_host else ()),
         *(word for setting in site.spark_conf for word in ("--conf", setting)),

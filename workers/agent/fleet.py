@@ -125,4 +125,7 @@ def spec_of(cluster: Cluster) -> DriverSpec:
         cluster.trigger_ms,
         cluster.master,
         cluster.log_url,
+        cluster.partitions or 0,
+        cluster.max_records,
+        cluster.max_batch_mb,
     )

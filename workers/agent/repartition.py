@@ -1,4 +1,4 @@
-"""Give a stopped cluster another number of nodes: `python -m workers.agent.repartition sf …`."""
+"""Change the Spark partitions of a stopped cluster: `python -m workers.agent.repartition sf …`."""
 
 import argparse
 import logging
@@ -17,31 +17,31 @@ logger = logging.getLogger("weir.agent")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Change the number of nodes; return 0, or 1 where that is refused."""
+    """Change the number of partitions; return 0, or 1 where that is refused."""
     options = _parse(arguments)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
     # Models can be imported once Django is set up.
     from controlplane.selectors.clusters import cluster_by_slug  # noqa: PLC0415
-    from workers.agent.slots import change_slots  # noqa: PLC0415
+    from workers.agent.partitions import change_partitions  # noqa: PLC0415
 
     try:
         cluster, site = cluster_by_slug(options.cluster), site_of(env.data_dir())
-        change_slots(
-            site, options.user, cluster, options.slots, options.reason, dry_run=options.dry_run
+        number = change_partitions(
+            site, options.user, cluster, options.partitions, options.reason, dry_run=options.dry_run
         )
     except (WeirError, CheckFailed) as refusal:
         logger.error("%s", refusal)
         return 1
     if not options.dry_run:
-        logger.info("%s has room for %s nodes: start it", cluster.slug, options.slots)
+        logger.info("the checkpoint of %s has %s partitions: start it", cluster.slug, number)
     return 0
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers.agent.repartition", description=__doc__)
     parser.add_argument("cluster", help="its short name, like sf")
-    parser.add_argument("--slots", type=int, required=True, help="how many nodes from now on")
+    parser.add_argument("--partitions", type=int, help="default: as many as its master has cores")
     parser.add_argument("--as", dest="user", required=True, help="the operator who does it")
     parser.add_argument("--reason", default="", help="why; kept in the audit log")
     parser.add_argument("--dry-run", action="store_true", help="only say whether it can be done")

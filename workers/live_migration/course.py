@@ -77,7 +77,7 @@ class Course:
         self.client = redis.Redis.from_url(self.redis_url)
         java = find_java(os.environ, self.folder / "java", lambda _: None)
         self.site = Site(self.folder, self.redis_url, {"JAVA_HOME": str(java.home)})
-        self.spec = DriverSpec(CLUSTER, self.request.slots, 2, trigger_ms=200)
+        self.spec = DriverSpec(CLUSTER, self.request.most_nodes, 2, trigger_ms=200)
         self.version = 0
 
     def run(self) -> list[Row]:
@@ -104,7 +104,7 @@ class Course:
 
     def _change(self, driver: Driver) -> Driver:
         """Move the tasks, live or around a restart; return the driver that goes on."""
-        nodes = range(self.request.slots)
+        nodes = range(self.request.most_nodes)
         tasks = measures.read_tasks(self.client, CLUSTER, nodes)
         state = {one.task: one.state_bytes for one in tasks if one.query == QUERY}
         change = self.request.change(state)

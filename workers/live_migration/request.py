@@ -38,8 +38,8 @@ class Request:
     series: str
 
     @property
-    def slots(self) -> int:
-        """Return how many nodes the application has room for."""
+    def most_nodes(self) -> int:
+        """Return how many nodes the application has at most."""
         return max(self.present, self.nodes)
 
     @property

@@ -11,9 +11,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workers.pipeline.application import Application, start
 from workers.pipeline.connections import client_of
+from workers.pipeline.cores import partitions_for
 from workers.pipeline.heartbeat import Heartbeat
 from workers.pipeline.listener import ProgressListener
 from workers.pipeline.ownership import AlreadyRunning, sole_owner
+from workers.pipeline.seed import partitions_there
 from workers.pipeline.session import Engine, session
 from workers.pipeline.swap import settle
 
@@ -24,19 +26,35 @@ def main(arguments: list[str] | None = None) -> int:
     """Run until stopped; return 0 after a stop, 1 after a failure."""
     options = _parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    application = Application(
-        options.cluster, options.redis_url, options.checkpoint, options.slots, options.splits,
-        options.trigger_ms, options.max_records, options.log_url,
-    )  # fmt: skip
     try:
         with sole_owner(Path(options.checkpoint)):
             settle(Path(options.checkpoint))
-            return _run(
-                application, Engine(options.master, options.driver_host, dict(options.conf))
-            )
+            engine = Engine(options.master, options.driver_host, dict(options.conf))
+            return _run(_application(options), engine)
     except AlreadyRunning as error:
         logger.error("%s", error)
         return 1
+
+
+def _application(options: argparse.Namespace) -> Application:
+    return Application(
+        options.cluster, options.redis_url, options.checkpoint, _partitions(options), options.nodes,
+        options.splits, options.trigger_ms, options.max_records, options.log_url,
+        options.max_batch_mb << 20,
+    )  # fmt: skip
+
+
+def _partitions(options: argparse.Namespace) -> int:
+    """Return the partitions of the checkpoint, where there is none those of a new one."""
+    wanted = partitions_for(options.master, options.partitions, options.nodes)
+    there = partitions_there(Path(options.checkpoint))
+    if there is not None and there != wanted:
+        logger.warning(
+            "the checkpoint has %s partitions and keeps them; %s would fit %s: "
+            "`python -m workers.pipeline.repartition` changes the number",
+            there, wanted, options.master,
+        )  # fmt: skip
+    return there or wanted
 
 
 def _run(application: Application, engine: Engine) -> int:
@@ -46,7 +64,7 @@ def _run(application: Application, engine: Engine) -> int:
         signal.signal(name, lambda *_: stop.set())
     with Heartbeat(client, application.cluster) as heartbeat:
         try:
-            spark = session(application.cluster, application.slots, engine)
+            spark = session(application.cluster, application.partitions, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
             query = start(spark, application)
             heartbeat.watch_jvm(lambda: str(query.status["message"]))
@@ -83,10 +101,21 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--redis-url", required=True)
     parser.add_argument("--log-url", default="", help="redis://… or kafka://…; default: that Redis")
     parser.add_argument("--checkpoint", required=True)
-    parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument(
+        "--nodes", type=int, required=True, help="for routing tables that do not say how many"
+    )
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="Spark partitions of a new checkpoint; default: the cores of a master local[n], "
+        "elsewhere one for each node",
+    )
     parser.add_argument("--splits", type=int, required=True)
     parser.add_argument("--trigger-ms", type=int, default=1000)
-    parser.add_argument("--max-records", type=int, default=200_000)
+    parser.add_argument("--max-records", type=int, default=200_000, help="of a micro-batch")
+    parser.add_argument("--max-batch-mb", type=int, default=64, help="MiB of a micro-batch")
     parser.add_argument("--master", default="local[2]", help="local[n], spark://, yarn or k8s://")
     parser.add_argument("--driver-host", default="", help="where executors reach this process")
     parser.add_argument(

@@ -17,24 +17,31 @@ from workers.pipeline.source import WeirLog
 
 @dataclass(frozen=True)
 class Application:
-    """What one cluster's application is started with; `log_url` is empty for a log in Redis."""
+    """What one cluster's application is started with.
+
+    `partitions`: Spark's, which must be those of the checkpoint; `nodes`: how many there are in a
+    routing table that does not say it; `log_url`: empty for a log in Redis. `max_records`,
+    `max_bytes`: of the log, in one batch.
+    """
 
     cluster: str
     redis_url: str
     checkpoint: str
-    slots: int
+    partitions: int
+    nodes: int
     splits: int
     trigger_ms: int = 1000
     max_records: int = 200_000
     log_url: str = ""
+    max_bytes: int = 64 << 20
 
 
 def start(spark: SparkSession, application: Application, *, once: bool = False) -> StreamingQuery:
     """Start the streaming query; it goes on from the checkpoint where there is one.
 
-    `once`: only one batch, that which was begun where there is such. Raises `WrongSlots`.
+    `once`: only one batch, that which was begun where there is such. Raises `WrongPartitions`.
     """
-    seed = seed_of(Path(application.checkpoint), application.slots)
+    seed = seed_of(Path(application.checkpoint), application.partitions)
     period = f"{application.trigger_ms} milliseconds"
     trigger: dict[str, Any] = {"once": True} if once else {"processingTime": period}
     spark.dataSource.register(WeirLog)
@@ -43,14 +50,18 @@ def start(spark: SparkSession, application: Application, *, once: bool = False) 
     routed = (
         spark.readStream.format("weir_log")
         .options(**place)
-        .option("slots", application.slots)
+        .option("partitions", application.partitions)
+        .option("nodes", application.nodes)
         .option("splits", application.splits)
         .option("max_records", application.max_records)
+        .option("max_bytes", application.max_bytes)
         .option("log_url", application.log_url)
         .option("seed", json.dumps(seed.offset) if seed else "")
         .load()
     )
-    processor = NodeProcessor(application.cluster, application.redis_url, application.slots, seed)
+    processor = NodeProcessor(
+        application.cluster, application.redis_url, application.partitions, seed
+    )
     evaluated = routed.groupBy("nk").transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=OUTPUT_DDL,

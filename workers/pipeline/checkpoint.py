@@ -1,4 +1,4 @@
-"""Spark's record of a streaming query, as files: where its batches ended, and with how many slots.
+"""Spark's record of a streaming query, as files: where its batches ended, and its partitions.
 
 Spark writes `offsets/<n>` before batch n runs and `commits/<n>` once it is whole.
 """
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-_SLOTS: Final = "spark.sql.shuffle.partitions"
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
 class CheckpointUnusable(Exception):
     """The directory is no checkpoint of an application that has run."""
 
 
-class WrongSlots(Exception):
-    """The checkpoint was begun with another number of slots."""
+class WrongPartitions(Exception):
+    """The checkpoint was begun with another number of partitions."""
 
     def __init__(self, checkpoint: Path, there: int, wanted: int) -> None:
         super().__init__(
-            f"{checkpoint} has {there} slots, not {wanted}: "
+            f"{checkpoint} has {there} partitions, not {wanted}: "
             f"`python -m workers.pipeline.repartition` changes the number"
         )
 
@@ -35,7 +35,7 @@ class Checkpoint:
     """
 
     path: Path
-    slots: int
+    partitions: int
     committed: int
     offset: Mapping[str, Any]
     pending: Mapping[str, Any] | None
@@ -46,9 +46,9 @@ class Checkpoint:
         whole, begun = _batches(path / "commits"), _batches(path / "offsets")
         if not whole or whole[-1] not in begun:
             raise CheckpointUnusable(f"{path} holds no whole batch")
-        slots, offset = _offsets(path, whole[-1])
+        partitions, offset = _offsets(path, whole[-1])
         pending = _offsets(path, begun[-1])[1] if begun[-1] > whole[-1] else None
-        return cls(path, slots, whole[-1], offset, pending)
+        return cls(path, partitions, whole[-1], offset, pending)
 
 
 def has_begun(path: Path) -> bool:
@@ -56,8 +56,8 @@ def has_begun(path: Path) -> bool:
     return bool(_batches(path / "commits"))
 
 
-def slots_of(path: Path) -> int | None:
-    """Return the number of slots that a checkpoint was begun with, None for one without a batch."""
+def partitions_of(path: Path) -> int | None:
+    """Return how many partitions a checkpoint was begun with, None for one without a batch."""
     begun = _batches(path / "offsets")
     return _offsets(path, begun[-1])[0] if begun else None
 
@@ -69,7 +69,10 @@ def _batches(directory: Path) -> list[int]:
 
 
 def _offsets(path: Path, batch: int) -> tuple[int, dict[str, Any]]:
-    """Return slots and the end of a batch. The lines: a version, Spark's own, one per source."""
+    """Return the partitions and the end of a batch.
+
+    The lines of the file: a version, Spark's own, one per source.
+    """
     _, own, source = (path / "offsets" / str(batch)).read_text().splitlines()
     offset: dict[str, Any] = json.loads(source)
-    return int(json.loads(own)["conf"][_SLOTS]), offset
+    return int(json.loads(own)["conf"][_PARTITIONS]), offset

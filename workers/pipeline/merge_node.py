@@ -37,7 +37,7 @@ def _parts(
 ) -> dict[int, dict[str, list[Any]]]:
     """Return the parts of a batch: by query its tables by form's name."""
     pipe = turn.client.pipeline(transaction=False)
-    owners = [(query, node) for query in queries for node in range(turn.slots)]
+    owners = [(query, node) for query in queries for node in range(turn.input.head.nodes)]
     for query, node in owners:
         pipe.xrange(keys.part_key(turn.cluster, query, node), f"{batch}-0", f"{batch}-0")
     found: dict[int, dict[str, list[Any]]] = {}

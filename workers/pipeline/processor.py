@@ -13,7 +13,7 @@ from workers.pipeline.activity import count_step
 from workers.pipeline.connections import client_of, settle, tables_of
 from workers.pipeline.node_store import NodeStore
 from workers.pipeline.row import input_of
-from workers.pipeline.salt import node_of_key
+from workers.pipeline.salt import node_keys
 from workers.pipeline.seed import Seed
 from workers.pipeline.turn import Turn
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 class NodeProcessor(StatefulProcessor):
     """Evaluates the tasks of the node whose key it is called with."""
 
-    def __init__(self, cluster: str, redis_url: str, slots: int, seed: Seed | None = None) -> None:
+    def __init__(
+        self, cluster: str, redis_url: str, partitions: int, seed: Seed | None = None
+    ) -> None:
         self.cluster = cluster
         self.redis_url = redis_url
-        self.slots = slots
+        self.partitions = partitions
         self.seed = seed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -42,12 +44,12 @@ class NodeProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> "Iterator[pd.DataFrame]":
         """Evaluate one batch and yield one row: changed windows and the node's report."""
-        batch = input_of(node_of_key(self.slots)[int(key[0])], list(rows))
+        batch = input_of(node_keys(self.partitions).node_of(int(key[0])), list(rows))
         store = NodeStore(self._values)
         if self.seed is not None:
             self.seed.plant(store, batch.node, batch.head.batch)
         client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
-        output = Turn(client, self.cluster, tables, store, batch, self.slots).run().frame()
+        output = Turn(client, self.cluster, tables, store, batch).run().frame()
         store.save()
         count_step(client, self.cluster)
         settle()

@@ -1,7 +1,8 @@
-"""Give a stopped application another number of slots: `python -m workers.pipeline.repartition …`.
+"""Change the Spark partitions of a stopped application: `python -m workers.pipeline.repartition …`.
 
-Spark fixes the number of state partitions, which are Weir's nodes, when a checkpoint is begun. So
-a new checkpoint is made that begins where the old one ended: a batch that was begun is finished
+Spark fixes the number of state partitions when a checkpoint is begun. It should be that of the
+executors' cores; nodes share partitions, and their number does not depend on it. To change it, a
+new checkpoint is made that begins where the old one ended: a batch that was begun is finished
 first, as it was planned; then the state of every node is read with Spark's own reader and written
 down as the seed of the new checkpoint. Batch numbers, place in the log and routing version go on,
 so nothing is read twice or left out. The old checkpoint is kept under another name.
@@ -21,13 +22,12 @@ import redis
 from pyspark.sql import SparkSession
 
 from controlplane.wire import keys
-from controlplane.wire.publish import latest_version, read_table
-from controlplane.wire.routing import NOBODY, RoutingTable
+from controlplane.wire.publish import read_table
 from workers.pipeline.application import Application, start
 from workers.pipeline.checkpoint import Checkpoint, CheckpointUnusable
 from workers.pipeline.connections import client_of
 from workers.pipeline.ownership import AlreadyRunning, sole_owner
-from workers.pipeline.salt import node_of_key
+from workers.pipeline.salt import node_keys
 from workers.pipeline.seed import SeedWriter, is_waiting
 from workers.pipeline.session import session
 from workers.pipeline.swap import draft_of, settle, swap
@@ -39,7 +39,7 @@ _SILENT_SECONDS: Final = 10.0
 
 
 class Refused(Exception):
-    """The number of slots cannot be changed now."""
+    """The number of partitions cannot be changed now."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Plan:
     cluster: str
     redis_url: str
     checkpoint: Path
-    slots: int
+    partitions: int
     log_url: str = ""
 
 
@@ -58,42 +58,42 @@ class Outcome:
     """What was done: the batch after which it goes on, and the bytes of state of each node."""
 
     before: int
-    slots: int
+    partitions: int
     batch: int
     kept: Path | None = None
     nodes: dict[int, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.kept is None:
-            return f"{self.before} slots could become {self.slots}; nothing was changed"
+            return f"{self.before} partitions could become {self.partitions}; nothing was changed"
         state = ", ".join(f"node {node}: {size:,}" for node, size in self.nodes.items())
         return (
-            f"{self.before} slots became {self.slots} behind batch {self.batch}; bytes of state: "
-            f"{state or 'none'}; the checkpoint before is kept as {self.kept}"
+            f"{self.before} partitions became {self.partitions} behind batch {self.batch}; "
+            f"bytes of state: {state or 'none'}; the checkpoint before is kept as {self.kept}"
         )
 
 
 def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
-    """Change the number of slots. Raises `Refused`, `AlreadyRunning`, `CheckpointUnusable`."""
+    """Change the number of partitions. Raises `Refused`, `AlreadyRunning`, `CheckpointUnusable`."""
     with sole_owner(plan.checkpoint):
         settle(plan.checkpoint)
         found = _checked(plan)
-        outcome = Outcome(found.slots, plan.slots, found.offset["batch"])
+        outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
         return outcome if dry_run else _carry_out(plan, found)
 
 
 def _carry_out(plan: Plan, found: Checkpoint) -> Outcome:
-    spark = session(plan.cluster, found.slots)
+    spark = session(plan.cluster, found.partitions)
     try:
         if found.pending is not None:
             _finish(spark, plan, found)
             found = Checkpoint.read(plan.checkpoint)
-        outcome = Outcome(found.slots, plan.slots, found.offset["batch"])
+        outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
         draft = draft_of(plan.checkpoint)
-        outcome.nodes = _write_seed(spark, found, draft, plan.slots)
+        outcome.nodes = _write_seed(spark, found, draft, plan.partitions)
     finally:
         spark.stop()
-    outcome.kept = _free_name(plan.checkpoint, f"{found.slots}-slots-{outcome.batch}")
+    outcome.kept = _free_name(plan.checkpoint, f"{found.partitions}-partitions-{outcome.batch}")
     swap(plan.checkpoint, draft, outcome.kept)
     return outcome
 
@@ -111,9 +111,8 @@ def _checked(plan: Plan) -> Checkpoint:
     if is_waiting(plan.checkpoint):
         raise Refused("the application has not run since the last change: start it, then stop it")
     found = Checkpoint.read(plan.checkpoint)
-    if found.slots == plan.slots:
-        raise Refused(f"the checkpoint has {plan.slots} slots already")
-    _check_fit(client, plan, found)
+    if found.partitions == plan.partitions:
+        raise Refused(f"the checkpoint has {plan.partitions} partitions already")
     return found
 
 
@@ -128,31 +127,6 @@ def _check_silence(client: "redis.Redis", cluster: str) -> None:
         raise Refused(f"a driver was heard of {silent:.0f} s ago: stop the cluster first")
 
 
-def _check_fit(client: "redis.Redis", plan: Plan, found: Checkpoint) -> None:
-    """Raise `Refused` where a node that is to go has something to do.
-
-    That counts under every version that a batch to come looks at: that of the last batch, the one
-    from which tasks handed their state on in it, and the newest.
-    """
-    end = found.pending or found.offset
-    versions = {end["version"], end.get("before"), latest_version(client, plan.cluster)} - {None}
-    for version in sorted(versions):
-        table = read_table(client, plan.cluster, version)
-        left = {node: query for query, node in _homes(table) if node >= plan.slots}
-        if left:
-            told = ", ".join(f"node {node} (query {query}, …)" for node, query in left.items())
-            raise Refused(
-                f"in routing version {version} tasks are on {told}, which {plan.slots} slots "
-                f"leave no room for: move them, and let the application apply it"
-            )
-
-
-def _homes(table: RoutingTable) -> Iterator[tuple[int, int]]:
-    for query, route in table.queries.items():
-        for node in {*route.owners(), route.merge} - {NOBODY}:
-            yield query, node
-
-
 def _finish(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
     """Run the batch that was begun, as Spark does after a crash, and no other."""
     assert found.pending is not None
@@ -162,7 +136,8 @@ def _finish(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
         plan.cluster,
         plan.redis_url,
         str(plan.checkpoint),
-        found.slots,
+        found.partitions,
+        max(found.partitions, table.nodes),
         splits,
         log_url=plan.log_url,
     )
@@ -170,16 +145,18 @@ def _finish(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
     start(spark, application, once=True).awaitTermination()
 
 
-def _write_seed(spark: SparkSession, found: Checkpoint, draft: Path, slots: int) -> dict[int, int]:
-    """Write the state of every node that is to stay; return its bytes by node."""
+def _write_seed(
+    spark: SparkSession, found: Checkpoint, draft: Path, partitions: int
+) -> dict[int, int]:
+    """Write the state of every node; return its bytes by node."""
     writer, sizes = SeedWriter(draft), dict[int, int]()
-    nodes = node_of_key(found.slots)
-    # Partition after partition, so one node's values come together, and one page at a time.
+    nodes = node_keys(found.partitions)
+    # A partition's rows come in the order of their keys, so one node's values come together.
     for key, rows in groupby(_values(spark, found), lambda row: int(row["key"]["nk"])):
-        if nodes[key] < slots:
-            values = ((row["name"], bytes(row["value"])) for row in rows)
-            sizes[nodes[key]] = writer.write(nodes[key], values)
-    writer.finish(slots, found.offset)
+        node = nodes.node_of(key)
+        values = ((row["name"], bytes(row["value"])) for row in rows)
+        sizes[node] = writer.write(node, values)
+    writer.finish(partitions, found.offset)
     return sizes
 
 
@@ -196,13 +173,13 @@ def _values(spark: SparkSession, found: Checkpoint) -> Iterator[Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Change the number of slots; return 0, or 1 where that is refused."""
+    """Change the number of partitions; return 0, or 1 where that is refused."""
     options = _parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     # It tells of every connection.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     plan = Plan(
-        options.cluster, options.redis_url, options.checkpoint, options.slots, options.log_url
+        options.cluster, options.redis_url, options.checkpoint, options.partitions, options.log_url
     )
     try:
         outcome = repartition(plan, dry_run=options.dry_run)
@@ -219,12 +196,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--redis-url", required=True)
     parser.add_argument("--log-url", default="", help="as the application has it")
     parser.add_argument("--checkpoint", required=True, type=Path)
-    parser.add_argument("--slots", required=True, type=_slots)
+    parser.add_argument("--partitions", required=True, type=_partitions)
     parser.add_argument("--dry-run", action="store_true", help="only say whether it can be done")
     return parser.parse_args(arguments)
 
 
-def _slots(text: str) -> int:
+def _partitions(text: str) -> int:
     if int(text) < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return int(text)

@@ -69,11 +69,11 @@ class Part(NamedTuple):
 def route(
     entries: Mapping[int, Sequence[Entry]],
     table: CompiledTable,
-    slots: int,
+    nodes: int,
     source: Mapping[str, Any],
     signals: Signals | None = None,
 ) -> list[Envelope]:
-    """Return one envelope for each node 0..slots-1; a node without records gets an empty one.
+    """Return one envelope for each node 0..nodes-1; a node without records gets an empty one.
 
     `source` is what the split node reports; it travels in the reporting node's envelope, together
     with how many records each input arc dropped.
@@ -82,7 +82,7 @@ def route(
     (paper 000, section 2: "a stream is delivered at most once per server"). A node that has only
     some tasks of a query gets the records of their keys, and of every block its event times.
     """
-    wanted: list[list[Part]] = [[] for _ in range(slots)]
+    wanted: list[list[Part]] = [[] for _ in range(nodes)]
     dropped: dict[int, int] = {}
     for stream, read in entries.items():
         readers = table.readers_of_stream.get(stream)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from workers.pipeline.envelope import Envelope
 from workers.pipeline.report import NodeReport
-from workers.pipeline.salt import node_keys
+from workers.pipeline.salt import NodeKeys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,8 @@ class Head:
     `leaving`: the version from which tasks hand their state on in this batch; `arriving`: the one
     from which they did in the batch before; None where none do. `clock_ms`: when the batch was
     planned; `elapsed_ms`: since when the one before was, None for the first. `waits`: whether
-    records waited at a node after the batch before. `split`: who says so.
+    records waited at a node after the batch before. `split`: who says so. `nodes`: how many nodes
+    take part in the batch.
     """
 
     batch: int
@@ -48,15 +49,16 @@ class Head:
     elapsed_ms: int | None
     waits: bool
     split: int
+    nodes: int
 
 
-def routed(head: Head, slots: int, envelopes: Sequence[Envelope]) -> pa.RecordBatch:
-    """Return one row per node: what a split node hands it."""
+def routed(head: Head, keys: NodeKeys, envelopes: Sequence[Envelope]) -> pa.RecordBatch:
+    """Return one row per node: what a split node hands it, under the node's grouping key."""
     text = json.dumps(asdict(head), separators=(",", ":"))
     return pa.RecordBatch.from_pydict(
         {
-            "nk": list(node_keys(slots)),
-            "head": [text] * slots,
+            "nk": keys.keys_of(head.nodes),
+            "head": [text] * head.nodes,
             "payload": [envelope.encode() for envelope in envelopes],
         },
         schema=ROUTED,

@@ -1,8 +1,10 @@
-"""Which key makes Spark hash a node's rows to the partition of the same number.
+"""The grouping key of each node, chosen so that Spark sends node n to partition n % partitions.
 
-Spark sends a row of key `k` to partition `pmod(murmur3(k), N)` before a stateful operator and
-offers no way to choose. So each node gets the smallest integer whose hash falls on it: node i
-then is partition i, its state one state store, and no two nodes ever share a partition.
+Spark sends a row of key `k` to partition `pmod(murmur3(k), P)` before a stateful operator and
+offers no way to choose the partition. So node n gets an integer that hashes to partition n % P:
+of all such integers the (n // P)-th smallest. The key of a node depends on n and P alone, so
+adding nodes changes no key, and nodes 0..P-1 have the keys that they had when every node was a
+partition of its own.
 """
 
 from functools import cache
@@ -13,27 +15,50 @@ _SEED: Final = 42  # Spark's constant for hash partitioning
 _MASK: Final = 0xFFFFFFFF
 
 
-@cache
-def node_keys(slots: int) -> tuple[int, ...]:
-    """Return the key of each node 0..slots-1."""
-    found: dict[int, int] = {}
-    for key in count():
-        found.setdefault(partition_of(key, slots), key)
-        if len(found) == slots:
-            return tuple(found[node] for node in range(slots))
-    raise AssertionError("count() does not end")
+class NodeKeys:
+    """The keys of all nodes for one number of partitions; keys are found when first needed."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self._found: list[list[int]] = [[] for _ in range(partitions)]
+        self._node_of: dict[int, int] = {}
+        self._candidates = count()
+
+    def key_of(self, node: int) -> int:
+        """Return the grouping key of a node."""
+        rank, partition = divmod(node, self.partitions)
+        while len(self._found[partition]) <= rank:
+            self._examine_next()
+        return self._found[partition][rank]
+
+    def keys_of(self, nodes: int) -> list[int]:
+        """Return the keys of nodes 0..nodes-1."""
+        return [self.key_of(node) for node in range(nodes)]
+
+    def node_of(self, key: int) -> int:
+        """Return the node that has a key (a non-negative integer)."""
+        while key not in self._node_of:
+            self._examine_next()
+        return self._node_of[key]
+
+    def _examine_next(self) -> None:
+        """Assign the next integer to the next node of its partition."""
+        key = next(self._candidates)
+        keys = self._found[partition_of(key, self.partitions)]
+        self._node_of[key] = partition_of(key, self.partitions) + self.partitions * len(keys)
+        keys.append(key)
 
 
 @cache
-def node_of_key(slots: int) -> dict[int, int]:
-    """Return the node of each key of `node_keys`."""
-    return {key: node for node, key in enumerate(node_keys(slots))}
+def node_keys(partitions: int) -> NodeKeys:
+    """Return the keys of all nodes for a number of partitions, shared by this process."""
+    return NodeKeys(partitions)
 
 
-def partition_of(key: int, slots: int) -> int:
-    """Return the shuffle partition of an integer key among `slots` (Spark's `pmod(hash(k), n)`)."""
+def partition_of(key: int, partitions: int) -> int:
+    """Return the shuffle partition of an integer key (Spark's `pmod(hash(k), n)`)."""
     value = _murmur3_int(key)
-    return (value - (1 << 32) if value & 0x80000000 else value) % slots
+    return (value - (1 << 32) if value & 0x80000000 else value) % partitions
 
 
 def _murmur3_int(key: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from workers.pipeline.checkpoint import WrongSlots, has_begun, slots_of
+from workers.pipeline.checkpoint import WrongPartitions, has_begun, partitions_of
 from workers.pipeline.engine.pages import Store
 
 _FOLDER: Final = "seed"
@@ -37,7 +37,7 @@ class Seed:
     """
 
     folder: str
-    slots: int
+    partitions: int
     offset: Mapping[str, Any]
     values: Mapping[int, int]
 
@@ -56,33 +56,38 @@ class Seed:
             raise SeedDamaged(f"{planted} of {wanted} values of node {node} are in {self.folder}")
 
 
-def seed_of(checkpoint: Path, slots: int) -> Seed | None:
+def seed_of(checkpoint: Path, partitions: int) -> Seed | None:
     """Return the seed that the checkpoint still needs; drop one that it does not.
 
-    Raises `WrongSlots` where the checkpoint, or its seed, is for another number of slots.
+    Raises `WrongPartitions` where the checkpoint, or its seed, is for another number of them.
     """
     folder = checkpoint / _FOLDER
-    there = slots_of(checkpoint)
-    if there is not None and there != slots:
-        raise WrongSlots(checkpoint, there, slots)
+    there = partitions_of(checkpoint)
+    if there is not None and there != partitions:
+        raise WrongPartitions(checkpoint, there, partitions)
     if not folder.exists():
         return None
     if has_begun(checkpoint):
         shutil.rmtree(folder)
         return None
     row = json.loads((folder / _TABLE).read_text())
-    if row["slots"] != slots:
-        raise WrongSlots(checkpoint, row["slots"], slots)
+    if _partitions_in(row) != partitions:
+        raise WrongPartitions(checkpoint, _partitions_in(row), partitions)
     values = {int(node): count for node, count in row["values"].items()}
-    return Seed(str(folder), row["slots"], row["offset"], values)
+    return Seed(str(folder), partitions, row["offset"], values)
 
 
-def slots_there(checkpoint: Path) -> int | None:
-    """Return the number of slots of a checkpoint or of its seed, None where there is neither."""
+def partitions_there(checkpoint: Path) -> int | None:
+    """Return the partitions of a checkpoint or of its seed, None where there is neither."""
     table = checkpoint / _FOLDER / _TABLE
     if table.exists():
-        return int(json.loads(table.read_text())["slots"])
-    return slots_of(checkpoint)
+        return _partitions_in(json.loads(table.read_text()))
+    return partitions_of(checkpoint)
+
+
+def _partitions_in(row: Mapping[str, Any]) -> int:
+    """Return the partitions of a seed's table; once each node was one, and called a slot."""
+    return int(row["partitions"] if "partitions" in row else row["slots"])
 
 
 def is_waiting(checkpoint: Path) -> bool:
@@ -111,10 +116,10 @@ class SeedWriter:
         durable(path)
         return size
 
-    def finish(self, slots: int, offset: Mapping[str, Any]) -> None:
+    def finish(self, partitions: int, offset: Mapping[str, Any]) -> None:
         """Say what the seed consists of; from here on a loss of power takes nothing away."""
         table = self._folder / _TABLE
-        row = {"slots": slots, "offset": dict(offset), "values": self._values}
+        row = {"partitions": partitions, "offset": dict(offset), "values": self._values}
         table.write_text(json.dumps(row))
         for path in (table, self._folder, self._folder.parent):
             durable(path)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
+from workers.pipeline import sockets
 from workers.pipeline.shipping import ship_code
 
 _COMMIT_MANAGER: Final = (
@@ -30,8 +31,9 @@ _JAVA: Final = (
 # What many processes with little work each do better with: few arenas of malloc, and Arrow without
 # a pool of its own. A dozen workers would each keep tens of megabytes that they do not use.
 _SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+_ARROW_BATCH_BYTES: Final = 8 << 20
 _LOOPBACK: Final = "127.0.0.1"
-# Other values would spoil the checkpoint: node i is state partition i, and nothing else.
+# Other values would spoil the checkpoint: it fixes which partition has the state of a node.
 _FIXED: Final = frozenset({
     "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.session.timeZone",
     "spark.sql.streaming.stateStore.providerClass",
@@ -60,8 +62,8 @@ class Engine:
         return self.master.startswith("local")
 
 
-def session(cluster: str, slots: int, engine: Engine | None = None) -> SparkSession:
-    """Return a session whose stateful operators have `slots` partitions.
+def session(cluster: str, partitions: int, engine: Engine | None = None) -> SparkSession:
+    """Return a session whose stateful operators have so many partitions.
 
     Raises `SettingRefused`.
     """
@@ -72,7 +74,8 @@ def session(cluster: str, slots: int, engine: Engine | None = None) -> SparkSess
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
     builder = SparkSession.builder.master(engine.master).appName(f"weir-{cluster}")
-    for name, value in settings(slots, engine).items():
+    folder = sockets.own_directory() if engine.is_local else sockets.shared_directory()
+    for name, value in settings(partitions, engine, folder).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     if not engine.is_local:
@@ -80,19 +83,22 @@ def session(cluster: str, slots: int, engine: Engine | None = None) -> SparkSess
     return spark
 
 
-def settings(slots: int, engine: Engine) -> dict[str, str]:
-    """Return the Spark settings of an application. Raises `SettingRefused`."""
+def settings(partitions: int, engine: Engine, folder: str | None = None) -> dict[str, str]:
+    """Return the Spark settings of an application; sockets are in `folder` (None: TCP is used).
+
+    Raises `SettingRefused`.
+    """
     for name in engine.conf:
         if name in _FIXED:
             raise SettingRefused(f"{name} is Weir's to choose: the checkpoint depends on it")
-    place = _loopback() if engine.is_local else {**_spread(slots), **_reachable(engine)}
-    return {**_common(slots), **place, **engine.conf}
+    place = _loopback() if engine.is_local else {**_spread(partitions), **_reachable(engine)}
+    return {**_common(partitions), **place, **_sockets(folder), **engine.conf}
 
 
-def _common(slots: int) -> dict[str, str]:
+def _common(partitions: int) -> dict[str, str]:
     return {
-        "spark.sql.shuffle.partitions": str(slots),
-        "spark.default.parallelism": str(slots),
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.default.parallelism": str(partitions),
         "spark.ui.enabled": "false",
         "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": _JAVA,
@@ -102,6 +108,8 @@ def _common(slots: int) -> dict[str, str]:
         # Shuffle files of tiny batches are not worth compressing.
         "spark.shuffle.compress": "false",
         "spark.python.worker.reuse": "true",
+        # Rows of envelopes and results have megabytes each: few of them at a time are enough.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BATCH_BYTES),
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
@@ -126,20 +134,30 @@ def _loopback() -> dict[str, str]:
     }
 
 
-def _spread(slots: int) -> dict[str, str]:
-    """Return what gives every node an executor of its own, where there is room."""
+def _sockets(directory: str | None) -> dict[str, str]:
+    """Return what lets the JVM and Python talk through sockets in a directory; None: by TCP."""
+    if directory is None:
+        return {}
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": directory,
+    }
+
+
+def _spread(partitions: int) -> dict[str, str]:
+    """Return what gives every partition an executor of its own, where there is room."""
     # Users' functions and aggregates are looked up on the executors, too.
     functions = os.environ.get(_FUNCTIONS, "")
     return {
         **({f"spark.executorEnv.{_FUNCTIONS}": functions} if functions else {}),
         "spark.executor.cores": "1",
         # How many executors: of a standalone cluster, and of YARN and Kubernetes.
-        "spark.cores.max": str(slots),
-        "spark.executor.instances": str(slots),
-        # A node stays with the executor that has its state. So the first batch waits until the
-        # executors are there, else the first one would keep all nodes ...
+        "spark.cores.max": str(partitions),
+        "spark.executor.instances": str(partitions),
+        # A partition stays with the executor that has its state. So the first batch waits until
+        # the executors are there, else the first one would keep all partitions ...
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        # ... and a node that waits this long behind another goes to an executor that is idle.
+        # ... and a partition that waits this long behind another goes to an executor that is idle.
         "spark.locality.wait": "1s",
         # One after another, each executor may be lost within one batch.
         "spark.task.maxFailures": "8",

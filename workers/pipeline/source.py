@@ -26,6 +26,7 @@ from workers.pipeline.last_heard import Heard, last_heard
 from workers.pipeline.offset import News, Offset
 from workers.pipeline.route import route, source_report
 from workers.pipeline.row import ROUTED_DDL, Head, routed
+from workers.pipeline.salt import node_keys
 from workers.pipeline.schemes import Signals
 from workers.pipeline.tables import CompiledTable
 
@@ -38,7 +39,8 @@ MOST_WAITING: Final = 1_000_000
 class WeirLog(DataSource):
     """The data source `weir_log`.
 
-    Options: cluster, redis_url, slots, splits, max_records, and log_url where that is elsewhere.
+    Options: cluster, redis_url, partitions, nodes, splits, max_records, max_bytes, and log_url
+    where that is elsewhere. `nodes` holds for routing tables that do not say how many there are.
     """
 
     @classmethod
@@ -55,9 +57,11 @@ class WeirLog(DataSource):
         return LogReader(
             cluster=self.options["cluster"],
             redis_url=self.options["redis_url"],
-            slots=int(self.options["slots"]),
+            state_partitions=int(self.options["partitions"]),
+            nodes=int(self.options["nodes"]),
             splits=int(self.options["splits"]),
             max_records=int(self.options["max_records"]),
+            max_bytes=int(self.options["max_bytes"]),
             log_url=self.options.get("log_url", ""),
             seed=self.options.get("seed", ""),
         )
@@ -79,9 +83,11 @@ class LogReader(DataSourceStreamReader):
 
     cluster: str
     redis_url: str
-    slots: int
+    state_partitions: int
+    nodes: int
     splits: int
     max_records: int
+    max_bytes: int
     log_url: str = ""
     # Where a checkpoint begins that was made from another one, as JSON.
     seed: str = ""
@@ -110,7 +116,7 @@ class LogReader(DataSourceStreamReader):
             heard = last_heard(client, self.cluster)
         cut = offset.cut
         if heard.waiting < MOST_WAITING:
-            cut = self._log().cut_after(offset.cut, self.max_records)
+            cut = self._log().cut_after(offset.cut, self.max_records, self.max_bytes)
         news = News(
             cut,
             version,
@@ -150,12 +156,31 @@ class LogReader(DataSourceStreamReader):
         elapsed = stop.clock_ms - begin.clock_ms if begin.clock_ms else None
         clock = stop.clock_ms, elapsed
         plan = stop.batch, stop.version, stop.before, begin.before
+        nodes = self._nodes_in(stop.version, stop.before, begin.before)
         return [
             SplitPartition(
-                Head(*plan, *clock, stop.waits, split), begin.position, stop.position, stop.heard()
+                Head(*plan, *clock, stop.waits, split, nodes),
+                begin.position,
+                stop.position,
+                stop.heard(),
             )
             for split in range(self._splits_at(stop.version))
         ]
+
+    def _nodes_in(self, *versions: int | None) -> int:
+        """Return how many nodes take part in a batch that hands state on between versions.
+
+        A node that a version removes gives out its tasks' state in the batch that leads there, and
+        what it has given out is merged in the next one.
+        """
+        return max(self._nodes_at(version) for version in versions if version is not None)
+
+    def _nodes_at(self, version: int) -> int:
+        """Return the number of nodes at a version; the driver's where the table does not say it."""
+        table = self._table(version)
+        if table is None:
+            return self.nodes
+        return table.nodes if table.table.nodes else max(table.nodes, self.nodes)
 
     def _splits_at(self, version: int) -> int:
         """Return how many split nodes there are: those it began with, and those that plans added.
@@ -180,10 +205,10 @@ class LogReader(DataSourceStreamReader):
             "behind": self._log().behind(streams, partition.end),
             "clock_ms": head.clock_ms,
         }
-        envelopes = route(entries, table, self.slots, source, partition.signals)
+        envelopes = route(entries, table, head.nodes, source, partition.signals)
         settle()
         count_step(client_of(self.redis_url), self.cluster)
-        yield routed(head, self.slots, envelopes)
+        yield routed(head, node_keys(self.state_partitions), envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Give back the log that no replay can ask for any more."""

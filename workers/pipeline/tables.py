@@ -135,6 +135,12 @@ class CompiledTable:
             for node, routes in self._routes_of_node.items()
         }
 
+    @cached_property
+    def nodes(self) -> int:
+        """Return the number of nodes: as the table says, and all that have or merge tasks."""
+        named = (*self._routes_of_node, *self._merges)
+        return max(self.table.nodes, 1 + max(named, default=-1))
+
     def streams_of_split(self, split: int) -> list[int]:
         """Return the streams that a split node reads."""
         return sorted(stream for stream, owner in self.table.splits.items() if owner == split)

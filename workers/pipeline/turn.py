@@ -45,7 +45,6 @@ class Turn:
     tables: TableCache
     store: Store
     input: Input
-    slots: int
     waiting: Waiting = field(init=False)
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)

@@ -5,9 +5,10 @@ from typing import Any
 
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.errors import Invalid
 from controlplane.selectors.clusters import FleetRow, NodeRow, fleet, node_table
 from controlplane.selectors.metrics import latest_values
-from controlplane.services import clusters
+from controlplane.services import clusters, partitions, slots
 from controlplane.services.access import VIEWER, require_member
 
 
@@ -66,6 +67,31 @@ def stop(given: Namespace) -> None:
     actor, cluster = viewed(given)
     clusters.stop(actor, cluster, given.reason)
     _asked(given, cluster)
+
+
+def set_nodes(given: Namespace) -> None:
+    """Change the number of nodes, while the cluster runs."""
+    actor, cluster = viewed(given)
+    count = slots.set_nodes(actor, cluster, given.nodes, given.reason)
+    if given.json:
+        print_json({"cluster": cluster.slug, "before": count.before, "nodes": count.after})
+    else:
+        say(f"{cluster.slug} has {count.after} nodes; it had {count.before}")
+
+
+def limit(given: Namespace) -> None:
+    """Bound the micro-batches of a cluster."""
+    actor, cluster = viewed(given)
+    values = {name: getattr(given, name) for name in partitions.LIMITS}
+    wanted = {name: value for name, value in values.items() if value is not None}
+    if not wanted:
+        raise Invalid({"limit": ["Give --max-records or --max-batch-mb, or both"]})
+    cluster = partitions.set_batch_limits(actor, cluster, wanted, given.reason)
+    limits = {name: getattr(cluster, name) for name in partitions.LIMITS}
+    if given.json:
+        print_json({"cluster": cluster.slug, **limits})
+    else:
+        print_facts({"cluster": cluster.slug, **limits})
 
 
 def _asked(given: Namespace, cluster: Any) -> None:

@@ -11,7 +11,7 @@ from controlplane.description.errors import BadDescription
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.selectors.describing import description_of
-from controlplane.services import audit, clusters
+from controlplane.services import audit, clusters, slots
 from controlplane.services.access import ADMIN, Actor, require
 from controlplane.services.importing.parts import bring_nodes, bring_streams
 from controlplane.services.importing.report import Imported, noted, told_at
@@ -22,10 +22,13 @@ from controlplane.services.policies.changing import settings_of
 from controlplane.wire.log import shown as without_password
 
 # What a checkpoint, or records that wait, depend on: not changed in passing.
-_FIXED: Final = ("slots", "splits", "log_url")
+_FIXED: Final = ("splits", "log_url")
 # What stands for a password in an export.
 HIDDEN: Final = ":***@"
-_PLAIN: Final = ("name", "description", "nu", "alpha", "trigger_ms", "log_limit_mb")
+_PLAIN: Final = (
+    "name", "description", "nu", "alpha", "trigger_ms", "log_limit_mb", "partitions",
+    "max_records", "max_batch_mb",
+)  # fmt: skip
 
 
 class _Undone(Exception):
@@ -119,6 +122,10 @@ def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart, report: I
         audit.record(
             actor, "cluster.change", cluster.slug, cluster=cluster, before=before, after=after
         )
+    if cluster.slots != part.slots:
+        with told_at("cluster"):
+            slots.set_nodes(actor, cluster, part.slots)
+        changed.append("slots")
     if cluster.master != part.master:
         with told_at("cluster"):
             clusters.set_master(actor, cluster, part.master)

@@ -28,6 +28,7 @@ from controlplane.wire.log.kafka_reader import PARTITION, PATIENCE_S, QUIET, Kaf
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
+    UNBOUNDED,
     Behind,
     Block,
     Cut,
@@ -112,8 +113,8 @@ class KafkaLog:
         told = self._reader.committed()
         return Cut(START, 0) if told is None else Cut(f"{told[0]}-0", total_of(told[1]))
 
-    def cut_after(self, start: Cut, max_records: int) -> Cut:
-        """Return the furthest cut within `max_records` of `start`, and keep what is before it.
+    def cut_after(self, start: Cut, max_records: int, max_bytes: int = UNBOUNDED) -> Cut:
+        """Return the furthest cut within both bounds of `start`, and keep what is before it.
 
         Raises `LogGap` where Kafka has deleted what was to be read.
         """
@@ -123,8 +124,10 @@ class KafkaLog:
         kept = self._kept()
         prefix = kept.at(start.position)
         before, position = prefix.total, start.position
+        most, most_bytes = before + max_records, prefix.size + max_bytes
         for append in self._reader.appends(begin, end):
-            if position != start.position and prefix.total + append.records > before + max_records:
+            records, size = prefix.total + append.records, prefix.size + len(append.data)
+            if position != start.position and (records > most or size > most_bytes):
                 self._reader.put_back()
                 break
             prefix.take(append)

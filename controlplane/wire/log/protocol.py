@@ -5,6 +5,7 @@ from typing import Protocol
 
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
+    UNBOUNDED,
     Behind,
     Block,
     Cut,
@@ -47,10 +48,11 @@ class Log(Protocol):
     def committed_cut(self) -> Cut:
         """Return the last committed cut, the start of the log before the first."""
 
-    def cut_after(self, start: Cut, max_records: int) -> Cut:
-        """Return the furthest cut within `max_records` of `start`, at least one append behind it.
+    def cut_after(self, start: Cut, max_records: int, max_bytes: int = UNBOUNDED) -> Cut:
+        """Return the furthest cut within both bounds of `start`, at least one append behind it.
 
-        Returns `start` where nothing was appended since.
+        `max_bytes` counts the bytes of blocks, as appends do. Returns `start` where nothing was
+        appended since.
         """
 
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:

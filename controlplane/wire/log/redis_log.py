@@ -20,6 +20,7 @@ from controlplane.wire.log.scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
+    UNBOUNDED,
     Behind,
     Block,
     Cut,
@@ -126,26 +127,31 @@ class RedisLog:
             return Cut(START, 0)
         return Cut(position.decode(), int(total))
 
-    def cut_after(self, start: Cut, max_records: int) -> Cut:
-        """Return the furthest cut within `max_records` of `start`; see `Log.cut_after`."""
-        found = cast("list[Any]", self._client.xrevrange(self._index, count=1))
-        if not found:
+    def cut_after(self, start: Cut, max_records: int, max_bytes: int = UNBOUNDED) -> Cut:
+        """Return the furthest cut within both bounds of `start`; see `Log.cut_after`."""
+        pipe = self._client.pipeline(transaction=False)
+        pipe.xrevrange(self._index, count=1)
+        pipe.xrange(self._index, start.position, start.position)
+        newest, first = cast("list[list[Any]]", pipe.execute())
+        if not newest:
             return start
-        end = _cut(found[0])
+        end = _cut(newest[0])
         if order_of(end.position) <= order_of(start.position):
             return start
         # A total that fell behind means a log that was emptied and begun anew: take what is there.
-        if end.total - start.total <= max_records:
+        bound = _bytes_up_to(first[0] if first else None) + max_bytes
+        if end.total - start.total <= max_records and _bytes_up_to(newest[0]) <= bound:
             return end
-        return self._bounded_cut(start, max_records)
+        return self._bounded_cut(start, max_records, bound)
 
-    def _bounded_cut(self, start: Cut, max_records: int) -> Cut:
+    def _bounded_cut(self, start: Cut, max_records: int, bytes_bound: int) -> Cut:
+        """Return the furthest cut by paging through the index; `bytes_bound` is a running total."""
         cut, position = start, start.position
         while True:
             page = cast("list[Any]", self._client.xrange(self._index, f"({position}", count=512))
             for row in page:
                 step = _cut(row)
-                if step.total - start.total > max_records:
+                if step.total - start.total > max_records or _bytes_up_to(row) > bytes_bound:
                     return step if cut == start else cut
                 cut = step
             if not page:
@@ -212,6 +218,11 @@ def _position(answer: "list[Any]", stamp: Stamp | None, limits: Limits) -> str:
 def _cut(row: Any) -> Cut:
     position, fields = row
     return Cut(position.decode(), int(fields[b"total"]))
+
+
+def _bytes_up_to(row: Any) -> int:
+    """Return the running total of bytes of an index entry, 0 for none or one without a total."""
+    return int(row[1].get(b"bytes", 0)) if row is not None else 0
 
 
 def _behind(first: Any, count: int) -> Behind:

@@ -10,6 +10,8 @@ START: Final = "0-0"
 # About 64 bytes a record: half a gigabyte of log before producers are asked to wait.
 DEFAULT_LIMIT: Final = 8_000_000
 DEFAULT_BYTES: Final = 512 * 1024 * 1024
+# More bytes than any log has.
+UNBOUNDED: Final = 2**62
 # How many of a producer's last sequences are told apart. More requests than these are not under
 # way at once, and what is older is a repetition or a mistake.
 WINDOW: Final = 64

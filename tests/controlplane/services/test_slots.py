@@ -1,18 +1,19 @@
-"""The rows of a cluster's nodes follow what its checkpoint has room for."""
+"""Nodes are added to a cluster and removed from it while it runs."""
 
 import pytest
 
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Task
 from controlplane.services import schemes, slots
-from tests.support.cluster import actor, placed, placed_split, small_cluster
+from controlplane.services.routing import current_table
+from tests.support.cluster import actor, placed, placed_split, replayed_table, small_cluster
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def sf() -> Cluster:
-    """A stopped cluster of four nodes with a query on each of two."""
+    """A cluster of four nodes with a query on each of two."""
     operator = actor(name="setup")
     cluster = small_cluster(operator)
     placed(operator, cluster, {"q0": ["s0"], "q1": ["s1"]})
@@ -22,12 +23,13 @@ def sf() -> Cluster:
 def test_new_nodes_take_the_weakest_capacity(sf: Cluster) -> None:
     """Nobody has measured them yet."""
     Node.objects.filter(index=1).update(capacity=300)
-    slots.write_down(actor(name="op"), sf, 6, "grows")
+    slots.set_nodes(actor(name="op"), sf, 6, "grows")
+    sf.refresh_from_db()
     rows = list(Node.objects.order_by("index").values_list("index", "capacity", "active"))
     assert rows[4:] == [(4, 300.0, True), (5, 300.0, True)]
     assert sf.slots == 6
-    entry = AuditEntry.objects.get(action="cluster.slots")
-    assert (entry.before, entry.after, entry.reason) == ({"slots": 4}, {"slots": 6}, "grows")
+    entry = AuditEntry.objects.get(action="cluster.nodes")
+    assert (entry.before, entry.after, entry.reason) == ({"nodes": 4}, {"nodes": 6}, "grows")
 
 
 def test_nodes_that_go_must_be_off_and_empty(sf: Cluster) -> None:
@@ -41,7 +43,8 @@ def test_nodes_that_go_must_be_off_and_empty(sf: Cluster) -> None:
     with pytest.raises(Conflict) as refusal:
         slots.check(operator, sf, max(hosts))
     assert refusal.value.code == "node_hosts"
-    assert slots.write_down(operator, sf, max(hosts) + 1).slots == max(hosts) + 1
+    assert slots.set_nodes(operator, sf, max(hosts) + 1).after == max(hosts) + 1
+    assert current_table(sf.pk).nodes == max(hosts) + 1
     assert Node.objects.count() == 4, "samples speak of them"
 
 
@@ -61,14 +64,24 @@ def test_a_node_that_merges_stays(sf: Cluster) -> None:
     slots.check(operator, sf, 3)
 
 
-@pytest.mark.parametrize("changed", [{"desired": "running"}, {"state": "degraded"}])
-def test_a_cluster_that_is_not_stopped_is_left_alone(sf: Cluster, changed: dict[str, str]) -> None:
-    """Its driver has the old number."""
-    Cluster.objects.update(**changed)
-    sf.refresh_from_db()
-    with pytest.raises(Conflict) as refusal:
-        slots.check(actor(name="op"), sf, 6)
-    assert refusal.value.code == "not_stopped"
+def test_a_running_cluster_gets_nodes_by_a_routing_version(sf: Cluster) -> None:
+    """Neither the driver nor its checkpoint has to know before."""
+    Cluster.objects.update(desired="running", state="running")
+    before = replayed_table(sf)
+    assert before.nodes == 4
+    slots.set_nodes(actor(name="op"), sf, 7)
+    after = replayed_table(sf)
+    assert (after.version, after.nodes) == (before.version + 1, 7)
+    assert after == current_table(sf.pk)
+    assert after.queries == before.queries
+
+
+def test_the_same_number_makes_no_version(sf: Cluster) -> None:
+    """Asking twice changes nothing; rows that are missing are made."""
+    Node.objects.filter(index=3).delete()
+    version = current_table(sf.pk).version
+    slots.set_nodes(actor(name="op"), sf, 4)
+    assert (current_table(sf.pk).version, Node.objects.count()) == (version, 4)
 
 
 def test_it_takes_an_operator_and_a_sensible_number(sf: Cluster) -> None:
@@ -77,3 +90,5 @@ def test_it_takes_an_operator_and_a_sensible_number(sf: Cluster) -> None:
         slots.check(actor("viewer"), sf, 6)
     with pytest.raises(Invalid):
         slots.check(actor(name="op"), sf, 0)
+    with pytest.raises(Invalid):
+        slots.set_nodes(actor(name="second"), sf, slots.MAX_NODES + 1)

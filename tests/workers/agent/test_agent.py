@@ -16,7 +16,7 @@ from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper, Report
 from workers.agent.progress import Progress
 
-WAITS = DriverSpec("sf", slots=4, splits=2, trigger_ms=1000)
+WAITS = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000)
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +110,9 @@ def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:
     command = pipeline_command(WAITS, Site(tmp_path, "redis://h/0", {}))
     assert command[1:] == [
         "-m", "workers.pipeline", "--cluster", "sf", "--redis-url", "redis://h/0",
-        "--checkpoint", str(tmp_path / "checkpoints" / "sf-2"), "--slots", "4", "--splits", "2",
-        "--trigger-ms", "1000", "--master", "local[2]",
+        "--checkpoint", str(tmp_path / "checkpoints" / "sf-2"), "--nodes", "4", "--splits", "2",
+        "--trigger-ms", "1000", "--master", "local[2]", "--max-records", "200000",
+        "--max-batch-mb", "64",
     ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from workers.agent.heartbeats import Heartbeat, Observer, Seen, Unknown
 from workers.agent.keeper import Keeper, Patience, Report
 
 ROOT = Path(__file__).resolve().parents[3]
-SPEC = DriverSpec("sf", slots=4, splits=2, trigger_ms=1000)
+SPEC = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def check_pipeline(url: str, directory: Path, environment: dict[str, str]) -> st
     publish(
         client, "f", RoutingDelta(1, (AssignStream(1, 0), AddQuery(5, 0, 1, (1,), 60, "speed")))
     )
-    driver = Driver(url, directory, "f", environment, slots=2, splits=1)
+    driver = Driver(url, directory, "f", environment, nodes=2, splits=1)
     driver.start()
     try:
         with Producer(url, "f") as producer:

@@ -71,7 +71,7 @@ def test_a_killed_driver_counts_every_record_of_kafka_once(
     splits = [AssignStream(stream, stream % 2) for stream in STREAMS]
     query = AddQuery(5, 0, 1, STREAMS, 60, "speed")
     publish(redis_client, "k", RoutingDelta(1, (*splits, query)))
-    driver = Driver(redis_server, tmp_path, "k", slots=2, splits=2, log_url=url)
+    driver = Driver(redis_server, tmp_path, "k", nodes=2, splits=2, log_url=url)
     feed = Feed(url)
     driver.start()
     try:

@@ -1,11 +1,12 @@
 """The state that a new checkpoint begins with."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from workers.pipeline.checkpoint import WrongSlots
-from workers.pipeline.seed import SeedDamaged, SeedWriter, is_waiting, seed_of
+from workers.pipeline.checkpoint import WrongPartitions
+from workers.pipeline.seed import SeedDamaged, SeedWriter, is_waiting, partitions_there, seed_of
 
 OFFSET = {"batch": 41, "position": "7-0", "total": 12, "version": 3, "before": None}
 
@@ -22,7 +23,7 @@ class Values(dict[str, bytes]):
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """A checkpoint for five slots whose seed has state of nodes 0 and 2."""
+    """A checkpoint of five partitions whose seed has state of nodes 0 and 2."""
     writer = SeedWriter(tmp_path)
     assert writer.write(0, [("marks", b"{}"), ("numbers/3", b"\x00\xff")]) == 4
     writer.write(2, [("marks", b"{1}")])
@@ -66,10 +67,22 @@ def test_a_seed_is_dropped_once_a_batch_is_whole(checkpoint: Path) -> None:
     assert not (checkpoint / "seed").exists()
 
 
-def test_another_number_of_slots_is_refused(checkpoint: Path) -> None:
+def test_another_number_of_partitions_is_refused(checkpoint: Path) -> None:
     """Nodes would get each other's state."""
-    with pytest.raises(WrongSlots, match="5 slots, not 3"):
+    with pytest.raises(WrongPartitions, match="5 partitions, not 3"):
         seed_of(checkpoint, 3)
+
+
+def test_a_seed_from_when_each_node_was_a_partition_is_read(checkpoint: Path) -> None:
+    """It waits in a cluster that was stopped, repartitioned, and then updated."""
+    table = checkpoint / "seed" / "seed.json"
+    row = json.loads(table.read_text())
+    table.write_text(json.dumps({"slots": row.pop("partitions"), **row}))
+    assert partitions_there(checkpoint) == 5
+    seed, store = seed_of(checkpoint, 5), Values()
+    assert seed is not None
+    seed.plant(store, 2, batch=42)
+    assert store == {"marks": b"{1}"}
 
 
 def test_a_file_that_is_not_whole_is_noticed(checkpoint: Path) -> None:

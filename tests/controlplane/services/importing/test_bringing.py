@@ -132,7 +132,7 @@ policy: {watch: act}
     ("before", "after", "place"),
     [
         ("window_s: 10", "window_s: 20", "queries[2]"),
-        ("slug: pump,", "slug: pump, slots: 3,", "cluster.slots"),
+        ("slug: pump,", "slug: pump, splits: 3,", "cluster.splits"),
     ],
 )
 def test_what_runs_is_not_changed_in_passing(

@@ -56,6 +56,20 @@ def test_a_cut_is_bounded_and_always_moves_on(log: Log) -> None:
     assert log.cut_after(Cut(ends[3], 80), 25) == Cut(ends[3], 80)
 
 
+def test_a_cut_is_bounded_by_bytes_too(log: Log) -> None:
+    """Whichever bound is reached first; a block that is larger than the bound goes alone."""
+    ends = [log.append({1: one(1, b"x" * size), 2: one(1, b"y")}) for size in (100, 50, 900, 10)]
+    first = log.cut_after(BEGIN, ALL, 160)
+    assert first == Cut(ends[1], 4)
+    assert log.cut_after(BEGIN, 2, 160) == Cut(ends[0], 2)
+    second = log.cut_after(first, ALL, 160)
+    assert second == Cut(ends[2], 6)
+    assert log.cut_after(second, ALL, 160) == Cut(ends[3], 8)
+    assert log.cut_after(BEGIN, ALL, 10**6) == Cut(ends[3], 8)
+    log.mark_committed(first)
+    assert log.cut_after(first, ALL, 912) == Cut(ends[3], 8), "12 bytes and 901"
+
+
 def test_a_cut_can_be_asked_for_again_from_anywhere(log: Log) -> None:
     """A restarted driver goes back; the answer is the same."""
     ends = [log.append({1: one(10)}) for _ in range(6)]

@@ -46,7 +46,7 @@ class Schedule:
         self.server = RedisServer(directory)
         self.server.start()
         self.client = redis.Redis.from_url(self.server.url)
-        self.driver = Driver(self.server.url, directory, "sf", slots=SLOTS, splits=SPLITS)
+        self.driver = Driver(self.server.url, directory, "sf", nodes=SLOTS, splits=SPLITS)
         self.world = World(self.client, "sf")
         self.rng = np.random.default_rng(seed)
         self.chance = Chance(self.rng, SLOTS, SPLITS, up=list(range(SLOTS)))

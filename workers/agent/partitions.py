@@ -1,0 +1,71 @@
+"""Another number of Spark partitions for a stopped cluster: its checkpoint is made anew."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.contrib.auth.models import User
+
+from controlplane.errors import Conflict, NotFound
+from controlplane.models import Cluster
+from controlplane.services import partitions
+from controlplane.services.access import Actor
+from workers.agent.driver import DriverSpec, Site, pipeline_command
+from workers.agent.fleet import spec_of
+from workers.pipeline.cores import partitions_for
+from workers.pipeline.seed import partitions_there
+
+
+def change_partitions(
+    site: Site,
+    user: str,
+    cluster: Cluster,
+    wanted: int | None = None,
+    reason: str = "",
+    *,
+    dry_run: bool = False,
+) -> int:
+    """Change the partitions of a cluster's checkpoint and return how many it has then.
+
+    `wanted`: None for as many as a new checkpoint of the cluster would have. A checkpoint that has
+    the number already is not changed, so the call can be repeated after a crash. Raises
+    `NotFound`, `Forbidden`, `Invalid`, `Conflict`.
+    """
+    actor, spec = _actor(user), spec_of(cluster)
+    number = wanted or partitions_for(spec.master, spec.partitions, spec.nodes)
+    partitions.check(actor, cluster, number)
+    command = repartition_command(spec, site, number, dry_run=dry_run)
+    if partitions_there(Path(_value(command, "--checkpoint"))) not in {None, number}:
+        surroundings = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, **site.env}
+        done = subprocess.run(command, env=surroundings, check=False)  # noqa: S603 - our own words
+        if done.returncode:
+            raise Conflict("checkpoint", "The checkpoint was not changed; the lines above say why")
+    if not dry_run:
+        partitions.record(actor, cluster, wanted, reason)
+    return number
+
+
+def repartition_command(
+    spec: DriverSpec, site: Site, partitions: int, *, dry_run: bool = False
+) -> list[str]:
+    """Return the command line that changes the checkpoint of a driver."""
+    words = pipeline_command(spec, site)
+    kept = ("--cluster", "--redis-url", "--log-url", "--checkpoint")
+    return [
+        sys.executable, "-m", "workers.pipeline.repartition",
+        *(word for name in kept if name in words for word in (name, _value(words, name))),
+        "--partitions", str(partitions), *(["--dry-run"] if dry_run else []),
+    ]  # fmt: skip
+
+
+def _value(words: Sequence[str], name: str) -> str:
+    return words[words.index(name) + 1]
+
+
+def _actor(name: str) -> Actor:
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        raise NotFound("user", name)
+    return Actor(user)
