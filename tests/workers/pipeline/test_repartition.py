@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ def test_partitions_and_nodes_change_and_nothing_is_lost_or_doubled(
     site.live([MoveTasks(SPREAD, ((2, 0, 1),))])
     assert site.change(3) == 1, "it has three already"
     assert site.change(5) == 0
-    site.live([SetNodes(5), *_to_new_nodes()], [SetNodes(2), *_all_to(2, world)])
+    site.live([SetNodes(5), *_to_new_nodes()], chain([SetNodes(2)], _all_to(2, world)))
     assert site.change(1) == 0
     batches = site.end(MoveTasks(SPREAD, ((1, 0, 1),)))
     _check_spans(batches, world)

@@ -14,6 +14,7 @@ from controlplane.wire.routing import (
     Op,
     RoutingTable,
     SetCapacity,
+    SetNodes,
     SetScheme,
     SetShed,
     Span,
@@ -131,5 +132,7 @@ def _subject(op: Op) -> int:
             return op.stream
         case SetCapacity():
             return op.node
+        case SetNodes():
+            return op.nodes
         case _:
             return op.query

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0015_ledger_of_stale'),
+        ('controlplane', '0016_cluster_health'),
     ]
 
     operations = [
