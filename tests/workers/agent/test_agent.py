@@ -136,6 +136,7 @@ def test_a_driver_on_a_cluster_is_told_what_its_executors_need(tmp_path: Path) -
     command = pipeline_command(spec, site)
     assert command[command.index("--checkpoint") + 1] == "/shared/sf-2"
     assert command[command.index("--master") :] == [
-        "--master", "spark://spark:7077", "--driver-host", "weir.example.org",
+        "--master", "spark://spark:7077", "--max-records", "200000",
+            "--max-batch-mb", "64", "--driver-host", "weir.example.org",
         "--conf", "spark.executor.memory=2g", "--conf", "spark.cores.max=8",
     ]  # fmt: skip
