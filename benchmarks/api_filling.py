@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.texts import SUMMARY_TEXT
+
 NODES = 16
 MOVES = 60
 STREAMS_PER_QUERY = 2
@@ -60,7 +62,8 @@ def _queries(cluster: Any, count: int) -> None:
                 cluster=cluster,
                 name=f"query-{i:06d}",
                 state=states[i % 10],
-                window_s=int(draw.choice([60, 300, 3600])),
+                text=SUMMARY_TEXT,
+                window_s=float(draw.choice([60, 300, 3600])),
                 submitted_by=f"user-{i % 50}",
                 # Ten at a time, as a bulk submits them: the order has ties.
                 submitted_at=now - timedelta(seconds=count - i // 10),

@@ -27,6 +27,7 @@ from typing import Any
 
 from benchmarks.api_filling import STREAMS_PER_QUERY, fill
 from benchmarks.control_plane import private_redis, until
+from tests.support.texts import SUMMARY_JSON
 
 ROOT = "/api/v1"
 CLUSTER = f"{ROOT}/clusters/bench"
@@ -172,7 +173,8 @@ def _measure_bulk(token: str, cluster: Any, count: int) -> None:
 
 def _plain(name: str, number: int, half: int) -> dict[str, Any]:
     """Return a query of a stream of the first half of them and one of the second."""
-    return {"name": name, "streams": [f"s{number % half}", f"s{number % (half - 1) + half}"]}
+    streams = [f"s{number % half}", f"s{number % (half - 1) + half}"]
+    return {"name": name, "streams": streams, "text": SUMMARY_JSON}
 
 
 def _texted(name: str, number: int, half: int) -> dict[str, Any]:

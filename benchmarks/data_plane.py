@@ -46,6 +46,7 @@ from controlplane.wire.results.feed import follow
 from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta
 from tests.support.driver import KeptDriver, Telemetry
 from tests.support.redis_server import running_redis
+from tests.support.texts import SUMMARY_TEXT
 
 CLUSTER: Final = "bench"
 SPLITS: Final = 2
@@ -80,7 +81,7 @@ def small_queries(count: int, nodes: int) -> list[Op]:
     """Return queries of one task each over one to five streams."""
     rng = np.random.default_rng(2)
     return [
-        AddQuery(query, 0, query % nodes, drawn_streams(rng), 60, "speed")
+        AddQuery(query, 0, query % nodes, drawn_streams(rng), SUMMARY_TEXT)
         for query in range(1, count + 1)
     ]
 
@@ -89,8 +90,7 @@ def split_queries(count: int, nodes: int) -> list[Op]:
     """Return queries over all streams with one task on each node, each with its own predicate."""
     streams, spans = tuple(range(1, STREAMS + 1)), tuple((at, at, at + 1) for at in range(nodes))
     return [
-        AddQuery(query, 0, 0, streams, 60, "speed", _split_text(query), spans)
-        for query in range(1, count + 1)
+        AddQuery(query, 0, 0, streams, _split_text(query), spans) for query in range(1, count + 1)
     ]
 
 
@@ -235,8 +235,8 @@ def move(url: str, folder: Path) -> Report:
     aggregates = {"n": "count(*)", "mean": "mean(speed)", "highest": "max(speed)"}
     text = QueryText(aggregates, window_s=86_400.0, key=["car"])
     ops = [
-        AddQuery(MOVED, 0, 0, (MOVED_STREAM,), 86_400, "speed", json.dumps(text.to_json())),
-        *(AddQuery(2 + node, 0, node, (MOVED_STREAM,), 60, "speed") for node in range(4)),
+        AddQuery(MOVED, 0, 0, (MOVED_STREAM,), json.dumps(text.to_json())),
+        *(AddQuery(2 + node, 0, node, (MOVED_STREAM,), SUMMARY_TEXT) for node in range(4)),
     ]
     with start_weir(url, folder, ops, nodes=4) as weir, fed_evenly(url) as producer:
         wait_for_batches(weir, 5)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.control_plane import private_redis, running_services, tell, until
+from tests.support.texts import SUMMARY, SUMMARY_TEXT
 
 STREAMS = 10_000
 NODES = 100
@@ -95,7 +96,14 @@ def _large_cluster(count: int) -> Any:
     draw = np.random.default_rng(1)
     for begin in range(0, count, CHUNK):
         queries = Query.objects.bulk_create(
-            Query(cluster=cluster, name=f"q{at}", state="running", submitted_at=timezone.now())
+            Query(
+                cluster=cluster,
+                name=f"q{at}",
+                state="running",
+                text=SUMMARY_TEXT,
+                window_s=60.0,
+                submitted_at=timezone.now(),
+            )
             for at in range(begin, min(count, begin + CHUNK))
         )
         QueryStream.objects.bulk_create(
@@ -176,7 +184,7 @@ def _small_cluster(actor: Any) -> Any:
     for index in range(4):
         Node.objects.create(cluster=cluster, index=index, name=f"node {index}", capacity=500)
     streams.register(actor, cluster, [streams.StreamSpec(f"s{i}") for i in range(50)])
-    specs = [QuerySpec(f"q{i}", (f"s{i % 50}",)) for i in range(400)]
+    specs = [QuerySpec(f"q{i}", (f"s{i % 50}",), SUMMARY) for i in range(400)]
     queries.submit_many(actor, cluster, specs)
     placing.drain(cluster.pk)
     return cluster

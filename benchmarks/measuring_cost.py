@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.blocks import KINDS, SCHEMA
-from controlplane.wire.query import QueryText, computation_of, mice
+from controlplane.wire.query import QueryText, computation_of
+from tests.support.texts import SUMMARY
 from workers.pipeline import turn
 from workers.pipeline.engine import node
 from workers.pipeline.engine.records import Records, Run
@@ -73,7 +74,7 @@ def all_tasks() -> Tasks:
     ]  # fmt: skip
     every = tuple(range(STREAMS))
     mine = np.arange(32) % 8 == 0
-    groups = [Group.of(computation_of(mice("speed", 60), KINDS), small)]
+    groups = [Group.of(computation_of(SUMMARY, KINDS), small)]
     for query in range(4):
         text = QueryText({"n": "count(*)", "m": "mean(speed)"}, where=f"x > {query}", key=["car"])
         one = Subscription(1_000 + query, 0, every, 32, mine)

@@ -121,7 +121,7 @@ def started_weir(url: str, folder: Path, options: argparse.Namespace, queries: i
     streams = tuple(range(1, cab_log.STREAMS + 1))
     spans = tuple((node, node, node + 1) for node in range(NODES))
     adds = [
-        AddQuery(at + 1, 0, 0, streams, 60, "speed",
+        AddQuery(at + 1, 0, 0, streams,
                  json.dumps(text_of(at, options).to_json()), spans)
         for at in range(queries)
     ]  # fmt: skip

@@ -30,6 +30,7 @@ from controlplane.wire.publish import publish
 from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
+from tests.support.texts import SUMMARY_TEXT
 
 CLUSTER = "bench"
 
@@ -93,7 +94,7 @@ def publish_queries(url: str, queries: int, nodes: int) -> None:
     rng = np.random.default_rng(2)
     splits = [AssignStream(stream, stream % 2) for stream in range(1, STREAMS + 1)]
     ops = [
-        AddQuery(q, 0, q % nodes, drawn_streams(rng), 60, "speed") for q in range(1, queries + 1)
+        AddQuery(q, 0, q % nodes, drawn_streams(rng), SUMMARY_TEXT) for q in range(1, queries + 1)
     ]
     publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.control_plane import private_redis, running_services, tell, until
+from tests.support.texts import SUMMARY
 
 STREAMS = 1437
 NODES = 4
@@ -91,6 +92,7 @@ def _specs(prefix: str, count: int, seed: int) -> list[Any]:
         QuerySpec(
             f"{prefix}-{number}",
             tuple(f"s{i}" for i in draw.choice(STREAMS, size, replace=False, p=weights)),
+            SUMMARY,
         )
         for number, size in enumerate(sizes)
     ]

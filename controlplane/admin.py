@@ -96,7 +96,7 @@ class StreamAdmin(ReadOnly):
 class QueryAdmin(ReadOnly):
     """Queries."""
 
-    list_display = ("name", "cluster", "state", "window_s", "value", "submitted_by", "submitted_at")
+    list_display = ("name", "cluster", "state", "window_s", "submitted_by", "submitted_at")
     list_filter = ("cluster", "state")
     search_fields = ("name",)
 

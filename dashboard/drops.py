@@ -75,7 +75,7 @@ def drops_context(stream: Stream) -> dict[str, Any]:
     readers = running.values_list("name", "window_s")[:MOST_READERS]
     return {
         "drops": shown_drops(drops_of(stream)),
-        "readers": [(name, f"{window_s} s windows") for name, window_s in readers],
+        "readers": [(name, f"{window_s:g} s windows") for name, window_s in readers],
     }
 
 

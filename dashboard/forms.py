@@ -7,25 +7,8 @@ from typing import Any
 
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
-from controlplane.services.queries import QuerySpec
 
 _SEPARATORS = re.compile(r"[\s,;]+")
-
-
-def query_spec(values: Mapping[str, str]) -> QuerySpec:
-    """Return the query that a form describes; raises `Invalid` for text that is no value."""
-    faults: Fields = {}
-    window = _number(values.get("window_s", ""), int, "window_s", faults)
-    ends_at = moment(values.get("ends_at", ""), faults)
-    if faults:
-        raise Invalid(faults)
-    return QuerySpec(
-        name=values.get("name", "").strip(),
-        streams=stream_names(values.get("streams", "")),
-        window_s=int(window),
-        value=values.get("value", ""),
-        ends_at=ends_at,
-    )
 
 
 def stream_names(text: str) -> list[str]:
@@ -77,14 +60,6 @@ def _shown(field: ParameterField, values: Mapping[str, str]) -> str | bool:
         return values[field.name]
     # The text must stand for the very default: 1e+06 is no whole number, and nothing is rounded.
     return "" if field.default is None else str(field.default).removesuffix(".0")
-
-
-def _number(text: str, kind: type[int] | type[float], name: str, faults: Fields) -> float:
-    try:
-        return kind(text.strip())
-    except ValueError:
-        faults[name] = ["Must be a whole number" if kind is int else "Must be a number"]
-        return 0
 
 
 def moment(text: str, faults: Fields) -> datetime | None:

@@ -6,7 +6,6 @@ MISSING = "–"  # noqa: RUF001 - the dash that typography has for no value
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Below this a number is written out: 9,999 is as short as 10.0 k and exact.
 _WRITTEN_OUT = 10_000.0
-KMH_PER_CMS = 0.036
 
 
 def compact(value: float | None) -> str:
@@ -65,11 +64,6 @@ def milliseconds(value: float | None) -> str:
     if value is None:
         return MISSING
     return f"{value:,.0f} ms" if value < _WRITTEN_OUT else f"{value / 1000:,.1f} s"
-
-
-def kmh(value: float | None) -> str:
-    """Return a speed given in cm/s in km/h."""
-    return MISSING if value is None else f"{value * KMH_PER_CMS:.1f}"
 
 
 def result(value: object) -> str:

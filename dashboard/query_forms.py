@@ -1,4 +1,4 @@
-"""The form of a custom query: its text into a checked value, its faults back to their fields."""
+"""The form of a query: its fields into a checked value, its faults back to their fields."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,10 +10,10 @@ from controlplane.models import Cluster
 from controlplane.services import queries
 from controlplane.services.queries import Checked, QuerySpec
 from controlplane.services.texts import PREFIX, pointed
-from controlplane.wire.query import DEFAULT_LATENESS_S, SIDES, QueryText
-from dashboard.forms import moment, query_spec, stream_names
+from controlplane.wire.language.tree import NUMBERS
+from controlplane.wire.query import DEFAULT_LATENESS_S, SIDES, STREAM, QueryText
+from dashboard.forms import moment, stream_names
 
-CUSTOM: Final = "custom"
 # The fields of the form by what the services call them, in the order of the form.
 FIELDS: Final = {
     "text.right": "right",
@@ -29,11 +29,8 @@ FIELDS: Final = {
     "scheme": "scheme",
 }
 DEFAULTS: Final = {
-    "mode": "simple",
-    "window_s": "60",
-    "value": "speed",
     "key": "stream",
-    "aggregates": "records = count(*)\nmean_speed = mean(speed)",
+    "aggregates": "records = count(*)",
     "window": "60",
     "lateness": f"{DEFAULT_LATENESS_S:g}",
     "tasks": "1",
@@ -46,6 +43,8 @@ _LABELS: Final = {
 }
 # A name, then the first = that is no part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
+# The aggregates of a column that the form offers at a click.
+_SUMMARY: Final = ("mean", "min", "max")
 # What stands between the sides of a pair; no expression has it but within a text or a name.
 PAIRED: Final = "<->"
 _PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*'|\"[^\"]*\"")
@@ -62,13 +61,11 @@ class ShownFault:
 
 
 def spec_of(cluster: Cluster, values: Mapping[str, str]) -> QuerySpec:
-    """Return the query that a form of either mode describes.
+    """Return the query that a form describes.
 
     Raises `Invalid` where some of it is no value, then with all other faults as well.
     """
-    if values.get("mode") != CUSTOM:
-        return query_spec(values)
-    spec, faults = custom_spec(values)
+    spec, faults = parsed(values)
     if faults:
         raise Invalid(_all_faults(cluster, spec) | faults)
     return spec
@@ -83,8 +80,8 @@ def _all_faults(cluster: Cluster, spec: QuerySpec) -> Fields:
 
 
 def checked(cluster: Cluster, values: Mapping[str, str]) -> Checked:
-    """Check a custom query as far as it is written: every fault, or what it computes."""
-    spec, faults = custom_spec(values)
+    """Check a query as far as it is written: every fault, or what it computes."""
+    spec, faults = parsed(values)
     found = queries.checked(cluster, spec)
     return Checked(found.fields | faults, None if faults else found.computation, found.usable)
 
@@ -97,7 +94,22 @@ def usable(found: Checked) -> list[tuple[str, list[tuple[str, str]]]]:
     return parts if any(of for _, of in parts) else [("Columns of a record", columns)]
 
 
-def custom_spec(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
+def summaries(found: Checked) -> list[tuple[str, str, str]]:
+    """Return (column, key, lines of aggregates) of each numeric column, to fill the form with."""
+    return [
+        (column, column.removesuffix(column.rpartition(".")[2]) + STREAM, _summary(column))
+        for column, kind in found.usable.items()
+        if kind in NUMBERS and column.rpartition(".")[2] != STREAM
+    ]
+
+
+def _summary(column: str) -> str:
+    name = column.replace(".", "_")
+    lines = ["records = count(*)", *(f"{word}_{name} = {word}({column})" for word in _SUMMARY)]
+    return "\n".join(lines)
+
+
+def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
     """Return the query that the form describes, and what of it is no value and left out."""
     faults: Fields = {}
     text = QueryText(

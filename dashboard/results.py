@@ -1,64 +1,73 @@
-"""Windows of a query as the page shows them: named streams, shown units, the busiest first."""
+"""Windows of a query as the page shows them: rows of cells, lines of a few keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 
-from controlplane.models import Query
-from controlplane.wire.results import WindowResult
-from dashboard.figures.results import shown
+from controlplane.selectors.windows import KeyedWindow
+from controlplane.services.texts import OutputColumn
+from dashboard.numbers import MISSING, result
 
-# Charts that stand beside each other on one page; the others are one click away.
-SHOWN_TILES = 6
+# More lines than these are not told apart.
+SHOWN_KEYS = 6
+_DRAWN = ("int", "float")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value written out; numbers stand under each other's ends."""
+
+    text: str
+    is_number: bool = False
 
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One window of one stream; mean, minimum and maximum in the unit they are shown in."""
+    """One window of one key, written out: the key, then the aggregates."""
 
     start: datetime
-    stream: str
-    count: int
-    mean: float | None
-    minimum: float | None
-    maximum: float | None
+    cells: list[Cell]
 
 
-def stream_names(query: Query) -> dict[int, str]:
-    """Return the names of the streams a query reads, by id."""
-    return {stream.pk: stream.name for stream in query.streams.all()}
+def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn]) -> list[ResultRow]:
+    """Return the windows written out, in their order."""
+    numbers = set(drawn_values(columns))
+    return [
+        ResultRow(
+            one.start,
+            [
+                *(Cell(key_text(value)) for value in one.key.values()),
+                *(Cell(result(value), name in numbers) for name, value in one.values.items()),
+            ],
+        )
+        for one in windows
+    ]
 
 
-def result_rows(
-    windows: Sequence[WindowResult], names: Mapping[int, str], value: str, tile: str = ""
-) -> list[ResultRow]:
-    """Return the windows as rows, in their order; tile is a stream's name, "" is all."""
-    rows = [_row(window, names, value) for window in windows]
-    return [row for row in rows if not tile or row.stream == tile]
+def key_text(value: Any) -> str:
+    """Return a value of a key: what names something has no separators of thousands."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else result(value)
 
 
-def busiest_tiles(
-    windows: Sequence[WindowResult], names: Mapping[int, str], tile: str = ""
-) -> dict[int, list[WindowResult]]:
-    """Return the windows per stream, of the named one or of those with most records."""
-    grouped: dict[int, list[WindowResult]] = {}
-    for window in windows:
-        if names.get(window.stream) and tile in ("", names[window.stream]):
-            grouped.setdefault(window.stream, []).append(window)
-    order = sorted(grouped, key=lambda stream: (-_records(grouped[stream]), names[stream]))
-    return {stream: grouped[stream] for stream in order[:SHOWN_TILES]}
+def drawn_values(columns: Sequence[OutputColumn]) -> list[str]:
+    """Return the aggregates that can be drawn as a line."""
+    return [one.name for one in columns if one.role == "aggregate" and one.kind in _DRAWN]
 
 
-def _records(windows: Sequence[WindowResult]) -> int:
-    return sum(window.count for window in windows)
+def lines_of(windows: Sequence[KeyedWindow], value: str) -> dict[str, list[tuple[int, Any]]]:
+    """Return (start in ms, value) by key, oldest first, of the keys that have most windows."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for one in windows:
+        point = (round(one.start.timestamp() * 1000), one.values[value])
+        found.setdefault(_name(one.key), []).append(point)
+    order = sorted(found, key=lambda name: (-len(found[name]), name))
+    return {name: sorted(found[name], key=_start) for name in order[:SHOWN_KEYS]}
 
 
-def _row(window: WindowResult, names: Mapping[int, str], value: str) -> ResultRow:
-    return ResultRow(
-        start=datetime.fromtimestamp(window.window_start_ms / 1000, UTC),
-        stream=names.get(window.stream, str(window.stream)),
-        count=window.count,
-        mean=shown(value, window.mean),
-        minimum=shown(value, window.minimum),
-        maximum=shown(value, window.maximum),
-    )
+def _start(point: tuple[int, Any]) -> int:
+    return point[0]
+
+
+def _name(key: Mapping[str, Any]) -> str:
+    return " · ".join(key_text(value) for value in key.values()) or MISSING

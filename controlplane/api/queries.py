@@ -1,6 +1,5 @@
 """Queries: submitting, ending, listing them and reading their results."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +11,6 @@ from controlplane.api.schemas import (
     CheckOut,
     ColumnOut,
     CountOut,
-    KeyedWindowOut,
     NamesIn,
     PlaceOut,
     QueriesIn,
@@ -24,7 +22,6 @@ from controlplane.api.schemas import (
     WindowOut,
 )
 from controlplane.api.security import caller, cluster_of
-from controlplane.models import Cluster, Query
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.queries import (
@@ -33,7 +30,6 @@ from controlplane.selectors.queries import (
     queries_slice,
     query_by_id,
     query_by_name,
-    query_results,
 )
 from controlplane.selectors.windows import keyed_windows
 from controlplane.services import queries
@@ -123,38 +119,17 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     return QueryOut.of(query_by_id(cluster, query.pk))
 
 
-@router.get("/{slug}/queries/{name}/results", response=list[KeyedWindowOut | WindowOut])
+@router.get("/{slug}/queries/{name}/results", response=list[WindowOut])
 def list_results(request: HttpRequest, slug: str, name: str, limit: int = 200) -> Any:
-    """Return the newest windows of a query, newest first; those of one with text are keyed."""
+    """Return the newest windows of a query, newest first, keys in order."""
     caller(request)
     cluster = cluster_by_slug(slug)
-    query, most = query_by_name(cluster, name).query, min(max(1, limit), MAX_WINDOWS)
-    return _keyed(cluster, query, most) if query.text else _of_mice(cluster, query, most)
-
-
-def _keyed(cluster: Cluster, query: Query, limit: int) -> list[KeyedWindowOut]:
-    return [
-        KeyedWindowOut(
-            window_start=one.start, key=dict(one.key), values=dict(one.values), batch=one.batch
-        )
-        for one in keyed_windows(cluster, query, limit)
-    ]
-
-
-def _of_mice(cluster: Cluster, query: Query, limit: int) -> list[WindowOut]:
-    names = {stream.pk: stream.name for stream in query.streams.all()}
+    query = query_by_name(cluster, name).query
     return [
         WindowOut(
-            stream=names.get(window.stream, str(window.stream)),
-            window_start=datetime.fromtimestamp(window.window_start_ms / 1000, UTC),
-            count=window.count,
-            n=window.n,
-            mean=window.mean,
-            minimum=window.minimum,
-            maximum=window.maximum,
-            batch=window.batch,
+            window_start=one.start, key=dict(one.key), values=dict(one.values), batch=one.batch
         )
-        for window in query_results(cluster, query, limit)
+        for one in keyed_windows(cluster, query, min(max(1, limit), MAX_WINDOWS))
     ]
 
 
@@ -162,11 +137,9 @@ def _spec(body: QueryIn) -> QuerySpec:
     return QuerySpec(
         body.name,
         tuple(body.streams),
-        body.window_s,
-        body.value,
+        body.text.value(),
         body.ends_at,
-        None if body.text is None else body.text.value(),
         body.tasks,
-        () if body.text is None else tuple(body.text.right),
+        tuple(body.text.right),
         body.scheme,
     )

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
@@ -194,25 +194,18 @@ class TextIn(BaseModel):
 class QueryIn(BaseModel):
     """A query to submit: streams by name (of a join, those of its left), and what it computes.
 
-    Either `text`, split by its key over so many tasks; or the numbers of the column `value` per
-    stream and window of window_s whole seconds. scheme (hash, two_choices): how keys find their
-    task; a query that is submitted with one has a merge node, and its scheme can be changed.
+    It is split by its key over so many tasks. scheme (hash, two_choices): how keys find their task;
+    a query that is submitted with one has a merge node, and its scheme can be changed.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     name: str
     streams: list[str]
-    window_s: StrictInt = 60
-    value: str = "speed"
+    text: TextIn
     ends_at: datetime | None = None
-    text: TextIn | None = None
     tasks: StrictInt = 1
     scheme: str = ""
-
-    @model_validator(mode="after")
-    def _says_it_once(self) -> "QueryIn":
-        if self.text is not None and self.model_fields_set & {"window_s", "value"}:
-            raise ValueError("window_s and value describe a query without text")
-        return self
 
 
 class QueryCheckIn(QueryIn):
@@ -272,11 +265,11 @@ class NamesIn(ReasonIn):
 class QueryOut(BaseModel):
     """A query; node is the index of the node its first task runs on.
 
-    text is empty for a query of window_s and value alone. Of a join, streams are those of its left
-    side and text.right names the others. Of a query that is split over several tasks, spans says
-    which node has which: [node, first, past the last]; scheme how its keys find their task, ""
-    for the hash; merge_node who puts its windows together, null for whoever reads them. drops are
-    those of its split arcs.
+    text is what was submitted, defaults left out; window_s repeats the length of its windows in
+    seconds. Of a join, streams are those of its left side and text.right names the others. Of a
+    query that is split over several tasks, spans says which node has which: [node, first, past the
+    last]; scheme how its keys find their task, "" for the hash; merge_node who puts its windows
+    together, null for whoever reads them. drops are those of its split arcs.
     """
 
     id: int
@@ -284,8 +277,7 @@ class QueryOut(BaseModel):
     state: str
     detail: str
     streams: list[str]
-    window_s: int
-    value: str
+    window_s: float
     text: dict[str, Any]
     tasks: int
     node: int | None
@@ -311,7 +303,6 @@ class QueryOut(BaseModel):
             detail=query.detail,
             streams=list(row.left),
             window_s=query.window_s,
-            value=query.value,
             text=_text(row),
             tasks=query.task_count,
             node=None if row.node is None else row.node.index,
@@ -330,7 +321,7 @@ class QueryOut(BaseModel):
 
 def _text(row: QueryRow) -> dict[str, Any]:
     """Return the text as it was submitted: streams by name."""
-    text: dict[str, Any] = json.loads(row.query.text) if row.query.text else {}
+    text: dict[str, Any] = json.loads(row.query.text)
     return text | {"right": list(row.right)} if row.right else text
 
 
@@ -348,20 +339,7 @@ class SubmittedOut(Schema):
 
 
 class WindowOut(Schema):
-    """One window of one stream; count counts records, n those with a value."""
-
-    stream: str
-    window_start: datetime
-    count: int
-    n: int
-    mean: float | None
-    minimum: int | None
-    maximum: int | None
-    batch: int
-
-
-class KeyedWindowOut(Schema):
-    """One window of one key of a query with text: key and aggregates by name.
+    """One window of one key of a query: key and aggregates by name.
 
     Moments are ISO 8601, the key column `stream` holds the stream's name. batch is the newest
     micro-batch that changed the window.

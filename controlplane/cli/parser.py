@@ -127,8 +127,23 @@ def _queries(group: Any) -> None:
     one.add_argument("cluster")
     one.add_argument("name", nargs="?", help="of one query; several come from --input")
     one.add_argument("--stream", action="append", default=[], metavar="NAME", help="may repeat")
-    one.add_argument("--window", type=int, default=60, metavar="SECONDS")
-    one.add_argument("--value", default="speed", metavar="COLUMN")
+    one.add_argument(
+        "--aggregate",
+        action="append",
+        default=[],
+        metavar="NAME=EXPRESSION",
+        help="such as records=count(*); may repeat",
+    )
+    one.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column to group by, such as stream; may repeat",
+    )
+    one.add_argument("--where", default="", metavar="CONDITION", help="which records count")
+    one.add_argument("--window", type=float, default=60.0, metavar="SECONDS")
+    one.add_argument("--slide", type=float, metavar="SECONDS", help="the window's by default")
     one.add_argument(
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",

@@ -39,8 +39,6 @@ def _queries(whole: ClusterDescription) -> Iterator[Fault]:
     known = {stream.name for stream in whole.streams}
     for at, query in enumerate(whole.queries):
         yield from _reading(("queries", at), query, known)
-        if query.text is not None and query.model_fields_set & {"window_s", "value"}:
-            yield ("queries", at), "window_s and value describe a query without text"
         if query.measured is not None:
             for name in ("records_per_s", "state_bytes"):
                 count = len(getattr(query.measured, name))
@@ -50,9 +48,10 @@ def _queries(whole: ClusterDescription) -> Iterator[Fault]:
 
 
 def _reading(path: Path, query: QueryPart, known: set[str]) -> Iterator[Fault]:
-    sides: list[tuple[Path, Sequence[str]]] = [((*path, "streams"), query.streams)]
-    if query.text is not None:
-        sides.append(((*path, "text", "right"), query.text.right))
+    sides: list[tuple[Path, Sequence[str]]] = [
+        ((*path, "streams"), query.streams),
+        ((*path, "text", "right"), query.text.right),
+    ]
     seen: set[str] = set()
     for side, names in sides:
         for at, name in enumerate(names):

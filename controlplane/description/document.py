@@ -104,14 +104,12 @@ class MeasuredPart(Part):
 
 
 class QueryPart(Part):
-    """A query: with text, or the numbers of one column per stream and window."""
+    """A query: the streams that it reads, and what it computes of their records."""
 
     name: str = Field(min_length=1, max_length=100)
     streams: list[str] = Field(min_length=1, description="by name; of a join, those of its left")
-    window_s: int = Field(60, ge=1, description="seconds; of a query without text")
-    value: str = Field("speed", description="the column; of a query without text")
+    text: TextPart = Field(description="what it computes")
     ends_at: Moment | None = Field(None, description="when it ends by itself")
-    text: TextPart | None = None
     tasks: int = Field(1, ge=1, description="over how many tasks its key is split")
     scheme: str = Field("", description="how its keys find their task; empty: by hash")
     merge_node: int | None = Field(
@@ -125,7 +123,7 @@ class QueryPart(Part):
     @property
     def reads(self) -> list[str]:
         """The streams that it reads, of both sides."""
-        return [*self.streams, *(self.text.right if self.text else ())]
+        return [*self.streams, *self.text.right]
 
 
 class QueryList(Part):

@@ -12,8 +12,8 @@ class Query(models.Model):
     """A continuous select-map-aggregate query; a name is taken while a query with it lives.
 
     text is the query as JSON (controlplane.wire.query.QueryText), character for character as the
-    data plane gets it: the order of its names has a meaning, which jsonb would not keep. Empty: a
-    mice query, which value and window_s describe alone. task_count is over how many tasks its key
+    data plane gets it: the order of its names has a meaning, which jsonb would not keep. window_s
+    is the length of its windows in seconds, for lists. task_count is over how many tasks its key
     is split, scheme how its keys find their task (controlplane.wire.schemes; blank: by hash, and
     nobody merges), merge_node who merges its windows while it is routed. run counts its lives: a
     move without state begins the next, a live move does not. submitted_by is a user name, kept as
@@ -32,9 +32,8 @@ class Query(models.Model):
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="queries")
     name = models.CharField(max_length=100)
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
-    window_s = models.PositiveIntegerField(default=60)
-    value = models.CharField(max_length=40, blank=True, default="speed")
-    text = models.TextField(blank=True, default="")
+    text = models.TextField()
+    window_s = models.FloatField()
     task_count = models.PositiveSmallIntegerField(default=1)
     scheme = models.CharField(max_length=20, blank=True, default="")
     merge_node = models.ForeignKey(
@@ -93,8 +92,8 @@ class QueryStream(models.Model):
 class Task(models.Model):
     """Consecutive tasks of a query on one node, from index up to that of the next row.
 
-    Task 0, and so the row with index 0, is on the query's first node; a mice query has no other.
-    The rows live while the query is routed.
+    Task 0, and so the row with index 0, is on the query's first node. The rows live while the query
+    is routed.
     """
 
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="tasks")

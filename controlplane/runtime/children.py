@@ -22,9 +22,9 @@ LOCAL: Final = "127.0.0.1,localhost"
 WORKER: Final = "worker@weir"
 # Webhooks that are told at the same time; one webhook is told by one of them.
 WEBHOOK_THREADS: Final = "8"
-# Trips live for seconds at sixty times real time; long-lived mice give a placement something to
+# Trips live for seconds at sixty times real time; long-lived queries give a placement something to
 # improve that is still there when somebody has read the proposal.
-DEMO_MICE: Final = 200
+DEMO_QUERIES: Final = 200
 DEMO_SPEED: Final = 60
 
 
@@ -121,7 +121,7 @@ def replayer_child(place: Place) -> ChildSpec:
     command = python(
         "-m", "workers.demo.replay", "--cluster", "sf", "--url", place.address.rstrip("/"),
         "--token-file", str(place.data / "secrets" / "demo_token"), "--redis-url", place.redis_url,
-        "--mice", str(env.integer("WEIR_DEMO_MICE", DEMO_MICE)),
+        "--queries", str(env.integer("WEIR_DEMO_MICE", DEMO_QUERIES)),
         "--speed", str(env.integer("WEIR_DEMO_SPEED", DEMO_SPEED, minimum=1, maximum=10_000)),
     )  # fmt: skip
     advice = "read its log; WEIR_DEMO=0 make run starts without the demo"

@@ -12,7 +12,7 @@ from typing import Any
 from controlplane.models import Query
 from controlplane.wire.blocks import KINDS
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import EVENT_TIME, STREAM, Computation, QueryText, computation_of, mice
+from controlplane.wire.query import EVENT_TIME, STREAM, Computation, QueryText, computation_of
 
 # Texts of one process; equal texts are parsed once.
 KEPT = 1024
@@ -27,14 +27,14 @@ def kinds_of(schemas: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
     return {name: kind for name, kind in KINDS.items() if name in names}
 
 
-def text_of(query: Query) -> QueryText | None:
-    """Return the text of a query, None for a mice query."""
-    return QueryText.from_json(json.loads(query.text)) if query.text else None
+def text_of(query: Query) -> QueryText:
+    """Return the text of a query."""
+    return QueryText.from_json(json.loads(query.text))
 
 
 def right_of(query: Query) -> frozenset[int]:
     """Return the ids of the streams on the right side of a join, none for any other query."""
-    return frozenset(json.loads(query.text).get("right", ())) if query.text else frozenset()
+    return frozenset(json.loads(query.text).get("right", ()))
 
 
 def stored(text: QueryText) -> str:
@@ -44,13 +44,13 @@ def stored(text: QueryText) -> str:
 
 def computation_of_query(query: Query) -> Computation:
     """Return what a query computes. Raises `BadQuery` where a function it calls is gone."""
-    return _computation(query.text, query.value, query.window_s)
+    return computation_of_text(query.text)
 
 
 @lru_cache(maxsize=KEPT)
-def _computation(text: str, value: str, window_s: int) -> Computation:
-    query = QueryText.from_json(json.loads(text)) if text else mice(value, window_s)
-    return computation_of(query, KINDS)
+def computation_of_text(text: str) -> Computation:
+    """Return what a stored text computes. Raises `BadQuery` where a function it calls is gone."""
+    return computation_of(QueryText.from_json(json.loads(text)), KINDS)
 
 
 def keyed_by_stream(computation: Computation) -> bool:

@@ -108,19 +108,17 @@ def _reads(cluster: Cluster) -> dict[int, list[int]]:
 def _query(
     query: Query, reads: list[int], names: Mapping[int, str], measured: Measured
 ) -> QueryPart:
-    row: dict[str, Any] = json.loads(query.text) if query.text else {}
+    row: dict[str, Any] = json.loads(query.text)
     right = row.get("right", [])
-    computed: dict[str, Any] = {"window_s": query.window_s, "value": query.value}
-    if query.text:
-        text = TextPart(**row | {"right": [names[one] for one in right]})
-        computed = {"text": text, "tasks": query.task_count, "scheme": query.scheme}
     return QueryPart(
         name=query.name,
         streams=[names[stream] for stream in reads if stream not in right],
+        text=TextPart(**row | {"right": [names[one] for one in right]}),
         ends_at=query.ends_at,
-        measured=_measured(query, measured),
+        tasks=query.task_count,
+        scheme=query.scheme,
         merge_node=None if query.merge_node is None else query.merge_node.index,
-        **computed,
+        measured=_measured(query, measured),
     )
 
 

@@ -24,7 +24,7 @@ from controlplane.selectors.paging import (
 from controlplane.selectors.query_rows import QueryRow, rows_of
 from controlplane.wire.finishing import WindowRow
 from controlplane.wire.query import BadQuery, Computation
-from controlplane.wire.results import WindowResult, read_results, read_windows
+from controlplane.wire.results import read_windows
 
 # What a column is called in a query string, and what it is called in the table.
 ORDERS: Final = {
@@ -93,11 +93,6 @@ def query_by_name(cluster: Cluster, name: str) -> QueryRow:
     return rows_of([found])[0]
 
 
-def query_results(cluster: Cluster, query: Query, limit: int = 200) -> list[WindowResult]:
-    """Return the newest windows of a mice query, newest first, merged over its runs."""
-    return read_results(redis_client(), cluster.slug, query.pk, limit)
-
-
 def computed_by(query: Query) -> Computation:
     """Return what a query computes; raises `Conflict` (unreadable) where that is gone."""
     try:
@@ -108,7 +103,7 @@ def computed_by(query: Query) -> Computation:
 
 
 def query_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[WindowRow]:
-    """Return the newest windows of a query with text, newest first, keys in order.
+    """Return the newest windows of a query, newest first, keys in order.
 
     Raises `Conflict` as `computed_by` does.
     """

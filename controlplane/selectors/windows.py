@@ -1,4 +1,4 @@
-"""Windows of a query with text, as people and scripts read them: names of streams, plain values."""
+"""Windows of a query, as people and scripts read them: names of streams, plain values."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class KeyedWindow:
 
 
 def keyed_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[KeyedWindow]:
-    """Return the newest windows of a query with text, newest first.
+    """Return the newest windows of a query, newest first.
 
     Raises `Conflict` (unreadable) where the query calls a function that is gone.
     """

@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.db.models import F
 
 from controlplane.models import Cluster, Drop, Query
-from controlplane.selectors.computations import computation_of_query
+from controlplane.selectors.computations import computation_of_text
 from controlplane.selectors.metrics import latest_values
 from controlplane.services import routing
 from controlplane.services.arcs import arc_told
@@ -87,13 +87,13 @@ def _lateness_ms(drop: Drop) -> int:
     readers = Query.objects.filter(streams=drop.stream_id, state__in=("running", "ending"))
     if drop.query_id is not None:
         readers = readers.filter(pk=drop.query_id)
-    kinds = readers.order_by().values_list("text", "value", "window_s").distinct()
-    return max((_lateness_of(*kind) for kind in kinds), default=0)
+    texts = readers.order_by().values_list("text", flat=True).distinct()
+    return max((_lateness_of(text) for text in texts), default=0)
 
 
-def _lateness_of(text: str, value: str, window_s: int) -> int:
+def _lateness_of(text: str) -> int:
     try:
-        return computation_of_query(Query(text=text, value=value, window_s=window_s)).lateness_ms
+        return computation_of_text(text).lateness_ms
     except BadQuery:
         return 0  # what calls a function that is gone computes nothing
 

@@ -13,7 +13,7 @@ from controlplane.services.access import ROLES
 SLUG = "sf"
 NODES = 4
 SPLITS = 2
-# Declared records/s of a node: trips and mice together fill about half of it, peaks most of it.
+# Declared records/s of a node: the demo's queries fill about half of it, peaks most of it.
 CAPACITY = 800.0
 TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
 

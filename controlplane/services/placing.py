@@ -204,8 +204,6 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Op:
         run=query.run,
         node=place.node.index,
         streams=streams,
-        window_s=query.window_s,
-        value=query.value,
         text=query.text,
         spans=place.spans,
         scheme=scheme_text(query.scheme),

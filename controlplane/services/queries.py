@@ -1,6 +1,5 @@
 """Submitting and ending queries; placing them is the business of services.placing."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,42 +18,29 @@ from controlplane.services.bulk_rows import insert_rows
 from controlplane.services.events import announce, event
 from controlplane.services.schemes import scheme_faults
 from controlplane.task_names import PLACE, send_on_commit
-from controlplane.wire.blocks import KINDS, VALUE_COLUMNS
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import (
-    Computation,
-    QueryText,
-    computation_of,
-    mice,
-    usable_columns,
-)
+from controlplane.wire.query import Computation, QueryText, usable_columns
 
 MAX_BULK = 10_000
 # Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
 MAX_STREAMS = 200
-MIN_WINDOW_S = 1
-MAX_WINDOW_S = 86_400
 # Databases limit the values of one statement.
 CHUNK = 500
 
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query as submitted: streams by name, and what it computes.
+    """A query as submitted: streams by name, and its text, split by its key over `tasks`.
 
-    That is `text` where there is one, split by its key over so many `tasks`; else the numbers of
-    the column `value` per stream and window of `window_s` seconds. A join pairs the records of
-    `streams` with those of the streams in `right`: their ids stand in the text once it is stored,
-    and what `text.right` holds before that does not count. With a `scheme` (wire.schemes) a node
-    merges its windows, and the scheme can be changed while it runs.
+    A join pairs the records of `streams` with those of the streams in `right`: their ids stand in
+    the text once it is stored, and what `text.right` holds before that does not count. With a
+    `scheme` (wire.schemes) a node merges its windows, and the scheme can be changed while it runs.
     """
 
     name: str
     streams: Sequence[str]
-    window_s: int = 60
-    value: str = "speed"
+    text: QueryText
     ends_at: datetime | None = None
-    text: QueryText | None = None
     tasks: int = 1
     right: Sequence[str] = ()
     scheme: str = ""
@@ -90,7 +76,7 @@ def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> l
 def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     """Return the stream ids by name; raises `Invalid` with the faults of each row."""
     known = _stream_ids(cluster, specs)
-    schemas = _schemas(cluster, [spec for spec in specs if spec.text is not None])
+    schemas = _schemas(cluster, specs)
     taken = _taken_names(cluster, specs)
     now = timezone.now()
     rows: dict[int, Fields] = {}
@@ -135,20 +121,16 @@ def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
         fields = dict(invalid.rows[0])
     absent = {"name": not spec.name, "streams": not spec.streams}
     fields = {field: told for field, told in fields.items() if not absent.get(field)}
-    wrong = [f for f in fields if f in ("window_s", "value", "tasks") or f.startswith(texts.PREFIX)]
-    text = spec.text or mice("speed", MIN_WINDOW_S)
+    wrong = [field for field in fields if field == "tasks" or field.startswith(texts.PREFIX)]
     known, schemas = _stream_ids(cluster, [spec]), _schemas(cluster, [spec])
-    usable = usable_columns(_resolved(spec, text, known), *_kinds(spec, schemas))
+    usable = usable_columns(_resolved(spec, known), *_kinds(spec, schemas))
     return Checked(fields, None if wrong else _computation(spec, known, schemas), usable)
 
 
 def _computation(
     spec: QuerySpec, known: Mapping[str, int], schemas: Mapping[str, dict[str, Any]]
 ) -> Computation:
-    if spec.text is None:
-        return computation_of(mice(spec.value, spec.window_s), KINDS)
-    text = _resolved(spec, spec.text, known)
-    return texts.checked(text, spec.tasks, *_kinds(spec, schemas))
+    return texts.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, schemas))
 
 
 def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
@@ -228,21 +210,18 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
 
 
 def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, Any]:
-    """Return the columns that say what is computed; lists sort by the window in whole seconds."""
-    if spec.text is None:
-        return {"window_s": spec.window_s, "value": spec.value}
+    """Return the columns that say what is computed; window_s repeats the text, for lists."""
     return {
-        "window_s": math.ceil(spec.text.window_s),
-        "value": "",
-        "text": stored(_resolved(spec, spec.text, known)),
+        "text": stored(_resolved(spec, known)),
+        "window_s": spec.text.window_s,
         "task_count": spec.tasks,
         "scheme": spec.scheme,
     }
 
 
-def _resolved(spec: QuerySpec, text: QueryText, known: Mapping[str, int]) -> QueryText:
+def _resolved(spec: QuerySpec, known: Mapping[str, int]) -> QueryText:
     """Return the text with the streams of its right side by id, 0 for one that there is not."""
-    return replace(text, right=[known.get(name, 0) for name in spec.right])
+    return replace(spec.text, right=[known.get(name, 0) for name in spec.right])
 
 
 def _tell(
@@ -313,8 +292,6 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
 
 def _shared(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> Any:
     """Return what decides what is wrong with a spec's computation, but for its streams' names."""
-    if spec.text is None:
-        return spec.window_s, spec.value, spec.tasks
     left, right = (tuple(kinds.items()) for kinds in _kinds(spec, schemas))
     # A right side counts by being there, and by the streams that it leaves out.
     return stored(spec.text), spec.tasks, left, right, tuple(spec.right)
@@ -323,15 +300,11 @@ def _shared(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> Any:
 def _computing_faults(
     spec: QuerySpec, known: Mapping[str, int], schemas: Mapping[str, dict[str, Any]]
 ) -> Fields:
-    if spec.text is not None:
-        try:
-            _computation(spec, known, schemas)
-        except Invalid as invalid:
-            return invalid.fields
-        return {}
-    told = {"window_s": _window_faults(spec.window_s), "value": _value_faults(spec.value)}
-    faults = {field: faults for field, faults in told.items() if faults}
-    return faults | texts.tasks_faults(spec.tasks, keyed=False)
+    try:
+        _computation(spec, known, schemas)
+    except Invalid as invalid:
+        return invalid.fields
+    return {}
 
 
 def _stream_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
@@ -350,8 +323,6 @@ def _named_faults(streams: Sequence[str], known: dict[str, int]) -> list[str]:
 def _right_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
     if not spec.right:
         return []
-    if spec.text is None:
-        return ["Takes a text: it says what must be equal"]
     if len(spec.reads) > MAX_STREAMS:
         return [f"At most {MAX_STREAMS} streams on both sides, not {len(spec.reads)}"]
     both = [name for name in dict.fromkeys(spec.right) if name in spec.streams]
@@ -359,18 +330,6 @@ def _right_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
         return ["Leaves no stream for the left side: a stream is on one side only"]
     faults = [f"{name[:100]} is on the left side already" for name in both]
     return _named_faults(spec.right, known) + faults
-
-
-def _window_faults(window_s: int) -> list[str]:
-    if MIN_WINDOW_S <= window_s <= MAX_WINDOW_S:
-        return []
-    return [f"Must be {MIN_WINDOW_S} to {MAX_WINDOW_S} seconds, not {window_s}"]
-
-
-def _value_faults(value: str) -> list[str]:
-    if value in VALUE_COLUMNS:
-        return []
-    return [f"Must be one of {', '.join(VALUE_COLUMNS)}, not {value[:40] or 'empty'}"]
 
 
 def _end_faults(ends_at: datetime | None, now: datetime) -> list[str]:

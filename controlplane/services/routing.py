@@ -163,8 +163,8 @@ def _read_table(cluster_id: int, version: int) -> RoutingTable:
         streams.setdefault(query, []).append(stream)
     spans = _spans(cluster_id)
     columns = (
-        "query_id", "query__run", "node__index", "query__window_s", "query__value", "query__text",
-        "query__scheme", "query__merge_node__index",
+        "query_id", "query__run", "node__index", "query__text", "query__scheme",
+        "query__merge_node__index",
     )  # fmt: skip
     first = Task.objects.filter(query__cluster=cluster_id, index=0)
     queries = {
@@ -172,14 +172,12 @@ def _read_table(cluster_id: int, version: int) -> RoutingTable:
             run,
             node,
             tuple(sorted(streams.get(query, ()))),
-            window_s,
-            value,
             text,
             spans.get(query, ()),
             scheme_text(scheme),
             NOBODY if merge is None else merge,
         )
-        for query, run, node, window_s, value, text, scheme, merge in first.values_list(*columns)
+        for query, run, node, text, scheme, merge in first.values_list(*columns)
     }
     capacities, sheds = _capacities(cluster_id), _sheds(cluster_id)
     nodes = _nodes(cluster_id)

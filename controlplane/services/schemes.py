@@ -129,7 +129,7 @@ def _least_loaded(cluster: Cluster, present: Node) -> Node:
 
 def _joins(query: Query) -> bool:
     text = text_of(query)
-    return text is not None and bool(text.right)
+    return bool(text.right)
 
 
 def _name_faults(scheme: str, *, joins: bool) -> list[str]:

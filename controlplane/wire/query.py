@@ -86,18 +86,6 @@ class QueryText:
         return cls(**row)
 
 
-def mice(value: str, window_s: float) -> QueryText:
-    """Return the small query that most are: per stream and window, the numbers of one column."""
-    aggregates = {
-        "count": "count(*)",
-        "n": f"count({value})",
-        "mean": f"mean({value})",
-        "minimum": f"min({value})",
-        "maximum": f"max({value})",
-    }
-    return QueryText(aggregates, window_s=window_s, key=(STREAM,))
-
-
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 

@@ -9,10 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
+from sys import intern
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from controlplane.wire.errors import InconsistentDelta, RoutingGap
+from controlplane.wire.routing_upgrade import upgraded_op, upgraded_row
 from controlplane.wire.shedding import INPUT, Arc, Shed
 
 K = TypeVar("K")
@@ -28,18 +30,15 @@ class Route:
     """Where one query runs and what it computes.
 
     `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
-    the query as JSON (`query.QueryText`); empty for a mice query, which `window_s` and `value`
-    describe. `spans`: task intervals (node, first, past) in order; empty for one task on `node`.
-    `scheme`: how keys find their task, as JSON; empty for the hash of the key. `merge`: the node
-    that merges what the tasks have of a window.
+    the query as JSON (`query.QueryText`). `spans`: task intervals (node, first, past) in order;
+    empty for one task on `node`. `scheme`: how keys find their task, as JSON; empty for the hash of
+    the key. `merge`: the node that merges what the tasks have of a window.
     """
 
     run: int
     node: int
     streams: tuple[int, ...]
-    window_s: int
-    value: str
-    text: str = ""
+    text: str
     spans: tuple[Span, ...] = ()
     scheme: str = ""
     merge: int = NOBODY
@@ -59,9 +58,7 @@ class AddQuery:
     run: int
     node: int
     streams: tuple[int, ...]
-    window_s: int
-    value: str
-    text: str = ""
+    text: str
     spans: tuple[Span, ...] = ()
     scheme: str = ""
     merge: int = NOBODY
@@ -70,8 +67,8 @@ class AddQuery:
         """Return the table row this operation makes. Raises `InconsistentDelta`."""
         _check_spans(self.query, self.spans)
         return Route(
-            self.run, self.node, self.streams, self.window_s, self.value, self.text, self.spans,
-            self.scheme, self.merge,
+            self.run, self.node, self.streams, intern(self.text), self.spans, self.scheme,
+            self.merge,
         )  # fmt: skip
 
 
@@ -171,7 +168,7 @@ _TAGS: Final = {kind: name for name, kind in _NAMES.items()}
 
 def op_to_json(op: Op) -> dict[str, Any]:
     """Return `op` as JSON values; `op` names its kind."""
-    # Most queries have neither text nor spans: the message that places one stays small.
+    # Most queries have no spans: the message that places one stays small.
     values = {
         one.name: value for one in fields(op) if (value := getattr(op, one.name)) != one.default
     }
@@ -182,7 +179,7 @@ def op_to_json(op: Op) -> dict[str, Any]:
 
 def op_from_json(row: Mapping[str, Any]) -> Op:
     """Return the operation that `op_to_json` wrote."""
-    values = {name: value for name, value in row.items() if name != "op"}
+    values = {name: value for name, value in upgraded_op(row).items() if name != "op"}
     if "streams" in values:
         values["streams"] = tuple(values["streams"])
     for name in ("spans", "moves"):
@@ -264,8 +261,8 @@ class RoutingTable:
         """Return the table that `to_json` wrote."""
         row = json.loads(text)
         queries = {
-            query: Route(run, node, tuple(streams), window_s, value, *_optional(*more))
-            for query, run, node, streams, window_s, value, *more in row["queries"]
+            query: Route(run, node, tuple(streams), intern(text), *_optional(*more))
+            for query, run, node, streams, text, *more in map(upgraded_row, row["queries"])
         }
         sheds = {(stream, query): Shed.from_json(one) for stream, query, one in row["sheds"]}
         capacities, nodes = dict(row["capacities"]), row.get("nodes", 0)
@@ -273,15 +270,15 @@ class RoutingTable:
 
 
 def _route_row(route: Route) -> list[Any]:
-    row = [route.run, route.node, list(route.streams), route.window_s, route.value]
-    more = [route.text, list(route.spans), route.scheme, route.merge]
-    return [*row, *more] if more != ["", [], "", NOBODY] else row
+    row = [route.run, route.node, list(route.streams), route.text]
+    more = [list(route.spans), route.scheme, route.merge]
+    return [*row, *more] if more != [[], "", NOBODY] else row
 
 
 def _optional(
-    text: str = "", spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
-) -> tuple[str, tuple[Span, ...], str, int]:
-    return text, tuple((node, first, past) for node, first, past in spans), scheme, merge
+    spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
+) -> tuple[tuple[Span, ...], str, int]:
+    return tuple((node, first, past) for node, first, past in spans), scheme, merge
 
 
 def _check_spans(query: int, spans: Sequence[Span]) -> None:

@@ -17,32 +17,24 @@ from controlplane.selectors.queries import (
     computed_by,
     queries_page,
     query_by_id,
-    query_results,
     state_counts,
 )
 from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.windows import keyed_windows
 from controlplane.services import queries
 from controlplane.services.texts import OutputColumn, output_columns
-from controlplane.wire.results import WindowResult
-from dashboard.figures.keyed import keyed_figure
 from dashboard.figures.parts import Figure
-from dashboard.figures.results import tile_figure, unit_of
+from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.keyed import drawn_values, keyed_rows, lines_of
 from dashboard.query_arcs import splitting
 from dashboard.query_sql import pseudo_sql, window_words
-from dashboard.results import busiest_tiles, result_rows, stream_names
+from dashboard.results import drawn_values, lines_of, result_rows
 from dashboard.shown import show, show_list, tell, tell_refusal
 
 PER_PAGE = 100
-# The table of windows: of a mice query, and of one with text.
-RESULTS = {False: "_results.html", True: "_keyed_results.html"}
-SHOWN_WINDOWS = 60
-READ_WINDOWS = 1000
-SHOWN_KEYED = 100
+SHOWN_WINDOWS = 100
 # Enough for some hundred windows of a few keys.
-DRAWN_KEYED = 20_000
+DRAWN_WINDOWS = 20_000
 
 
 @cluster_page
@@ -66,9 +58,8 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     row = query_by_id(cluster, pk)
     context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
     context |= splitting(cluster, row.query)
-    context["results_template"] = f"dashboard/{RESULTS[bool(row.query.text)]}"
-    whole = context | {"tile": request.GET.get("tile", "")} | _results(request, cluster, row.query)
-    return show_list(request, "query.html", "_query_facts.html", whole)
+    context |= _results(request, cluster, row.query)
+    return show_list(request, "query.html", "_query_facts.html", context)
 
 
 @cluster_page
@@ -76,21 +67,14 @@ def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
     query = query_by_id(cluster, pk).query
     context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
-    return show(request, RESULTS[bool(query.text)], context)
+    return show(request, "_results.html", context)
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return one figure per shown stream, or one of the chosen value, as JSON."""
-    row = query_by_id(cluster, pk)
-    if row.query.text:
-        return JsonResponse({"figures": _keyed_figures(request, cluster, row.query)})
-    names = stream_names(row.query)
-    tiles = busiest_tiles(_windows(cluster, row.query), names, request.GET.get("tile", ""))
-    figures = {
-        names[stream]: tile_figure(windows, row.query.value) for stream, windows in tiles.items()
-    }
-    return JsonResponse({"figures": figures})
+    """Return the figure of the chosen aggregate as JSON, none where there is nothing to draw."""
+    query = query_by_id(cluster, pk).query
+    return JsonResponse({"figures": _figures(request, cluster, query)})
 
 
 @cluster_page
@@ -108,10 +92,8 @@ def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 
 def _text(row: QueryRow) -> dict[str, Any]:
-    """Return a query with text as one reads it."""
+    """Return what a query computes, as people read it."""
     text = text_of(row.query)
-    if text is None:
-        return {}
     sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
     nodes = [(node, past - first) for node, first, past in row.spans]
     return {"sql": sql, "window": window_words(text), "task_nodes": nodes}
@@ -119,59 +101,34 @@ def _text(row: QueryRow) -> dict[str, Any]:
 
 def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return the rows of the results table; redis_away where they cannot be read now."""
-    return (_keyed_results if query.text else _mice_results)(request, cluster, query)
-
-
-def _keyed_results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
     try:
         columns = output_columns(computed_by(query))
-        windows = keyed_windows(cluster, query, SHOWN_KEYED)
+        windows = keyed_windows(cluster, query, SHOWN_WINDOWS)
     except RedisError:
-        return {"keyed": [], "redis_away": True}
+        return {"results": [], "redis_away": True}
     except Conflict as gone:
-        return {"keyed": [], "unreadable": str(gone)}
+        return {"results": [], "unreadable": str(gone)}
     return {
-        "keyed": keyed_rows(windows, columns),
+        "results": result_rows(windows, columns),
         "columns": columns,
         "drawn": drawn_values(columns),
         "chosen": _chosen(request, columns),
     }
 
 
-def _keyed_figures(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Figure]:
+def _figures(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Figure]:
     try:
         value = _chosen(request, output_columns(computed_by(query)))
-        windows = keyed_windows(cluster, query, DRAWN_KEYED) if value else []
+        windows = keyed_windows(cluster, query, DRAWN_WINDOWS) if value else []
     except (RedisError, Conflict):
         return {}
-    return {value: keyed_figure(lines_of(windows, value))} if windows else {}
+    return {value: results_figure(lines_of(windows, value))} if windows else {}
 
 
 def _chosen(request: PageRequest, columns: Sequence[OutputColumn]) -> str:
     """Return the aggregate to draw: the one that is named, or else the first."""
     drawn, named = drawn_values(columns), request.GET.get("value", "")
     return named if named in drawn else next(iter(drawn), "")
-
-
-def _mice_results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
-    names, tile = stream_names(query), request.GET.get("tile", "")
-    try:
-        windows = query_results(cluster, query, READ_WINDOWS)
-    except RedisError:
-        return {"results": [], "redis_away": True, "tiles": sorted(names.values())}
-    rows = result_rows(windows, names, query.value, tile)
-    return {
-        "results": rows[:SHOWN_WINDOWS],
-        "tiles": sorted(names.values()),
-        "unit": unit_of(query.value),
-    }
-
-
-def _windows(cluster: Cluster, query: Query) -> list[WindowResult]:
-    try:
-        return query_results(cluster, query, READ_WINDOWS)
-    except RedisError:
-        return []
 
 
 post_end: Any = require_POST(end)

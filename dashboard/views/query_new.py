@@ -1,4 +1,4 @@
-"""Submitting a query: the form in its two modes, and its checks while it is filled in."""
+"""Submitting a query: the form, and its checks while it is filled in."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,10 +14,17 @@ from controlplane.services import queries
 from controlplane.services.access import require_operator
 from controlplane.services.queries import Checked
 from controlplane.services.texts import output_columns
-from controlplane.wire.blocks import VALUE_COLUMNS
 from controlplane.wire.schemes import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.query_forms import CUSTOM, DEFAULTS, checked, labels, shown_faults, spec_of, usable
+from dashboard.query_forms import (
+    DEFAULTS,
+    checked,
+    labels,
+    shown_faults,
+    spec_of,
+    summaries,
+    usable,
+)
 from dashboard.shown import show, tell
 
 
@@ -38,7 +45,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
 
 @cluster_page
 def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what is wrong with one field of the form, or with all that a custom query computes."""
+    """Return what is wrong with one field of the form, or with all that the query computes."""
     values, field = request.POST.dict(), request.POST.get("field", "")
     if field == "text":
         context = _outcome(checked(cluster, values)) | {"live": True}
@@ -54,18 +61,15 @@ def _form(
     errors: Fields,
     status: int = 200,
 ) -> HttpResponse:
-    custom = values.get("mode") == CUSTOM
     filled = DEFAULTS | values
     found = checked(cluster, filled)
-    if errors and custom:
+    if errors:
         found = replace(found, fields=errors, computation=None)
     context = {
         "cluster": cluster,
         "values": filled,
         "errors": errors,
-        "columns": VALUE_COLUMNS,
         "schemes": SCHEMES.values(),
-        "custom": custom,
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
@@ -78,7 +82,13 @@ def _outcome(found: Checked) -> dict[str, Any]:
     faults = shown_faults(found.fields)
     columns = [] if found.computation is None else output_columns(found.computation)
     wrong = labels(field for field, told in faults.items() if told)
-    return {"faults_of": faults, "wrong": wrong, "output": columns, "usable": usable(found)}
+    return {
+        "faults_of": faults,
+        "wrong": wrong,
+        "output": columns,
+        "usable": usable(found),
+        "summaries": summaries(found),
+    }
 
 
 def _faults(cluster: Cluster, values: dict[str, str]) -> Fields:

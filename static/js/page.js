@@ -94,11 +94,24 @@ function startFilling() {
   });
 }
 
+// A click on a column writes aggregates of it into the form of a query.
+function startSummaries() {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-summary]");
+    if (!button) return;
+    const fill = (id, value) => { document.getElementById(id).value = value; };
+    fill("key", button.dataset.key);
+    fill("aggregates", button.dataset.summary);
+    document.getElementById("aggregates").dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}
+
 startAges();
 startRefreshGuard();
 startDialogs();
 startSelection();
 startFilling();
+startSummaries();
 startKeys();
 window.weirSocket = connect();
 window.weirSocket?.open();

@@ -7,6 +7,7 @@ from django.utils import timezone
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query
 from controlplane.services import audit
 from controlplane.services.access import Actor
+from tests.support.texts import SUMMARY_TEXT
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
@@ -24,10 +25,12 @@ def test_the_audit_log_is_append_only(operator: Actor, sf: Cluster) -> None:
 
 def test_one_live_query_per_name(sf: Cluster) -> None:
     """Whatever the services check, the database holds it."""
-    Query.objects.create(cluster=sf, name="q", submitted_at=timezone.now(), state="ended")
-    Query.objects.create(cluster=sf, name="q", submitted_at=timezone.now())
+    row = {"cluster": sf, "name": "q", "submitted_at": timezone.now()}
+    row |= {"text": SUMMARY_TEXT, "window_s": 60.0}
+    Query.objects.create(**row, state="ended")
+    Query.objects.create(**row)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Query.objects.create(cluster=sf, name="q", submitted_at=timezone.now(), state="running")
+        Query.objects.create(**row, state="running")
 
 
 @pytest.mark.parametrize("second", ["executing", "paused", "rolling back"])

@@ -2,13 +2,12 @@
 
 import pytest
 
-from dashboard.query_forms import custom_spec, shown_faults
+from dashboard.query_forms import parsed, shown_faults
 
 
 def pairs(written: str) -> tuple[list[list[str]], dict[str, list[str]]]:
-    spec, faults = custom_spec({"mode": "custom", "on": written, "tasks": "1", "window": "60",
+    spec, faults = parsed({"on": written, "tasks": "1", "window": "60",
                                 "lateness": "1"})  # fmt: skip
-    assert spec.text is not None
     return [list(pair) for pair in spec.text.on], faults
 
 

@@ -21,7 +21,11 @@ PAGE = Path(description_tables.__file__).with_name("cli.md")
 TEXT = PAGE.read_text(encoding="utf-8")
 DESCRIPTION = description_tables.PAGE.read_text(encoding="utf-8")
 CODES = "<!-- codes -->\n"
-QUERIES = "queries: [{name: x, streams: [s0]}, {name: y, streams: [s99]}]\n"
+QUERIES = """\
+queries:
+- {name: x, streams: [s0], text: {aggregates: {n: count(*)}}}
+- {name: y, streams: [s99], text: {aggregates: {n: count(*)}}}
+"""
 
 
 def examples() -> Iterator[tuple[str, str]]:

@@ -82,9 +82,9 @@ def test_submitted_query_is_placed_and_shows_results(page: Page) -> None:
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
 
 
-def test_custom_query_is_checked_submitted_and_computed(page: Page) -> None:
+def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     """Written as text, pointed at while wrong, split by load and merged, its windows by key."""
-    page.goto("/clusters/sf/queries/new/?mode=custom")
+    page.goto("/clusters/sf/queries/new/")
     page.fill("#name", "fast-cabs")
     page.locator("#suggested button").first.click()
     page.locator("#suggested button").nth(1).click()

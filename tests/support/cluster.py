@@ -13,6 +13,7 @@ from controlplane.services.routing import delta_of
 from controlplane.services.streams import StreamSpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import RoutingTable
+from tests.support.texts import SUMMARY
 
 NODES = 4
 
@@ -43,7 +44,9 @@ def small_cluster(
 
 def submit(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> list[Query]:
     """Submit queries by name and streams."""
-    return queries.submit_many(by, cluster, [QuerySpec(n, tuple(s)) for n, s in wanted.items()])
+    return queries.submit_many(
+        by, cluster, [QuerySpec(n, tuple(s), SUMMARY) for n, s in wanted.items()]
+    )
 
 
 def placed(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> list[Query]:

@@ -21,10 +21,10 @@ streams:
 - {name: flow, declared_rate: 20, rate: 25.5}
 - {name: no, declared_rate: 10, schema: {ts: time, car: text}, meta: {depth: 3}}
 queries:
-- {name: a, streams: [level]}
-- {name: b, streams: [flow]}
-- {name: c, streams: [level, flow], window_s: 10}
-- {name: d, streams: ['no']}
+- {name: a, streams: [level], text: {aggregates: {n: count(*)}, key: [stream]}}
+- {name: b, streams: [flow], text: {aggregates: {n: count(*)}, key: [stream]}}
+- {name: c, streams: [level, flow], text: {aggregates: {n: count(*)}, window_s: 10}}
+- {name: d, streams: ['no'], text: {aggregates: {n: count(*)}}}
 - name: e
   streams: [level, flow]
   tasks: 8
@@ -157,8 +157,6 @@ def _streams(draw: st.DrawFn, name: str, splits: int) -> dict[str, Any]:
 def _queries(draw: st.DrawFn, name: str, streams: list[str]) -> dict[str, Any]:
     reads = draw(st.lists(st.sampled_from(streams), unique=True, min_size=1, max_size=3))
     row: dict[str, Any] = {"name": name, "streams": reads}
-    if draw(st.booleans()):
-        return row | {"window_s": draw(st.integers(1, 86_400)), "value": "speed"}
     tasks = draw(st.integers(1, 16))
     text = {
         "aggregates": {"n": "count(*)"},

@@ -10,7 +10,17 @@ from workers.demo.timeline import Wanted
 # Well under the API's limit of 1000, so that one request stays short beside live traffic.
 BULK: Final = 500
 PAGE: Final = 1000
-WINDOW_S: Final = 60
+# What every query of the demo computes: the numbers of one minute by tile; speeds are in cm/s.
+TEXT: Final = {
+    "key": ["stream"],
+    "aggregates": {
+        "records": "count(*)",
+        "mean_speed": "mean(speed)",
+        "lowest_speed": "min(speed)",
+        "highest_speed": "max(speed)",
+    },
+    "window_s": 60.0,
+}
 
 
 class Refused(Exception):
@@ -44,10 +54,7 @@ class WeirApi:
 
     def submit(self, wanted: Sequence[Wanted]) -> None:
         """Submit queries together, all or none. Raises `Refused`, for one when a name is taken."""
-        rows = [
-            {"name": w.name, "streams": list(w.streams), "window_s": WINDOW_S, "value": "speed"}
-            for w in wanted
-        ]
+        rows = [{"name": w.name, "streams": list(w.streams), "text": TEXT} for w in wanted]
         self._call("POST", "/queries/bulk", {"queries": rows})
 
     def end(self, names: Sequence[str]) -> None:

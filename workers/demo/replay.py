@@ -18,7 +18,7 @@ from controlplane.wire.producer import Producer
 from workers.demo.api import Refused, WeirApi
 from workers.demo.feed import TICK_S, Feed
 from workers.demo.keeper import QueryKeeper
-from workers.demo.mice import draw_mice
+from workers.demo.long_lived import draw_long_lived
 from workers.demo.place import StoredMoment
 from workers.demo.recording import Recording, load_recording
 from workers.demo.timeline import Wanted, trips_at
@@ -65,7 +65,7 @@ def main() -> None:
     ):
         place = StoredMoment(redis.Redis.from_url(arguments.redis_url), arguments.cluster)
         api = WeirApi(client, arguments.cluster)
-        replay(api, producer, place, stop, arguments.speed, arguments.mice, limit_s)
+        replay(api, producer, place, stop, arguments.speed, arguments.queries, limit_s)
 
 
 def replay(
@@ -74,7 +74,7 @@ def replay(
     place: StoredMoment,
     stop: Event,
     speed: float,
-    mice: int,
+    queries: int,
     limit_s: float | None = None,
 ) -> None:
     """Register the streams, then feed reports and keep queries until `stop` or the limit.
@@ -88,21 +88,21 @@ def replay(
         return
     feed = Feed(recording, streams, producer, place, speed)
     logger.info("%d streams registered; replaying from moment %d", len(streams), feed.moment)
-    long_lived = draw_mice(mice, [tile.name for tile in recording.tiles])
+    long_lived = draw_long_lived(queries, [tile.name for tile in recording.tiles])
     keeper = QueryKeeper(api, PREFIXES)
-    queries = Thread(
+    keeping = Thread(
         target=keep_queries,
         args=(keeper, lambda: wanted(recording, long_lived, feed), stop),
         daemon=True,
     )
-    queries.start()
+    keeping.start()
     limit = _stopping_after(limit_s, stop)
     try:
         feed.run(stop)
     finally:
         limit.cancel()
         stop.set()
-        queries.join(_FAREWELL_S)
+        keeping.join(_FAREWELL_S)
     logger.info("stopped at moment %d", feed.moment)
 
 
@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--redis-url", required=True, help="Redis of the cluster's log")
     parser.add_argument("--speed", type=_positive, default=60.0, help="recorded over real seconds")
-    parser.add_argument("--mice", type=_count, default=0, help="additional long-lived queries")
+    parser.add_argument("--queries", type=_count, default=0, help="additional long-lived queries")
     parser.add_argument("--limit-minutes", type=_positive, help="end after so many real minutes")
     return parser
 

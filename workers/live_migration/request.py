@@ -57,7 +57,7 @@ class Request:
         streams = tuple(range(1, STREAMS + 1))
         spans = spans_of(self.owners())
         text = json.dumps(TEXT.to_json())
-        query = AddQuery(QUERY, 0, 0, streams, 3600, "speed", text, spans)
+        query = AddQuery(QUERY, 0, 0, streams, text, spans)
         return [*(AssignStream(stream, stream % 2) for stream in streams), query]
 
     def change(self, state: dict[int, int]) -> MoveTasks:

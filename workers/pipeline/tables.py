@@ -18,7 +18,7 @@ from controlplane.wire.blocks import KINDS
 from controlplane.wire.hand_over import Transfer, in_transition, transfers
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.publish import read_table
-from controlplane.wire.query import Computation, QueryText, computation_of, mice
+from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.routing import NOBODY, Route, RoutingTable
 from controlplane.wire.shedding import INPUT, Arc, Shed
 from workers.pipeline.engine.records import task_column
@@ -27,7 +27,7 @@ from workers.pipeline.engine.tasks import Member, Tasks
 from workers.pipeline.schemes import Scheme, scheme_of
 
 NO_TASKS: Final = Tasks((), {})
-# A mice query has one task, and its node has it.
+# A query that is not split has one task, and its node has it.
 _WHOLE: Final = np.ones(1, np.bool_)
 # The present table and the one before, and the one that leads from it; and one to spare.
 _KEPT_TABLES: Final = 4
@@ -152,13 +152,12 @@ class CompiledTable:
 
 def computation_of_route(route: Route) -> Computation:
     """Return what a route's query computes."""
-    return _computation(route.text, route.value, route.window_s)
+    return _computation(route.text)
 
 
 @cache
-def _computation(text: str, value: str, window_s: int) -> Computation:
-    query = QueryText.from_json(json.loads(text)) if text else mice(value, window_s)
-    return computation_of(query, KINDS)
+def _computation(text: str) -> Computation:
+    return computation_of(QueryText.from_json(json.loads(text)), KINDS)
 
 
 def merged_member(query: int, route: Route) -> Member:

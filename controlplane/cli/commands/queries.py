@@ -27,6 +27,7 @@ from controlplane.selectors.query_rows import QueryRow
 from controlplane.services import queries
 from controlplane.services.importing import query_spec
 from controlplane.services.queries import QuerySpec
+from controlplane.wire.query import QueryText
 
 
 def listed(given: Namespace) -> None:
@@ -97,7 +98,26 @@ def _specs(given: Namespace) -> list[QuerySpec]:
         raise Refused(Code.WRONG, told, advice="weir queries submit --help")
     if given.input is not None:
         return [query_spec(part) for part in queries_in(text_of(given.input))]
-    return [QuerySpec(given.name, tuple(given.stream), given.window, given.value)]
+    text = QueryText(
+        aggregates=_aggregates(given.aggregate),
+        window_s=given.window,
+        slide_s=given.slide,
+        where=given.where,
+        key=given.key,
+    )
+    return [QuerySpec(given.name, tuple(given.stream), text)]
+
+
+def _aggregates(given: Sequence[str]) -> dict[str, str]:
+    """Return the expressions by name. Raises `Refused` for one without a name, or named twice."""
+    found: dict[str, str] = {}
+    for entry in given:
+        name, _, expression = (part.strip() for part in entry.partition("="))
+        if not name or not expression or name in found:
+            told = f"--aggregate {entry}: write NAME=EXPRESSION, each name once"
+            raise Refused(Code.WRONG, told, advice="weir queries submit --help")
+        found[name] = expression
+    return found
 
 
 def _row(row: QueryRow) -> dict[str, Any]:
@@ -109,8 +129,7 @@ def _row(row: QueryRow) -> dict[str, Any]:
         "node": None if row.node is None else row.node.index,
         "streams": list(row.streams),
         "window_s": query.window_s,
-        "value": query.value or None,
-        "text": query.text or None,
+        "text": query.text,
         "tasks": query.task_count,
         "spans": [list(span) for span in row.spans],
         "scheme": query.scheme or None,

@@ -76,18 +76,13 @@ def _computed(part: QueryPart) -> QueryPart:
 
 def query_spec(part: QueryPart) -> QuerySpec:
     """Return a described query as it is submitted."""
-    text = None
-    if part.text is not None:
-        text = QueryText(**part.text.model_dump(exclude={"right"}))
     return QuerySpec(
         part.name,
         tuple(part.streams),
-        part.window_s,
-        part.value,
+        QueryText(**part.text.model_dump(exclude={"right"})),
         part.ends_at,
-        text,
         part.tasks,
-        tuple(part.text.right) if part.text else (),
+        tuple(part.text.right),
         part.scheme,
     )
 

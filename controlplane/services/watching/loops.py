@@ -91,7 +91,7 @@ def _replication(seen: Seen) -> Reading:
     if found is None:
         return Reading(None, None, "No query runs whose node a placement could choose")
     # Tasks of split queries get their share everywhere: only the others can be placed better.
-    number = found.factor if seen.split else measured
+    number = found.factor if seen.split_queries else measured
     limit = times * found.bound
     text = f"Replication factor {number:.2f}, acted on above {limit:.2f}: {times:g} times its bound"
     return _above(number, limit, seen.policy.dead_band, text, RATIO)

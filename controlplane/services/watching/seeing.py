@@ -34,7 +34,7 @@ class SeenNode:
 class Seen:
     """A cluster as one pass of the loops sees it; samples and trend are oldest first.
 
-    mice and split: how many queries of one task and of several run.
+    whole_queries and split_queries: how many queries of one task and of several run.
     """
 
     cluster: Cluster
@@ -43,8 +43,8 @@ class Seen:
     nodes: Sequence[SeenNode]
     samples: Sequence[Mapping[str, Any]]
     trend: Sequence[Mapping[str, Any]]
-    mice: int
-    split: int
+    whole_queries: int
+    split_queries: int
 
     @property
     def active(self) -> list[SeenNode]:
@@ -75,7 +75,7 @@ def see(cluster: Cluster, policy: Policy, now: datetime) -> Seen:
     """Read what the loops look at."""
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
     counted = running.aggregate(
-        mice=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))
+        whole=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))
     )
     return Seen(
         cluster=cluster,
@@ -84,8 +84,8 @@ def see(cluster: Cluster, policy: Policy, now: datetime) -> Seen:
         nodes=_nodes(cluster, now),
         samples=_samples(cluster, MetricSample.Resolution.RAW, now - WINDOW),
         trend=_samples(cluster, MetricSample.Resolution.TEN_SECONDS, now - TREND),
-        mice=counted["mice"],
-        split=counted["split"],
+        whole_queries=counted["whole"],
+        split_queries=counted["split"],
     )
 
 

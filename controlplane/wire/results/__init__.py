@@ -11,7 +11,6 @@ A window is final once no record that is on time can reach it any more (`waterma
 changes it from then on, and it moves to the archive (`controlplane.archive`).
 """
 
-from controlplane.wire.results.mice import WindowResult, read_results
 from controlplane.wire.results.read import (
     Range,
     StoredWindow,
@@ -26,11 +25,9 @@ __all__ = [
     "Changes",
     "Range",
     "StoredWindow",
-    "WindowResult",
     "WindowsPage",
     "has_results",
     "read_page",
-    "read_results",
     "read_windows",
     "write",
 ]

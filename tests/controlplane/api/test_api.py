@@ -13,6 +13,7 @@ from controlplane.models import ApiToken, Cluster, Query
 from controlplane.services import tokens
 from controlplane.services.access import Actor
 from tests.support.cluster import placed
+from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUERIES = "/api/v1/clusters/sf/queries"
@@ -98,11 +99,11 @@ def test_a_viewer_reads_and_does_not_write(viewer: Actor, sf: Cluster) -> None:
         ({"streams": ["nowhere"]}, "streams"),
         ({"streams": []}, "streams"),
         ({"streams": "s0"}, "streams"),
-        ({"window_s": 0}, "window_s"),
-        ({"window_s": 86_401}, "window_s"),
-        ({"window_s": 1.5}, "window_s"),
-        ({"window_s": "60"}, "window_s"),
-        ({"value": "colour"}, "value"),
+        ({"text": SUMMARY_JSON | {"window_s": 0}}, "text"),
+        ({"text": SUMMARY_JSON | {"window_s": 604_801}}, "text"),
+        ({"text": SUMMARY_JSON | {"window_s": "60"}}, "text"),
+        ({"text": SUMMARY_JSON | {"aggregates": {"n": "mean(colour)"}}}, "text"),
+        ({"text": None}, "text"),
         ({"name": "x" * 101}, "name"),
         ({"name": None}, "name"),
         ({"ends_at": "2020-01-01T00:00:00Z"}, "ends_at"),
@@ -137,7 +138,7 @@ def test_a_live_name_is_a_duplicate(script: Client, sf: Cluster) -> None:
 
 def test_bulk_is_all_or_nothing_with_errors_per_row(script: Client, sf: Cluster) -> None:
     """The good row is not saved either."""
-    rows = [{"name": "a", "streams": ["s0"]}, {"name": "b", "streams": ["nowhere"]}]
+    rows = [GOOD | {"name": "a"}, GOOD | {"name": "b", "streams": ["nowhere"]}]
     answer = post(script, f"{QUERIES}/bulk", {"queries": rows})
     assert answer.status_code == 422
     assert list(answer.json()["rows"]) == ["1"]

@@ -12,6 +12,7 @@ from controlplane.services import placing, streams
 from controlplane.services.access import Actor
 from controlplane.services.streams import StreamSpec
 from tests.controlplane.api.test_texts import QUERIES, post, script
+from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows
 
 __all__ = ["script"]  # a fixture
@@ -41,7 +42,7 @@ def test_what_was_submitted_is_read_back(script: Client, sf: Cluster) -> None:
 
 
 def test_a_bulk_request_may_hold_joins(script: Client, sf: Cluster) -> None:
-    rows = [GOOD, {"name": "mice", "streams": ["s0"]}]
+    rows = [GOOD, {"name": "whole", "streams": ["s0"], "text": SUMMARY_JSON}]
     assert post(script, f"{QUERIES}/bulk", {"queries": rows}).json()["count"] == 2
     wrong = GOOD | {"name": "r", "text": TEXT | {"right": ["s1"], "on": [["car"]]}}
     told = post(script, f"{QUERIES}/bulk", {"queries": [wrong]}).json()["rows"]["0"]

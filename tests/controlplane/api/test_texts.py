@@ -9,6 +9,7 @@ from django.test import Client
 from controlplane.models import Cluster, Query
 from controlplane.services import placing, tokens
 from controlplane.services.access import Actor
+from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,6 +23,7 @@ TEXT = {
     "slide_s": 60,
 }
 GOOD = {"name": "q", "streams": ["s0", "s1"], "text": TEXT, "tasks": 4}
+WHOLE = {"name": "whole", "streams": ["s0"], "text": SUMMARY_JSON}
 
 
 @pytest.fixture
@@ -42,11 +44,11 @@ def test_a_text_is_submitted_and_shown(script: Client, sf: Cluster) -> None:
     shown = script.get(f"{QUERIES}/q").json()
     assert shown["text"] == TEXT
     assert list(shown["text"]["aggregates"]) == ["n", "fast", "last"]
-    assert (shown["tasks"], shown["window_s"], shown["value"]) == (4, 300, "")
+    assert (shown["tasks"], shown["window_s"]) == (4, 300.0)
     assert shown["spans"] == [[0, 0, 1], [1, 1, 2], [2, 2, 3], [3, 3, 4]]
-    plain = {"name": "mice", "streams": ["s0"]}
-    answer = post(script, QUERIES, plain).json()
-    assert (answer["text"], answer["tasks"], answer["spans"]) == ({}, 1, [])
+    answer = post(script, QUERIES, WHOLE).json()
+    assert (answer["text"], answer["tasks"], answer["spans"]) == (SUMMARY_JSON, 1, [])
+    assert answer["window_s"] == 60.0
 
 
 def test_faults_are_told_by_field_and_point_at_their_place(script: Client, sf: Cluster) -> None:
@@ -71,7 +73,9 @@ def test_faults_are_told_by_field_and_point_at_their_place(script: Client, sf: C
         ({"text": TEXT | {"aggregates": ["count(*)"]}}, "text.aggregates"),
         ({"text": TEXT | {"window_s": "60"}}, "text.window_s"),
         ({"text": {}}, "text.aggregates"),
-        ({"window_s": 60}, "body"),
+        ({"text": None}, "text"),
+        ({"window_s": 60}, "window_s"),
+        ({"value": "speed"}, "value"),
         ({"tasks": "4"}, "tasks"),
     ],
 )
@@ -83,8 +87,8 @@ def test_a_body_of_another_shape_is_refused(
     assert list(answer.json()["fields"]) == [field]
 
 
-def test_a_bulk_request_may_mix_both(script: Client, sf: Cluster) -> None:
-    rows = [GOOD, {"name": "mice", "streams": ["s0"]}]
+def test_a_bulk_request_tells_the_faults_of_each_row(script: Client, sf: Cluster) -> None:
+    rows = [GOOD, WHOLE]
     assert post(script, f"{QUERIES}/bulk", {"queries": rows}).json()["count"] == 2
     wrong = [GOOD | {"name": "r", "text": {"aggregates": {"a": "mean(spede)"}}}]
     answer = post(script, f"{QUERIES}/bulk", {"queries": wrong}).json()

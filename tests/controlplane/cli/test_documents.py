@@ -29,7 +29,7 @@ def test_a_cluster_goes_out_and_comes_in(weir: Weir, admin: Actor, tmp_path: Pat
 
 def test_faults_are_printed_with_their_places(weir: Weir, admin: Actor, tmp_path: Path) -> None:
     file = tmp_path / "pump.yaml"
-    file.write_text(SMALL.replace("[level, flow], window_s", "[level, ebb], window_s"))
+    file.write_text(SMALL.replace("c, streams: [level, flow]", "c, streams: [level, ebb]"))
     refused = weir("import", file, "--apply", user=admin.name)
     assert refused.code == 2
     assert "  queries[2].streams[1]: There is no stream ebb" in refused.err.splitlines()

@@ -1,5 +1,6 @@
 """Clusters, streams and queries at the terminal: tables for people, JSON for scripts."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,20 @@ def test_queries_are_submitted_listed_and_ended(
     weir: Weir, operator: Actor, cluster: Cluster, tmp_path: Path
 ) -> None:
     file = tmp_path / "queries.yaml"
-    file.write_text("queries: [{name: x1, streams: [s0]}, {name: x2, streams: [s0, s1]}]\n")
+    text = "text: {aggregates: {n: count(*)}}"
+    file.write_text(
+        f"queries: [{{name: x1, streams: [s0], {text}}}, {{name: x2, streams: [s0, s1], {text}}}]\n"
+    )
     by = {"user": operator.name}
-    assert weir("queries", "submit", "sf", "x0", "--stream", "s0", **by).code == 0
+    given = ("--stream", "s0", "--aggregate", "n=count(*)", "--aggregate", "high = max(x)",
+             "--key", "stream", "--where", "x = 3", "--window", 2.5)  # fmt: skip
+    assert weir("queries", "submit", "sf", "x0", *given, **by).code == 0
+    assert json.loads(weir("queries", "show", "sf", "x0", "--json", **by).json["text"]) == {
+        "aggregates": {"n": "count(*)", "high": "max(x)"},
+        "window_s": 2.5,
+        "where": "x = 3",
+        "key": ["stream"],
+    }
     saved = weir("queries", "submit", "sf", "--input", file, "--json", **by).json
     assert saved == {"count": 2, "names": ["x1", "x2"]}
     found = weir("queries", "list", "sf", "--search", "x", "--json", **by).json
@@ -67,8 +79,9 @@ def test_a_bulk_with_a_fault_is_refused_with_its_place(
     weir: Weir, operator: Actor, cluster: Cluster, tmp_path: Path
 ) -> None:
     file = tmp_path / "queries.json"
-    file.write_text('{"queries": [{"name": "x", "streams": ["s0"]},'
-                    ' {"name": "y", "streams": ["s99"]}]}')  # fmt: skip
+    text = {"aggregates": {"n": "count(*)"}}
+    rows = [{"name": n, "streams": [s], "text": text} for n, s in (("x", "s0"), ("y", "s99"))]
+    file.write_text(json.dumps({"queries": rows}))
     refused = weir("queries", "submit", "sf", "--input", file, user=operator.name)
     assert refused.code == 2
     assert "queries[1].streams: There is no stream s99" in refused.err
@@ -79,7 +92,8 @@ def test_names_of_any_length_fit_the_terminal(
     weir: Weir, operator: Actor, cluster: Cluster
 ) -> None:
     for name in ("q" * 100, "w-" * 30):
-        weir("queries", "submit", "sf", name, "--stream", "s0", user=operator.name)
+        given = ("--stream", "s0", "--aggregate", "n=count(*)")
+        assert weir("queries", "submit", "sf", name, *given, user=operator.name).code == 0
     told = weir("queries", "list", "sf", user=operator.name).out
     assert "".join(told.split()).count("q" * 20) >= 1
     weir("queries", "show", "sf", "q" * 100, user=operator.name)
@@ -92,6 +106,8 @@ def test_names_of_any_length_fit_the_terminal(
         (("queries", "show", "sf", "nix"), 3, "There is no query nix"),
         (("queries", "list", "sf", "--state", "odd"), 2, "must be one of live, all"),
         (("queries", "submit", "sf"), 2, "name one query"),
+        (("queries", "submit", "sf", "x", "--stream", "s0"), 2, "text.aggregates"),
+        (("queries", "submit", "sf", "x", "--aggregate", "count(*)"), 2, "NAME=EXPRESSION"),
         (("queries", "submit", "sf", "--input", "/nix"), 3, "/nix: No such file"),
         (("clusters",), 2, "required"),
         (("odd",), 2, "invalid choice"),

@@ -33,10 +33,14 @@ def test_words_that_older_yaml_takes_for_something_else_are_names() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "place", "told"),
     [
-        ("streams: [level, flow], window_s: 10", "streams: [level, ebb], window_s: 10",
+        ("name: c, streams: [level, flow]", "name: c, streams: [level, ebb]",
          "queries[2].streams[1]", "There is no stream ebb"),
-        ("window_s: 10", "window_s: '10'", "queries[2].window_s", "Must be a valid integer"),
-        ("window_s: 10", "windows: 10", "queries[2].windows", "There is no such name here"),
+        ("window_s: 10", "window_s: '10'", "queries[2].text.window_s", "Must be a valid number"),
+        ("window_s: 10", "windows: 10", "queries[2].text.windows",
+         "There is no such name here"),
+        ("name: a, streams: [level]", "name: a, streams: [level], value: x", "queries[0].value",
+         "There is no such name here"),
+        (", text: {aggregates: {n: count(*)}}}", "}", "queries[3].text", "Is missing"),
         ("slug: pump", "slug: the pump", "cluster.slug", "String should match"),
         ("{slug: pump, name: Pump works}", "{slug: pump}", "cluster.name", "Is missing"),
         ("a: 0", "a: 7", "placement.a", "There is no node 7"),
@@ -110,6 +114,9 @@ def test_all_faults_are_told_at_once() -> None:
     assert set(refused.value.faults) == {"placement.a", "queries[1].streams[0]"}
 
 
+ALONE = "queries: [{name: q, streams: [s], text: {aggregates: {n: count(*)}}}]"
+
+
 def test_queries_may_stand_alone() -> None:
-    assert [one.name for one in queries_in("queries: [{name: q, streams: [s]}]")] == ["q"]
+    assert [one.name for one in queries_in(ALONE)] == ["q"]
     assert queries_in(as_yaml(small())) == list(small().queries)

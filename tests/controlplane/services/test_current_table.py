@@ -20,6 +20,7 @@ from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from tests.support.cluster import actor, replayed_table, small_cluster
 from tests.support.records import append_at
+from tests.support.texts import SUMMARY
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NAMES = st.sampled_from(["q0", "q1", "q2"])
@@ -114,7 +115,7 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     """As after a Redis that lost everything; one of each, so that none is left to chance."""
     text = QueryText({"n": "count(*)"}, key=("car",))
     queries.submit(operator, sf, QuerySpec("q", ("s0",), text=text, tasks=8, scheme="two_choices"))
-    queries.submit(operator, sf, QuerySpec("mouse", ("s1",)))
+    queries.submit(operator, sf, QuerySpec("whole", ("s1",), SUMMARY))
     placing.drain(sf.pk)
     arcs.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.5), "q")
     arcs.set_drop(operator, sf.streams.get(name="s1"), DropSpec(0.5, window_s=60))

@@ -22,6 +22,7 @@ from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import spans_of
 from tests.support.cluster import placed, replayed_table, submit
+from tests.support.texts import SUMMARY, SUMMARY_TEXT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = QueryText(
@@ -89,7 +90,6 @@ def test_every_fault_is_told_at_once_and_points_at_its_place(operator: Actor, sf
         ({"text": text(), "tasks": 2}, "tasks"),
         ({"tasks": 0}, "tasks"),
         ({"tasks": 1025}, "tasks"),
-        ({"text": None, "tasks": 2}, "tasks"),
         ({"text": text(aggregates={})}, "text.aggregates"),
         ({"text": text(aggregates={"a b": "count(*)"})}, "text.aggregates.a b"),
         ({"text": text(aggregates={f"a{i}": "count(*)" for i in range(65)})}, "text.aggregates"),
@@ -122,7 +122,11 @@ def test_columns_that_double_each_other_are_refused_before_they_grow(
 
 
 def test_a_bulk_request_tells_the_faults_of_each_row(operator: Actor, sf: Cluster) -> None:
-    rows = [spec(name="a"), spec(name="b", text=text(where="colour = 1")), QuerySpec("c", ["s0"])]
+    rows = [
+        spec(name="a"),
+        spec(name="b", text=text(where="colour = 1")),
+        spec(name="c", text=SUMMARY),
+    ]
     with pytest.raises(Invalid) as refused:
         queries.submit_many(operator, sf, rows)
     assert {row: list(told) for row, told in refused.value.rows.items()} == {1: ["text.where"]}
@@ -157,9 +161,6 @@ def test_a_check_tells_the_columns_of_the_results(operator: Actor, sf: Cluster) 
     wrong = queries.checked(sf, spec(name="a/b", text=text(where="colour")))
     assert list(wrong.fields) == ["name", "text.where"]
     assert wrong.computation is None
-    mice = queries.checked(sf, QuerySpec("", ["s0"]))
-    assert mice.computation is not None
-    assert output_columns(mice.computation)[0].name == "stream"
 
 
 def test_a_split_query_is_on_all_nodes_by_capacity(operator: Actor, sf: Cluster) -> None:
@@ -205,12 +206,13 @@ def test_a_split_query_weighs_once_in_placement(operator: Actor, sf: Cluster) ->
     assert Task.objects.get(query=other).node == Task.objects.get(query__name="q", index=0).node
 
 
-def test_mice_queries_send_no_text(operator: Actor, sf: Cluster) -> None:
-    """The message that places one of thousands stays small."""
+def test_the_message_that_places_a_whole_query_is_small(operator: Actor, sf: Cluster) -> None:
+    """It may be one of thousands: what it does not need is left out."""
     submit(operator, sf, {"q": ["s0"]})
     placing.drain(sf.pk)
     (op,) = sf.routing_versions.latest("version").ops
-    assert not {"text", "spans"} & set(op)
+    assert set(op) == {"op", "query", "run", "node", "streams", "text"}
+    assert op["text"] == SUMMARY_TEXT
 
 
 @given(

@@ -20,10 +20,11 @@ from controlplane.wire.routing import (
     RoutingDelta,
     RoutingTable,
 )
+from tests.support.texts import SUMMARY_TEXT
 
 
 def arrival(query: int, node: int = 0) -> AddQuery:
-    return AddQuery(query, 0, node, (1, 2), 60, "speed")
+    return AddQuery(query, 0, node, (1, 2), SUMMARY_TEXT)
 
 
 ops = st.lists(
@@ -50,12 +51,12 @@ def test_move_changes_node_and_run_and_nothing_else() -> None:
     table = RoutingTable().apply(RoutingDelta(1, (arrival(5), arrival(6))))
     moved = table.apply(RoutingDelta(2, (MoveQuery(5, 1, 3), RemoveQuery(6))))
     route = moved.queries[5]
-    assert (route.node, route.run, route.streams, route.window_s) == (3, 1, (1, 2), 60)
+    assert (route.node, route.run, route.streams, route.text) == (3, 1, (1, 2), SUMMARY_TEXT)
     assert set(moved.queries) == {5}
     assert table.queries[5].node == 0, "a table is never changed"
 
 
-SPREAD = AddQuery(7, 0, 0, (1,), 60, "speed", '{"aggregates": {}}', ((0, 0, 3), (1, 3, 5)))
+SPREAD = AddQuery(7, 0, 0, (1,), '{"aggregates": {}}', ((0, 0, 3), (1, 3, 5)))
 
 
 def test_tasks_move_by_intervals_and_the_table_says_who_hands_on() -> None:
@@ -91,7 +92,7 @@ def test_in_transition_who_hands_on_still_has_its_tasks() -> None:
         MoveTasks(9, ((0, 0, 1),)),
         MoveTasks(5, ((0, 0, 2),)),
         MoveTasks(5, ((0, 1, 1),)),
-        AddQuery(9, 0, 0, (1,), 60, "speed", "", ((0, 0, 2), (1, 3, 4))),
+        AddQuery(9, 0, 0, (1,), SUMMARY_TEXT, ((0, 0, 2), (1, 3, 4))),
     ],
 )
 def test_tasks_that_there_are_not_cannot_move(op: Op) -> None:

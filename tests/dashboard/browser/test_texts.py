@@ -1,4 +1,4 @@
-"""The form of a custom query in a real browser."""
+"""The form of a query in a real browser."""
 
 import re
 
@@ -45,9 +45,6 @@ def operating(page: Page, cluster: Cluster) -> Page:
 
 def test_the_form_points_at_the_place_while_one_types(operating: Page) -> None:
     page = operating
-    expect(page.get_by_label("Where")).to_be_hidden()
-    page.get_by_label("Custom").check()
-    expect(page.get_by_label("Column", exact=True)).to_be_hidden()
     page.get_by_label("Where").fill("spede > 3")
     expect(page.locator("#faults-where .marks")).to_have_text("^^^^^")
     expect(page.locator("#outcome")).to_contain_text("To be mended: where")
@@ -55,17 +52,22 @@ def test_the_form_points_at_the_place_while_one_types(operating: Page) -> None:
     assert "monospace" in page.evaluate(family)
     page.get_by_label("Where").fill("speed > 3")
     expect(page.locator("#faults-where")).to_be_empty()
+    expect(page.locator("#outcome li")).to_have_text(["stream int, key", "records int"])
+
+
+def test_a_click_on_a_column_writes_its_aggregates(operating: Page) -> None:
+    page = operating
+    page.locator("#key").fill("car")
+    page.get_by_title("Count, mean, minimum and maximum of speed").click()
+    expect(page.locator("#key")).to_have_value("stream")
     expect(page.locator("#outcome li")).to_have_text(
-        ["stream int, key", "records int", "mean_speed float"]
+        ["stream int, key", "records int", "mean_speed float", "min_speed int", "max_speed int"]
     )
 
 
-def test_a_custom_query_is_submitted_and_shows_its_results(
-    operating: Page, cluster: Cluster
-) -> None:
+def test_a_query_is_submitted_and_shows_its_results(operating: Page, cluster: Cluster) -> None:
     page = operating
     page.get_by_label("Name", exact=True).fill("fast")
-    page.get_by_label("Custom").check()
     page.locator("#suggested button").first.click()
     page.locator("#columns").fill("kmh = speed * 0.036")
     page.locator("#key").fill("car")
@@ -86,7 +88,6 @@ def test_a_join_is_written_checked_and_submitted(operating: Page, cluster: Clust
     """The section opens, a click fills the side in use, and a folded join says that it is on."""
     page = operating
     page.get_by_label("Name", exact=True).fill("crossing")
-    page.get_by_label("Custom").check()
     expect(page.get_by_label("Right streams")).to_be_hidden()
     page.locator("#suggested button").first.click()
     page.locator(".join summary").click()
@@ -120,7 +121,6 @@ def test_the_form_does_not_scroll_sideways(operating: Page, width: int) -> None:
     """Also with a long line pointed at and the list of functions open."""
     page = operating
     page.set_viewport_size({"width": width, "height": 900})
-    page.get_by_label("Custom").check()
     page.get_by_label("Where").fill(f"speed > {' + '.join(['x'] * 80)} and spede")
     expect(page.locator("#faults-where .marks")).to_be_visible()
     page.locator(".join summary").click()

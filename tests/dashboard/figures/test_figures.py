@@ -8,11 +8,10 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from controlplane.wire.results import WindowResult
 from dashboard.figures.cluster import FULL_SCALE, LOAD_SCALE, NodeShown, cluster_figures
 from dashboard.figures.parts import Figure, VersionMark
 from dashboard.figures.proposal import proposal_figures
-from dashboard.figures.results import tile_figure
+from dashboard.figures.results import results_figure
 from tests.dashboard.conftest import sample
 
 NODES = [NodeShown(0, "node 0", 500.0), NodeShown(1, "node 1", 250.0)]
@@ -29,11 +28,7 @@ def coloured(figure: Any) -> Any:
     return "#123456" if isinstance(figure, str) and figure.startswith("--") else figure
 
 
-def windows() -> list[WindowResult]:
-    return [
-        WindowResult(1, 60_000, 5, 4, 1000.0, 0, 2000, batch=2),
-        WindowResult(1, 0, 3, 0, None, None, None, batch=1),
-    ]
+LINES: dict[str, list[tuple[int, Any]]] = {"s1": [(0, None), (60_000, 1000.0)], "s2": [(60_000, 3)]}
 
 
 def cluster_figure(name: str) -> Figure:
@@ -44,7 +39,7 @@ LIVE = ("heat", "bars", "imbalance", "replication", "latency", "rates")
 MADE: dict[str, Callable[[], Figure]] = {
     **{name: partial(cluster_figure, name) for name in LIVE},
     "proposal": lambda: proposal_figures(["a"], {"rates": [1.0]}, {"rates": [2.0]})["rates"],
-    "tile": lambda: tile_figure(windows(), "speed"),
+    "results": lambda: results_figure(LINES),
 }
 
 
@@ -100,7 +95,9 @@ def test_a_version_of_a_proposal_is_marked_over_the_whole_height() -> None:
     assert marks["error_y"]["arrayminus"][0] == 1.0 > marks["error_y"]["arrayminus"][1]
 
 
-def test_speed_is_shown_in_km_per_hour() -> None:
-    """Records carry cm/s: 1000 cm/s are 36 km/h."""
-    mean = MADE["tile"]()["data"][1]
-    assert mean["y"] == [None, pytest.approx(36.0)]
+def test_results_are_drawn_as_one_line_per_key() -> None:
+    """A window without a value breaks its key's line."""
+    first, second = MADE["results"]()["data"]
+    assert (first["name"], first["y"], first["connectgaps"]) == ("s1", [None, 1000.0], False)
+    assert (second["name"], second["x"], second["y"]) == ("s2", [60_000], [3])
+    assert first["line"] != second["line"]

@@ -187,7 +187,7 @@ def test_a_merge_node_that_is_not_active_is_marked(
 
 def test_the_form_submits_a_scheme(operating: Client, sf: Cluster) -> None:
     values = {
-        "name": "hot", "streams": "s0", "mode": "custom", "key": "car",
+        "name": "hot", "streams": "s0", "key": "car",
         "aggregates": "n = count(*)", "window": "60", "lateness": "0", "tasks": "8",
         "scheme": "two_choices",
     }  # fmt: skip

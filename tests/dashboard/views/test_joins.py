@@ -7,10 +7,10 @@ import pytest
 from django.test import Client
 
 from controlplane.models import Cluster, Query, Stream
-from tests.dashboard.views.test_texts import CHECK, CUSTOM, NEW, faults_of
+from tests.dashboard.views.test_texts import CHECK, FORM, NEW, faults_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-JOIN = CUSTOM | {
+JOIN = FORM | {
     "name": "crossing",
     "right": "s3, s2",
     "on": "car <-> car\nx // 100 <-> x // 100",

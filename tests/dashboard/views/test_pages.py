@@ -14,6 +14,7 @@ from django.utils import timezone
 from controlplane.models import Cluster, Proposal, Query, QueryStream, Stream, Task
 from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
+from tests.support.texts import SUMMARY_TEXT
 
 PAGES = [
     "/", "/clusters/sf/", "/clusters/sf/charts.json", "/clusters/sf/aside/",
@@ -145,7 +146,14 @@ def grow(cluster: Cluster, count: int) -> None:
         Stream(cluster=cluster, name=f"more-{i}") for i in range(count)
     )
     queries = Query.objects.bulk_create(
-        Query(cluster=cluster, name=f"more-{i}", state="running", submitted_at=now)
+        Query(
+            cluster=cluster,
+            name=f"more-{i}",
+            state="running",
+            text=SUMMARY_TEXT,
+            window_s=60.0,
+            submitted_at=now,
+        )
         for i in range(count)
     )
     pairs = list(zip(queries, streams, strict=True))

@@ -1,4 +1,4 @@
-"""Pages of queries as text: the custom form, what its checks say, the query's page."""
+"""Pages of queries: the form, what its checks say, the query's page."""
 
 import json
 import re
@@ -13,8 +13,7 @@ from tests.support.windows import write_windows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NEW, CHECK = "/clusters/sf/queries/new/", "/clusters/sf/queries/check/"
-CUSTOM = {
-    "mode": "custom",
+FORM = {
     "name": "fast",
     "streams": "s0 s1",
     "where": "speed > 0",
@@ -30,8 +29,8 @@ CUSTOM = {
 
 
 def submitted(client: Client, **changed: str) -> Query:
-    answer = client.post(NEW, CUSTOM | changed)
-    query = Query.objects.get(name=CUSTOM["name"])
+    answer = client.post(NEW, FORM | changed)
+    query = Query.objects.get(name=FORM["name"])
     assert answer["Location"] == f"/clusters/sf/queries/{query.pk}/"
     placing.drain(query.cluster_id)
     query.refresh_from_db()
@@ -40,7 +39,7 @@ def submitted(client: Client, **changed: str) -> Query:
 
 def checked(client: Client, **changed: str) -> str:
     """Return what the live check answers, without runs of blanks."""
-    answer = client.post(CHECK, CUSTOM | {"field": "text"} | changed)
+    answer = client.post(CHECK, FORM | {"field": "text"} | changed)
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -51,7 +50,7 @@ def faults_of(content: str, field: str) -> str:
     return found[1]
 
 
-def test_a_custom_query_is_submitted(operating: Client, sf: Cluster) -> None:
+def test_a_query_is_submitted(operating: Client, sf: Cluster) -> None:
     query = submitted(operating)
     assert json.loads(query.text) == {
         "aggregates": {"n": "count(*)", "fast": "max(kmh)"},
@@ -62,14 +61,7 @@ def test_a_custom_query_is_submitted(operating: Client, sf: Cluster) -> None:
         "columns": {"metres": "speed / 100", "kmh": "metres\n  * 3.6"},
         "key": ["stream", "car"],
     }
-    assert query.task_count == 4
-
-
-def test_the_mode_decides_which_fields_count(operating: Client, sf: Cluster) -> None:
-    """The fields of the other mode are sent as well, but not seen."""
-    operating.post(NEW, CUSTOM | {"mode": "simple", "window_s": "60", "value": "x", "where": "("})
-    query = Query.objects.get(name="fast")
-    assert (query.text, query.value, query.window_s) == ("", "x", 60)
+    assert (query.task_count, query.window_s) == (4, 300.0)
 
 
 def test_every_fault_stands_at_its_field_and_what_was_typed_stays(
@@ -84,7 +76,7 @@ def test_every_fault_stands_at_its_field_and_what_was_typed_stays(
         "tasks": "many",
         "ends_at": "2020-01-01T00:00",
     }
-    answer = operating.post(NEW, CUSTOM | wrong)
+    answer = operating.post(NEW, FORM | wrong)
     assert answer.status_code == 422
     content = answer.content.decode()
     assert "is called a already" in content
@@ -95,8 +87,7 @@ def test_every_fault_stands_at_its_field_and_what_was_typed_stays(
     assert "Must be whole milliseconds" in faults_of(content, "slide")
     assert "Must be a whole number" in faults_of(content, "tasks")
     assert "kmh speed</textarea>" in content
-    assert 'value="custom" checked' in content
-    assert not Query.objects.filter(text__gt="").exists()
+    assert not Query.objects.filter(name="fast").exists()
 
 
 def test_the_check_points_at_the_place(operating: Client, sf: Cluster) -> None:
@@ -126,10 +117,9 @@ def test_a_text_is_no_way_to_put_markup_on_the_page(operating: Client, sf: Clust
 
 
 def test_the_form_lists_the_whole_language(operating: Client, sf: Cluster) -> None:
-    content = operating.get(f"{NEW}?mode=custom").content.decode()
+    content = operating.get(NEW).content.decode()
     for written in ("quantile(number, share)", "day_of_week(time)", "cast(x as int)"):
         assert written in content
-    assert re.search(r'id="mode-custom"[^>]* checked', content)
 
 
 def test_the_page_of_a_query_reads_like_sql(operating: Client, sf: Cluster) -> None:

@@ -9,7 +9,7 @@ batch had.
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +25,7 @@ from controlplane.wire.blocks import KINDS
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import read_results, read_windows
+from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
     AddQuery,
     AssignStream,
@@ -38,6 +38,7 @@ from controlplane.wire.routing import (
 )
 from tests.support.driver import KeptDriver
 from tests.support.taxi import STREAMS, taxi_reports
+from tests.support.texts import SUMMARY_TEXT, read_summaries
 
 MINUTE_MS = 60_000
 Window = tuple[int, int, int]  # query, stream, start
@@ -138,12 +139,15 @@ def _key(position: str) -> tuple[int, int]:
 
 def _measured(client: "redis.Redis", cluster: str, queries: set[int]) -> dict[Window, Numbers]:
     return {
-        (query, w.stream, w.window_start_ms): (
-            w.count, w.n, round((w.mean or 0) * w.n), w.minimum or 0, w.maximum or 0
-        )
+        (query, w.key["stream"], w.start_ms): _of_summary(w.values)
         for query in queries
-        for w in read_results(client, cluster, query, limit=1_000_000)
-    }  # fmt: skip
+        for w in read_summaries(client, cluster, query)
+    }
+
+
+def _of_summary(values: Mapping[str, Any]) -> Numbers:
+    count, n, mean, least, most = values.values()
+    return count, n, round((mean or 0) * n), least or 0, most or 0
 
 
 # By day the random schedules kill the driver at every phase, with all kinds of plans.
@@ -184,8 +188,6 @@ def _live_through_two_kills(world: World, producer: Producer, driver: KeptDriver
         0,
         0,
         tuple(range(1, STREAMS + 1)),
-        60,
-        "speed",
         text,
         ((0, 0, 3), (1, 3, 6), (2, 6, 8)),
     )
@@ -207,14 +209,14 @@ def _live_through_two_kills(world: World, producer: Producer, driver: KeptDriver
 
 
 def _state_moves(world: World, turn: int) -> list[Op]:
-    """Move three tasks of the split query and two mice queries on by one node, with their state."""
+    """Move three tasks of the split query and two whole queries by one node, with their state."""
     routes = world.tables[-1].queries
     spread = [
         MoveTasks(SPREAD, (((routes[SPREAD].owners()[task] + 1) % 3, task, task + 1),))
         for task in (turn, turn + 3, 7)
     ]
-    mice = [MoveTasks(query, (((routes[query].node + 1) % 3, 0, 1),)) for query in (6, 7)]
-    return [*spread, *mice]
+    whole = [MoveTasks(query, (((routes[query].node + 1) % 3, 0, 1),)) for query in (6, 7)]
+    return [*spread, *whole]
 
 
 def _check_whole_time_readers(measured: dict[Window, Numbers], world: World) -> None:
@@ -232,7 +234,9 @@ def _check_whole_time_readers(measured: dict[Window, Numbers], world: World) -> 
 
 def _arrival(query: int, rng: np.random.Generator) -> AddQuery:
     streams = rng.choice(STREAMS, size=int(rng.integers(1, 5)), replace=False) + 1
-    return AddQuery(query, 0, int(rng.integers(0, 3)), tuple(sorted(streams.tolist())), 60, "speed")
+    return AddQuery(
+        query, 0, int(rng.integers(0, 3)), tuple(sorted(streams.tolist())), SUMMARY_TEXT
+    )
 
 
 def _feed(

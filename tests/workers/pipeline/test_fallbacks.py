@@ -11,10 +11,10 @@ from controlplane.runtime.java import find_java, wheel_home
 from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.results import read_results
 from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
 from tests.support.driver import Driver
 from tests.support.redis_server import embedded_redis_binary, running_redis
+from tests.support.texts import SUMMARY_TEXT, read_summaries
 
 
 def reports(count: int) -> pa.RecordBatch:
@@ -26,7 +26,7 @@ def check_pipeline(url: str, directory: Path, environment: dict[str, str]) -> st
     """Run a driver over sixty records of one minute, check the result, return the driver's log."""
     client = redis.Redis.from_url(url)
     publish(
-        client, "f", RoutingDelta(1, (AssignStream(1, 0), AddQuery(5, 0, 1, (1,), 60, "speed")))
+        client, "f", RoutingDelta(1, (AssignStream(1, 0), AddQuery(5, 0, 1, (1,), SUMMARY_TEXT)))
     )
     driver = Driver(url, directory, "f", environment, nodes=2, splits=1)
     driver.start()
@@ -36,8 +36,9 @@ def check_pipeline(url: str, directory: Path, environment: dict[str, str]) -> st
         driver.wait_for(lambda rows: sum(r["delivered"] for r in rows) == 60, "60 records")
     finally:
         driver.kill()
-    (window,) = read_results(client, "f", 5)
-    assert (window.count, window.mean, window.maximum) == (60, 29.5, 59)
+    (window,) = read_summaries(client, "f", 5)
+    found = window.values
+    assert (found["count"], found["mean"], found["maximum"]) == (60, 29.5, 59)
     return driver.log.read_text()
 
 

@@ -14,10 +14,10 @@ from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.log import Stamp
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.results import read_results
 from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
 from tests.support.driver import Driver, Telemetry
 from tests.support.kafka import running_kafka
+from tests.support.texts import SUMMARY_TEXT, read_summaries
 
 MINUTE_MS = 60_000
 STREAMS = (1, 2, 3)
@@ -69,7 +69,7 @@ def test_a_killed_driver_counts_every_record_of_kafka_once(
     """What was appended while nobody read is there, too, and repetitions are not."""
     url = f"kafka://{kafka}/weir-k"
     splits = [AssignStream(stream, stream % 2) for stream in STREAMS]
-    query = AddQuery(5, 0, 1, STREAMS, 60, "speed")
+    query = AddQuery(5, 0, 1, STREAMS, SUMMARY_TEXT)
     publish(redis_client, "k", RoutingDelta(1, (*splits, query)))
     driver = Driver(redis_server, tmp_path, "k", nodes=2, splits=2, log_url=url)
     feed = Feed(url)
@@ -86,8 +86,8 @@ def test_a_killed_driver_counts_every_record_of_kafka_once(
         driver.wait_for(lambda rows: _records(rows) == total, f"{total} records")
     finally:
         driver.kill()
-    windows = read_results(redis_client, "k", 5)
-    assert {(w.stream, w.window_start_ms): w.count for w in windows} == feed.expected
+    windows = read_summaries(redis_client, "k", 5)
+    assert {(w.key["stream"], w.start_ms): w.values["count"] for w in windows} == feed.expected
 
 
 def _feed_until(driver: Driver, feed: Feed, batches: int) -> None:

@@ -20,6 +20,7 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta, SetNodes
 from tests.support.driver import Driver, Telemetry
+from tests.support.texts import SUMMARY_TEXT
 from tests.support.taxi import STREAMS, taxi_reports
 from tests.workers.pipeline.test_exactly_once import (
     SPREAD,
@@ -154,10 +155,10 @@ def _queries() -> Iterator[AddQuery]:
     text = json.dumps(SPREAD_TEXT.to_json())
     spans = ((0, 0, 3), (1, 3, 6), (2, 6, 8))
     everything = tuple(range(1, STREAMS + 1))
-    yield AddQuery(SPREAD, 0, 0, everything, 60, "speed", text, spans)
+    yield AddQuery(SPREAD, 0, 0, everything, text, spans)
     for query in range(1, QUERIES + 1):
         streams = rng.choice(STREAMS, size=int(rng.integers(1, 5)), replace=False) + 1
-        yield AddQuery(query, 0, query % 3, tuple(sorted(streams.tolist())), 60, "speed")
+        yield AddQuery(query, 0, query % 3, tuple(sorted(streams.tolist())), SUMMARY_TEXT)
 
 
 def _to_new_nodes() -> Iterator[MoveTasks]:
@@ -177,7 +178,7 @@ def _all_to(nodes: int, world: World) -> Iterator[MoveTasks]:
 @pytest.fixture
 def checkpoint(redis_client: "redis.Redis", tmp_path: Path) -> Path:
     """What Spark leaves of an application of three partitions: one whole batch."""
-    query = AddQuery(1, 0, 2, (1,), 60, "speed")
+    query = AddQuery(1, 0, 2, (1,), SUMMARY_TEXT)
     publish(redis_client, "sf", RoutingDelta(1, (AssignStream(1, 0), query)))
     for name in ("offsets", "commits"):
         (tmp_path / "there" / name).mkdir(parents=True)

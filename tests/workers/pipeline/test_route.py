@@ -12,6 +12,7 @@ from controlplane.wire.query import QueryText
 from controlplane.wire.routing import AddQuery, AssignStream, SetShed
 from controlplane.wire.shedding import Shed
 from tests.support.tables import compiled
+from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.envelope import Envelope, records_of
@@ -21,9 +22,9 @@ TABLE = compiled(
     AssignStream(1, 0),
     AssignStream(2, 0),
     AssignStream(3, 0),
-    AddQuery(10, 0, 0, (1, 2), 60, "speed"),
-    AddQuery(11, 0, 0, (1,), 60, "speed"),
-    AddQuery(12, 0, 2, (1,), 60, "speed"),
+    AddQuery(10, 0, 0, (1, 2), SUMMARY_TEXT),
+    AddQuery(11, 0, 0, (1,), SUMMARY_TEXT),
+    AddQuery(12, 0, 2, (1,), SUMMARY_TEXT),
 )
 
 
@@ -70,8 +71,8 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
     spans = ((0, 0, 2), (1, 2, 4))
     table = compiled(
         AssignStream(1, 0),
-        AddQuery(10, 0, 0, (1,), 60, "speed", json.dumps(SPREAD.to_json()), spans),
-        AddQuery(11, 0, 2, (1,), 60, "speed"),
+        AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), spans),
+        AddQuery(11, 0, 2, (1,), SUMMARY_TEXT),
     )
     cars = list(range(100))
     entries = {1: [entry("5-0", *cars[:99]), entry("6-0", cars[99])]}
@@ -98,7 +99,7 @@ def test_a_key_that_is_split_carries_its_task() -> None:
     spans = ((0, 0, 2), (1, 2, 4))
     table = compiled(
         AssignStream(1, 0),
-        AddQuery(10, 0, 0, (1,), 60, "speed", json.dumps(SPREAD.to_json()), spans, scheme, merge=2),
+        AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), spans, scheme, merge=2),
     )
     entries = {1: [entry("5-0", *[1] * 60, *range(40))]}
     nodes = [Envelope.decode(one.encode()) for one in route(entries, table, 3, {})]
@@ -157,7 +158,7 @@ def test_an_input_arc_counts_what_it_drops() -> None:
     table = compiled(
         AssignStream(1, 0),
         AssignStream(3, 0),
-        AddQuery(10, 0, 1, (1,), 60, "speed"),
+        AddQuery(10, 0, 1, (1,), SUMMARY_TEXT),
         SetShed(1, shed=Shed.of(0.3, seed=4)),
         SetShed(3, shed=Shed.of(1.0)),
     )

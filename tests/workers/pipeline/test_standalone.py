@@ -16,6 +16,7 @@ from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks
 from tests.support.driver import Driver, Telemetry
 from tests.support.standalone import ClusterDriver, Standalone, running_standalone
 from tests.support.taxi import STREAMS, taxi_reports
+from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.test_exactly_once import (
     SPREAD,
     SPREAD_TEXT,
@@ -88,10 +89,10 @@ def _queries() -> Iterator[AddQuery]:
     text = json.dumps(SPREAD_TEXT.to_json())
     everything = tuple(range(1, STREAMS + 1))
     spans = ((0, 0, 2), (1, 2, 4), (2, 4, 6), (3, 6, 8))
-    yield AddQuery(SPREAD, 0, 0, everything, 60, "speed", text, spans)
+    yield AddQuery(SPREAD, 0, 0, everything, text, spans)
     for query in range(1, QUERIES + 1):
         streams = rng.choice(STREAMS, size=int(rng.integers(1, 5)), replace=False) + 1
-        yield AddQuery(query, 0, query % SLOTS, tuple(sorted(streams.tolist())), 60, "speed")
+        yield AddQuery(query, 0, query % SLOTS, tuple(sorted(streams.tolist())), SUMMARY_TEXT)
 
 
 def _executors(batches: list[dict[str, Any]]) -> set[str]:

@@ -36,6 +36,7 @@ from controlplane.services.queries import QuerySpec
 from controlplane.services.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table
+from tests.support.texts import SUMMARY
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -192,7 +193,7 @@ class Life(RuleBasedStateMachine):
     def submit_a_query(self, stream: int) -> None:
         if _running(self.cluster).count() < 14:
             name = f"new{next(_numbers)}"
-            queries.submit(self.by, self.cluster, QuerySpec(name, [f"s{stream}"]))
+            queries.submit(self.by, self.cluster, QuerySpec(name, [f"s{stream}"], SUMMARY))
             placing.drain(self.cluster.pk)
 
     @rule(capacity=st.sampled_from([400.0, 500.0]))

@@ -86,7 +86,7 @@ def test_it_is_placed_and_published_as_described(admin: Actor) -> None:
     [
         ("name: d,", "name: d d,", "queries[3].name"),
         ("count(*)", "count(*", "queries[4].text.aggregates.n"),
-        ("window_s: 10}", "window_s: 100000}", "queries[2].window_s"),
+        ("window_s: 10}", "window_s: 700000}", "queries[2].text.window_s"),
         ("name: level", "name: le vel", "streams[0].name"),
         ("name: Pump works", "name: Pump works, master: yes", "cluster.master"),
         ("placement:", "policy: {auto_from: '08:00'}\nplacement:", "policy.auto_until"),
@@ -112,8 +112,9 @@ def test_what_is_there_is_completed_and_what_runs_is_left(admin: Actor) -> None:
 policy: {watch: act}
 """
     )
-    more = more.replace("queries:", "- {name: ebb}\nqueries:\n- {name: f, streams: [ebb]}")
-    more = more.replace("- {name: b, streams: [flow]}\n", "").replace("  b: 0\n", "  f: 1\n")
+    # The stream ebb is new, and the query f on it stands where b did.
+    more = more.replace("queries:", "- {name: ebb}\nqueries:").replace("  b: 0\n", "  f: 1\n")
+    more = more.replace("{name: b, streams: [flow]", "{name: f, streams: [ebb]")
     report = bring_in(admin, described(more), apply=True)
     assert report.created == {"streams": ["ebb"], "queries": ["f"]}
     assert report.changed == {"nodes": ["spare"], "policy": ["watch"]}

@@ -34,7 +34,8 @@ def sample(second: int, **changed: Any) -> dict[str, Any]:
 
 def looked(**changed: Any) -> Looked:
     values: dict[str, Any] = {
-        "cluster": Cluster(slug="sf"), "policy": Policy(), "now": NOW, "mice": 10, "split": 0,
+        "cluster": Cluster(slug="sf"), "policy": Policy(), "now": NOW,
+        "whole_queries": 10, "split_queries": 0,
         "nodes": [node(0), node(1)], "samples": [sample(at) for at in range(20)], "trend": [],
     } | changed  # fmt: skip
     return Looked(**values)
@@ -90,7 +91,7 @@ def test_replication_is_compared_with_its_bound() -> None:
 
 def test_split_queries_do_not_count_for_replication() -> None:
     """They are delivered everywhere wherever the others are: only the others' factor counts."""
-    found = read("replication", samples=[sample(at, rf=4.0) for at in range(5)], split=3)
+    found = read("replication", samples=[sample(at, rf=4.0) for at in range(5)], split_queries=3)
     assert (found.number, found.trouble) == (1.8, False)
 
 

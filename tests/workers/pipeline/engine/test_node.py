@@ -21,7 +21,7 @@ from workers.pipeline.engine.subscriptions import DIRECT, Group, Held, Intake, S
 from workers.pipeline.engine.tasks import Tasks
 
 assert TestRange is not None  # registers test_range
-MICE = computation_of(
+BY_STREAM = computation_of(
     QueryText({"n": "count(*)", "mean": "mean(speed)"}, where="speed > -40", key=["stream"]),
     COLUMNS,
 )
@@ -35,8 +35,8 @@ RICH = computation_of(
 )  # fmt: skip
 # query: computation, streams, tasks; their first tasks share a page
 QUERIES = {
-    16: (MICE, (1, 2), 1),
-    32: (MICE, (2,), 1),
+    16: (BY_STREAM, (1, 2), 1),
+    32: (BY_STREAM, (2,), 1),
     48: (SPREAD, (1, 2), 5),
     64: (RICH, (2,), 1),
 }
@@ -135,7 +135,7 @@ def test_a_new_run_begins_with_nothing() -> None:
     store = Memory()
     records = records_of([(2, 0, 1, "a", 1)], None)
     advanced(store, tasks_of({(32, 0)}), records, {2: 0}, 0)
-    again = Group.of(MICE, [Subscription(32, 2, (2,), 1, np.array([True]))])
+    again = Group.of(BY_STREAM, [Subscription(32, 2, (2,), 1, np.array([True]))])
     found = advanced(store, Tasks.of([again]), records, {2: 0}, 1)
     ((_, _, rows),) = found.windows
     assert rows["s0"].to_pylist() == [1]

@@ -42,9 +42,7 @@ class Chance:
         owners = sorted(self._node() for _ in range(one.tasks))
         spans: tuple[Span, ...] = spans_of(owners) if one.tasks > 1 else ()
         merge = self._node() if one.merged else NOBODY
-        return AddQuery(
-            one.query, 0, owners[0], one.streams, 60, "speed", one.json, spans, one.scheme, merge
-        )
+        return AddQuery(one.query, 0, owners[0], one.streams, one.json, spans, one.scheme, merge)
 
     def plan(self, table: RoutingTable) -> list[Op]:
         """Return one or two changes of a kind each."""

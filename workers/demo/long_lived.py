@@ -1,6 +1,7 @@
-"""Mice: many long-lived queries over few streams, popular streams first.
+"""Many long-lived queries over few streams each, popular streams first.
 
-The number of queries per stream follows Zipf's law, as in section 6.1 of the placement paper.
+The placement paper calls them "mice"; the number of queries per stream follows Zipf's law, as in
+its section 6.1.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ EXPONENT: Final = 1.0
 SEED: Final = 20_080_524
 
 
-def draw_mice(count: int, streams: Sequence[str], seed: int = SEED) -> list[Wanted]:
+def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> list[Wanted]:
     """Return `count` queries over 1 to 4 streams each; `streams` from the most popular.
 
     The first queries stay what they are when more are drawn.
@@ -25,13 +26,13 @@ def draw_mice(count: int, streams: Sequence[str], seed: int = SEED) -> list[Want
     shares = weights / weights.sum()
     most = min(MOST_STREAMS, len(streams))
     return [
-        Wanted(mouse_name(number), _drawn(draw, streams, shares, most))
+        Wanted(query_name(number), _drawn(draw, streams, shares, most))
         for number in range(1, count + 1)
     ]
 
 
-def mouse_name(number: int) -> str:
-    """Return the name of a mouse, from 1."""
+def query_name(number: int) -> str:
+    """Return the name of a long-lived query, numbered from 1."""
     return f"mouse-{number:06d}"
 
 

@@ -1,0 +1,46 @@
+"""Rows that an earlier release stored are rows of this one after the migrations."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from controlplane.wire.blocks import KINDS
+from controlplane.wire.query import QueryText, computation_of
+
+BEFORE = [("controlplane", "0015_ledger_of_stale")]
+AFTER = [("controlplane", "0017_exact_windows")]
+TEXT = '{"aggregates":{"n":"count(*)"},"window_s":0.25}'
+
+
+def migrated(targets: list[tuple[str, str]]) -> Any:
+    """Migrate the database and return the models at that state."""
+    executor = MigrationExecutor(connection)
+    executor.migrate(targets)
+    return MigrationExecutor(connection).loader.project_state(targets).apps
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_queries_of_one_column_get_the_text_that_computes_the_same() -> None:
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+    try:
+        old = migrated(BEFORE)
+        cluster = old.get_model("controlplane", "Cluster").objects.create(slug="a", name="a")
+        rows = old.get_model("controlplane", "Query").objects
+        at = {"cluster": cluster, "submitted_at": datetime(2026, 1, 1, tzinfo=UTC)}
+        rows.create(name="plain", window_s=90, value="x", **at)
+        rows.create(name="text", window_s=1, value="", text=TEXT, **at)
+        queries = migrated(AFTER).get_model("controlplane", "Query").objects
+        found = {row.name: (row.text, row.window_s) for row in queries.all()}
+    finally:
+        migrated(newest)
+    assert found["text"] == (TEXT, 0.25)
+    text, window_s = found["plain"]
+    names = {"count": "count(*)", "n": "count(x)", "mean": "mean(x)", "minimum": "min(x)"}
+    wanted = QueryText(names | {"maximum": "max(x)"}, window_s=90.0, key=["stream"])
+    computed = computation_of(QueryText.from_json(json.loads(text)), KINDS)
+    assert (computed, window_s) == (computation_of(wanted, KINDS), 90.0)
