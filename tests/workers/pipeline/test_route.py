@@ -116,9 +116,9 @@ def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None
     table = compiled(
         AssignStream(1, 0),
         AssignStream(2, 0),
-        AddQuery(10, 0, 0, (1,), 60, "speed", json.dumps(SPREAD.to_json()), ((0, 0, 2), (1, 2, 4)),
+        AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), ((0, 0, 2), (1, 2, 4)),
                  json.dumps({"kind": "two_choices"}), merge=2),
-        AddQuery(11, 0, 0, (2,), 60, "speed"),
+        AddQuery(11, 0, 0, (2,), SUMMARY_TEXT),
     )  # fmt: skip
     for node, envelope in enumerate(route({2: [entry("5-0", 1, 2, 3)]}, table, 3, {})):
         records = records_of([Envelope.decode(envelope.encode())])
@@ -134,8 +134,8 @@ def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
     spans = ((0, 0, 2), (1, 2, 4))
     table = compiled(
         AssignStream(1, 0),
-        AddQuery(10, 0, 0, (1,), 60, "speed", texts[0], spans),
-        AddQuery(11, 0, 0, (1,), 60, "speed", texts[1], spans),
+        AddQuery(10, 0, 0, (1,), texts[0], spans),
+        AddQuery(11, 0, 0, (1,), texts[1], spans),
     )
     nodes = route({1: [entry("5-0", *range(50))]}, table, 2, {})
     counted = 0
