@@ -17,7 +17,7 @@ from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUERIES = "/api/v1/clusters/sf/queries"
-GOOD = {"name": "q", "streams": ["s0", "s1"]}
+GOOD = {"name": "q", "streams": ["s0", "s1"], "text": SUMMARY_JSON}
 
 
 def user_of(by: Actor) -> User:

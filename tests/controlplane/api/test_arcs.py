@@ -13,6 +13,7 @@ from controlplane.services.access import Actor
 from tests.controlplane.api.test_api import bearer
 from tests.support.cluster import placed, placed_split
 from tests.support.records import append_at
+from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/api/v1/clusters/sf"
@@ -141,7 +142,7 @@ def test_a_query_without_a_merge_node_says_what_to_do(
 
 
 def test_a_scheme_that_cannot_be_is_told_at_its_field(script: Client) -> None:
-    body = {"name": "x", "streams": ["s0"], "scheme": "two_choices"}
+    body = {"name": "x", "streams": ["s0"], "text": SUMMARY_JSON, "scheme": "two_choices"}
     answer = send(script, "post", f"{BASE}/queries", body)
     assert "more than one task" in answer.json()["fields"]["scheme"][0]
 

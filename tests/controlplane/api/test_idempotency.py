@@ -16,10 +16,11 @@ from controlplane.models import AuditEntry, Cluster, KeptAnswer, Query
 from controlplane.services import idempotency
 from controlplane.services.access import Actor
 from tests.controlplane.api.callers import post, scripted, user_of
+from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUERIES = "/clusters/sf/queries"
-QUERY = {"name": "q", "streams": ["s0"]}
+QUERY = {"name": "q", "streams": ["s0"], "text": SUMMARY_JSON}
 KEY = {"idempotency-key": "3f1c"}
 
 

@@ -11,6 +11,7 @@ from controlplane.api.problems import CONTENT_TYPE, _database_away, api_problems
 from controlplane.models import Cluster, Query
 from controlplane.services.access import Actor
 from tests.controlplane.api.callers import get, post, scripted
+from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,7 +58,7 @@ def test_a_missing_csrf_token(operator: Actor, sf: Cluster) -> None:
 
 def test_a_body_of_another_shape_names_rows_and_fields(script: Client) -> None:
     """What the framework refuses has rows like what a service refuses."""
-    rows = [{"name": "a", "streams": ["s0"]}, {"name": 3, "streams": ["s0"]}]
+    rows = [{"name": name, "streams": ["s0"], "text": SUMMARY_JSON} for name in ("a", 3)]
     answer = post(script, "/clusters/sf/queries/bulk", {"queries": rows})
     assert told(answer) == (422, "malformed")
     assert list(answer.json()["rows"]) == ["1"]
@@ -101,7 +102,9 @@ def test_ten_thousand_queries_are_submitted_together_or_not_at_all(
     operator: Actor, sf: Cluster
 ) -> None:
     """One faulty row is named, and nothing is saved; without it all are."""
-    rows = [{"name": f"q{i}", "streams": [f"s{i % 6}"]} for i in range(10_000)]
+    rows = [
+        {"name": f"q{i}", "streams": [f"s{i % 6}"], "text": SUMMARY_JSON} for i in range(10_000)
+    ]
     script = scripted(operator)
     faulty = [*rows[:-1], rows[-1] | {"streams": ["nowhere"]}]
     answer = post(script, "/clusters/sf/queries/bulk", {"queries": faulty})

@@ -9,9 +9,10 @@ from django.utils import timezone
 from controlplane.models import ApiToken, AuditEntry, Cluster, Query
 from controlplane.services.access import Actor
 from tests.controlplane.api.callers import get, granted, post, scripted, user_of
+from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
-QUERY = {"name": "q", "streams": ["s0"]}
+QUERY = {"name": "q", "streams": ["s0"], "text": SUMMARY_JSON}
 
 
 @pytest.fixture
