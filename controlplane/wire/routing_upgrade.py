@@ -32,7 +32,7 @@ def upgraded_row(row: Sequence[Any]) -> Sequence[Any]:
 
 
 def _summary(value: str, window_s: float) -> str:
-    """Return the text of a query without one, as migration 0017 stores it."""
+    """Return the text of a query without one, as migration 0018 stores it."""
     aggregates = {
         "count": "count(*)",
         "n": f"count({value})",

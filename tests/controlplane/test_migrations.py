@@ -11,8 +11,8 @@ from django.db.migrations.executor import MigrationExecutor
 from controlplane.wire.blocks import KINDS
 from controlplane.wire.query import QueryText, computation_of
 
-BEFORE = [("controlplane", "0016_cluster_health")]
-AFTER = [("controlplane", "0018_exact_windows")]
+BEFORE = [("controlplane", "0017_batch_limits")]
+AFTER = [("controlplane", "0019_exact_windows")]
 TEXT = '{"aggregates":{"n":"count(*)"},"window_s":0.25}'
 
 

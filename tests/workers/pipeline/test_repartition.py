@@ -20,8 +20,8 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta, SetNodes
 from tests.support.driver import Driver, Telemetry
-from tests.support.texts import SUMMARY_TEXT
 from tests.support.taxi import STREAMS, taxi_reports
+from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.test_exactly_once import (
     SPREAD,
     SPREAD_TEXT,

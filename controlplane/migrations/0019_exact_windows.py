@@ -24,7 +24,7 @@ def write_windows(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0017_one_kind_of_query'),
+        ('controlplane', '0018_one_kind_of_query'),
     ]
 
     operations = [

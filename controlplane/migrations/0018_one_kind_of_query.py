@@ -33,7 +33,7 @@ def write_texts(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0016_cluster_health'),
+        ('controlplane', '0017_batch_limits'),
     ]
 
     operations = [
