@@ -29,7 +29,10 @@ _WRITTEN: Final[Mapping[str, str]] = {
     "case": "case when x then y else z end",
     "to int": "cast(x as int)",
     "to float": "cast(x as float)",
+    "to decimal": "cast(x as decimal)",
     "to text": "cast(x as text)",
+    "to time": "cast(x as timestamp)",
+    "to date": "cast(x as date)",
 }
 
 

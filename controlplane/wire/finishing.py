@@ -7,21 +7,26 @@ here, in any order; so a reader sees each record exactly once.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
+from controlplane.wire.floats import float_of, plain_float
 from controlplane.wire.forms import OWNER, Form, named, names_of
+from controlplane.wire.grouping import grouped
 from controlplane.wire.language.aggregates import Aggregate
 from controlplane.wire.language.registered import registered_aggregate
+from controlplane.wire.language.tree import Kind
 from controlplane.wire.layout import Layout, layout_of
 from controlplane.wire.query import Computation
-from controlplane.wire.sketches import FINISHERS
+from controlplane.wire.sketches import Cell, date_of, finished_sketch
 
 # What tells parts of one window apart.
 _PARTS: Final = (*OWNER, "stream")
 _BATCH: Final = "batch"
+_UNIT: Final = Decimal("1e-9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,90 +53,125 @@ def finished(computation: Computation, tables: Mapping[str, Any]) -> list[Window
     if slots not in tables:
         return []
     rows = _merged(named(slots), tables[slots])
-    extra = _Extra(computation, layout, tables.get(cells), tables.get(blobs))
-    names = [name for name, _ in computation.key]
+    extra = _Extra(layout, tables.get(cells), tables.get(blobs))
+    kinds = [(name, one.kind) for name, one in computation.key]
     found = []
-    for row in rows.to_pylist():
-        key = [_plain(row[column]) for column in layout.shape.key_names]
+    for row in _readable(rows).to_pylist():
+        place = _place(row, layout.shape.key_names)
         numbers = [row[column] for column in layout.shape.slot_names]
-        place = (row["pane"], *(row[column] for column in layout.shape.key_names))
         values = {
             name: extra.value(place, at, aggregate)
             if aggregate.kept.sketch
-            else _plain(value_of(aggregate, [numbers[slot] for slot in layout.places[at]]))
+            else value_of(aggregate, [numbers[slot] for slot in layout.places[at]])
             for at, (name, aggregate) in enumerate(computation.aggregates)
         }
-        key_of = dict(zip(names, key, strict=True))
-        found.append(WindowRow(row["pane"], key_of, values, row[_BATCH], row["parts"]))
+        key = {name: _plain(value, kind)
+               for (name, kind), value in zip(kinds, place[1:], strict=True)}  # fmt: skip
+        found.append(WindowRow(row["pane"], key, values, row[_BATCH], row["parts"]))
     return found
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
-    """Return an aggregate from its merged slots, None where no record had a value."""
+    """Return an aggregate from its merged slots, None where no record had a value.
+
+    Times are milliseconds; the sum of whole numbers is an int of any size.
+    """
+    kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
     match aggregate.function:
-        case "count" | "min" | "max":
+        case "count":
             return slots[0]
+        case "min" | "max" as function:
+            return _extreme(slots[0], kind, function)
         case "sum":
-            return slots[1]
+            return _total(slots[1], kind)
         case "mean":
-            return slots[1] / slots[0] if slots[0] else None
-        case "variance":
-            return _variance(*slots)
-        case "stddev":
-            spread = _variance(*slots)
-            return None if spread is None else math.sqrt(spread)
+            return _mean(slots[0], _total(slots[1], kind))
+        case "variance" | "stddev" as function:
+            return _variance(slots[0], slots[3], root=function == "stddev")
     raise LookupError(f"there is no aggregate {aggregate.function}")
 
 
-def _variance(count: int, total: float | None, squares: float | None) -> float | None:
-    if count < 2 or total is None or squares is None:  # noqa: PLR2004 - of a sample
+def _extreme(value: Any, kind: Kind, function: str) -> Any:
+    if kind is Kind.FLOAT and function == "max" and value is not None:
+        return float_of(value)
+    return _plain(value, kind)
+
+
+def _total(value: Any, kind: Kind) -> Any:
+    return int(value) if kind is Kind.INT and value is not None else value
+
+
+def _mean(count: int, total: float | Decimal | None) -> float | Decimal | None:
+    if not count or total is None:
         return None
-    return max(0.0, (squares - total * total / count) / (count - 1))
+    if not isinstance(total, Decimal):
+        return total / count
+    with localcontext(prec=120):
+        return (total / count).quantize(_UNIT, ROUND_HALF_EVEN)
 
 
-def _plain(value: Any) -> Any:
-    """Return times as milliseconds: what is read may travel as JSON."""
-    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value
+def _variance(count: int, spread: float | None, *, root: bool) -> float | None:
+    if count < 2 or spread is None:  # noqa: PLR2004 - of a sample
+        return None
+    return math.sqrt(spread / (count - 1)) if root else spread / (count - 1)
+
+
+def _plain(value: Any, kind: Kind) -> Any:
+    """Return a value of a row as Python has it; times stay milliseconds."""
+    if value is None:
+        return None
+    return date_of(value) if kind is Kind.DATE else plain_float(value)
+
+
+def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
+    """Return the window and key of a row; NaN is always the same object, so that it is found."""
+    return (row["pane"], *(plain_float(row[key]) for key in keys))
+
+
+def _readable(table: Any) -> Any:
+    """Return times as milliseconds and dates as days: Python knows the years 1 to 9999 only."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(at, field.name, table[field.name].cast(pa.int64()))
+        elif pa.types.is_date(field.type):
+            table = table.set_column(at, field.name, table[field.name].cast(pa.int32()))
+    return table
 
 
 def _merged(form: Form, table: Any) -> Any:
     """Merge the parts of each window; `parts` counts them."""
     names = [name for name in form.identity if name not in _PARTS]
-    grouped = table.group_by(names, use_threads=False).aggregate(
-        [*form.merges, (_BATCH, "max"), ([], "count_all")]
-    )
-    return grouped.rename_columns([*names, *(name for name, _ in form.merges), _BATCH, "parts"])
+    return grouped(form, table, names, [(_BATCH, "max", _BATCH), ("", "count_all", "parts")])
 
 
 class _Extra:
     """Sketches and users' aggregates by place: window and key."""
 
-    def __init__(self, computation: Computation, layout: Layout, cells: Any, blobs: Any) -> None:
+    def __init__(self, layout: Layout, cells: Any, blobs: Any) -> None:
         self._works = {
             sketch.at: registered_aggregate(sketch.aggregate.kept.sketch)
             for sketch in layout.sketches
         }
-        self._cells: dict[Any, dict[Any, int]] = {}
+        self._cells: dict[Any, list[Cell]] = {}
         self._states: dict[Any, list[bytes]] = {}
         keys, cells_name, blobs_name = layout.shape.key_names, *names_of(layout)[1:]
         if cells is not None:
-            for row in _merged(named(cells_name), cells).to_pylist():
-                place = (row["pane"], *(row[key] for key in keys), row["a"])
-                number = row["added"] if row["largest"] is None else row["largest"]
-                cell = row["c"] if row["t"] is None else row["t"]
-                self._cells.setdefault(place, {})[cell] = number
+            for row in _readable(_merged(named(cells_name), cells)).to_pylist():
+                number = row["largest"] if row["added"] is None else row["added"]
+                cell = Cell(row["c"] if row["t"] is None else row["t"], number)
+                self._cells.setdefault((*_place(row, keys), row["a"]), []).append(cell)
         if blobs is not None:
-            for row in _merged(named(blobs_name), blobs).to_pylist():
-                place = (row["pane"], *(row[key] for key in keys), row["a"])
-                self._states[place] = row["state"]
+            for row in _readable(_merged(named(blobs_name), blobs)).to_pylist():
+                self._states[*_place(row, keys), row["a"]] = row["state"]
 
     def value(self, place: tuple[Any, ...], at: int, aggregate: Aggregate) -> Any:
         """Return the value of the aggregate at a place among the query's aggregates."""
         known = self._works.get(at)
         if known is None:
-            cells = self._cells.get((*place, at), {})
-            finish = FINISHERS[aggregate.kept.sketch]
-            return finish(cells, aggregate.setting or 0.0)
+            assert aggregate.argument is not None
+            cells = self._cells.get((*place, at), [])
+            setting, kind = aggregate.setting or 0.0, aggregate.argument.kind
+            return finished_sketch(aggregate.kept.sketch, cells, setting, kind)
         states = self._states.get((*place, at))
         if not states:
             return None
@@ -153,8 +193,7 @@ def newest(form: Form, entries: Sequence[tuple[int, Any]]) -> Any:
     ]
     table = pa.concat_tables(marked)
     names = list(form.identity)
+    numbered = table.select(names).append_column("row", pa.array(np.arange(len(table))))
+    last = numbered.group_by(names, use_threads=False).aggregate([("row", "max")])
     columns = [name for name in table.column_names if name not in names]
-    grouped = table.group_by(names, use_threads=False).aggregate(
-        [(name, "last") for name in columns]
-    )
-    return grouped.rename_columns([*names, *columns])
+    return table.take(last["row_max"]).select([*names, *columns])

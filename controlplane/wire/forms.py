@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.layout import ARROW, Layout, Shape
+from controlplane.wire.layout import ARROW, Layout, Moments, Shape
 from controlplane.wire.query import Computation
 
 # `run`: which life of the query the row belongs to; a move without state begins the next.
@@ -19,23 +19,32 @@ CELL: Final = ("a", "c", "t")
 
 @dataclass(frozen=True)
 class Form:
-    """What the rows of a state table look like: what identifies one, and how equal ones merge."""
+    """What the rows of a state table look like: what identifies one, and how equal ones merge.
+
+    `merges`: columns with the aggregation of Arrow that merges each; `moments`: columns of weight,
+    mean, rest and spread, which merge together (`moments.py`).
+    """
 
     schema: Any
     identity: tuple[str, ...]
     merges: tuple[tuple[str, str], ...]
+    moments: tuple[Moments, ...] = ()
 
 
 @cache
 def slots_form(shape: Shape) -> Form:
     """Return the form of panes with the slots of a shape."""
     schema = pa.schema([*((name, pa.int64()) for name in PLACE), *shape.fields])
-    return Form(schema, (*PLACE, *shape.key_names), tuple(shape.merges))
+    identity = (*PLACE, *shape.key_names)
+    return Form(schema, identity, tuple(shape.merges), tuple(shape.moments))
 
 
 @cache
 def cells_form(keys: tuple[Kind, ...]) -> Form:
-    """Return the form of the cells of sketches: `added` sums up, of `largest` the largest stays."""
+    """Return the form of the cells of sketches: `added` sums up, of `largest` the largest stays.
+
+    `sketches.py` says which of both a sketch uses.
+    """
     bare = Shape(keys, ())
     cell = [("a", pa.int64()), ("c", pa.int64()), ("t", pa.string())]
     numbers = [("added", pa.int64()), ("largest", pa.int64())]

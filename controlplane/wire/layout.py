@@ -24,6 +24,30 @@ ARROW: Final[dict[Kind, Any]] = {
     Kind.NULL: pa.null(),
 }
 _RECORDS = (None, Slot("records", Merge.SUM, Kind.INT))
+# Slots whose type is not that of their kind. No sum of fewer than 2 ** 63 values overflows; the
+# largest float is kept by `floats.codes_of`, in which NaN is the greatest.
+_STORED: Final[dict[tuple[Merge, Kind], Any]] = {
+    (Merge.TOTAL, Kind.INT): pa.decimal128(38, 0),
+    (Merge.TOTAL, Kind.DECIMAL): pa.decimal256(76, 9),
+    (Merge.MAX, Kind.FLOAT): pa.int64(),
+}
+# How Arrow merges a slot; the other moments merge by `moments.py`.
+_MERGES: Final = {
+    Merge.SUM: "sum",
+    Merge.MIN: "min",
+    Merge.MAX: "max",
+    Merge.TOTAL: "sum",
+    Merge.WEIGHT: "sum",
+}
+
+
+# The columns of weight, mean, rest and spread.
+Moments = tuple[str, str, str, str]
+
+
+def stored_type(merge: Merge, kind: Kind) -> Any:
+    """Return the Arrow type in which a slot is kept."""
+    return _STORED.get((merge, kind), ARROW[kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +88,25 @@ class Shape:
 
     @property
     def merges(self) -> list[tuple[str, str]]:
-        """Return how each slot column is merged, as a grouping of Arrow takes it."""
+        """Return how each slot column is merged, as a grouping of Arrow takes it, but moments."""
         pairs = zip(self.slot_names, self.slots, strict=True)
-        return [(name, str(merge)) for name, (merge, _) in pairs]
+        return [(name, _MERGES[merge]) for name, (merge, _) in pairs if merge in _MERGES]
+
+    @property
+    def moments(self) -> list[Moments]:
+        """Return the columns of the moments of each argument that has them."""
+        return [
+            (f"s{at}", f"s{at + 1}", f"s{at + 2}", f"s{at + 3}")
+            for at, (merge, _) in enumerate(self.slots)
+            if merge is Merge.WEIGHT
+        ]
 
     @property
     def fields(self) -> list[tuple[str, Any]]:
         """Return the key and slot columns with their Arrow types."""
         keys = [(name, ARROW[kind]) for name, kind in zip(self.key_names, self.keys, strict=True)]
         pairs = zip(self.slot_names, self.slots, strict=True)
-        return keys + [(name, ARROW[kind]) for name, (_, kind) in pairs]
+        return keys + [(name, stored_type(*slot)) for name, slot in pairs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from controlplane.wire.errors import WireError
 from controlplane.wire.language.aggregates import Aggregate, aggregate_parsed
 from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.language.functions import common
 from controlplane.wire.language.parse import DEEPEST, no_column, parsed
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_of, size_of
 
@@ -283,8 +284,6 @@ class _Reader:
         for name in names:
             if name not in self.kinds:
                 self.faults["key"] = no_column(name, self.kinds)
-            elif self.kinds[name] is Kind.FLOAT:
-                self.faults["key"] = f"{name} is float; group by whole numbers, text or time"
             else:
                 found[name] = self.named.get(name, Column(name, self.kinds[name]))
         return tuple(found.items())
@@ -329,13 +328,14 @@ class _Reader:
             right = self.parsed(f"{where}.right", pair[1], sides[1])
             if left is None or right is None:
                 continue
-            if left.kind is not right.kind or left.kind in (Kind.FLOAT, Kind.NULL):
+            kind = common((left.kind, right.kind))
+            if kind is None or Kind.NULL in (left.kind, right.kind):
                 self.faults[where] = (
-                    f"compares {left.kind} with {right.kind}: both sides must be whole numbers, "
-                    "text, time or true/false"
+                    f"compares {left.kind} with {right.kind}: both sides must be of one kind, or "
+                    "numbers"
                 )
             else:
-                found.append((left, right))
+                found.append((widened(left, kind), widened(right, kind)))
         return tuple(found)
 
     def window(self, size_s: float, slide_s: float | None) -> Window:
@@ -353,6 +353,13 @@ class _Reader:
             self.faults[where] = f"must be whole milliseconds, at least {least / 1000:g} s"
             return 0
         return ms
+
+
+def widened(expression: Expression, kind: Kind) -> Expression:
+    """Return an expression over numbers as one of a kind that holds them."""
+    if expression.kind is kind:
+        return expression
+    return Call(f"to {kind}", (expression,), kind)
 
 
 def _shown(error: BadExpression) -> str:

@@ -15,27 +15,37 @@ from sqlglot import exp
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import ANY
 from controlplane.wire.language.parse import Checker, tree_of
-from controlplane.wire.language.registered import registered_aggregate
+from controlplane.wire.language.registered import accepted_kinds, registered_aggregate
 from controlplane.wire.language.tree import NUMBERS, Expression, Kind
 
-_ORDERED: Final = (*NUMBERS, Kind.TIME)
 MOST_OF_TOP: Final = 1_000
 
 
 class Merge(StrEnum):
-    """How two values of a slot, or of a sketch's cell, become one."""
+    """How two values of a slot, or of a sketch's cell, become one.
+
+    `TOTAL` is the sum of an argument, in a type in which no sum overflows. `WEIGHT`, `MEAN`,
+    `REST` and `SPREAD` are the moments of an argument: how many values, their mean (the sum of
+    `MEAN` and `REST`, which is what a float cannot hold of it), and the sum of their squared
+    distances from it. The four stand one behind the other and merge together.
+    """
 
     SUM = "sum"
     MIN = "min"
     MAX = "max"
+    TOTAL = "total"
+    WEIGHT = "weight"
+    MEAN = "mean"
+    REST = "rest"
+    SPREAD = "spread"
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One number kept per key and pane.
 
-    `of`: what it is taken of: `records`, or of the argument `values` (how many there are),
-    `value` or `square`.
+    `of`: what it is taken of: `records`, or of the argument `values` (how many there are) or
+    `value`.
     """
 
     of: str
@@ -77,17 +87,23 @@ class Function:
 
 AGGREGATES: Final[Mapping[str, Function]] = {
     "count": Function(ANY, Kind.INT, "records, or those with a value"),
-    "sum": Function(NUMBERS, None, "sum"),
-    "mean": Function(NUMBERS, Kind.FLOAT, "arithmetic mean"),
-    "min": Function(_ORDERED, None, "smallest"),
-    "max": Function(_ORDERED, None, "largest"),
+    "sum": Function(NUMBERS, None, "sum; exact for int and decimal, of any size"),
+    "mean": Function(NUMBERS, Kind.FLOAT, "arithmetic mean; of decimals a decimal"),
+    "min": Function(ANY, None, "smallest"),
+    "max": Function(ANY, None, "largest"),
     "variance": Function(NUMBERS, Kind.FLOAT, "variance of the sample (n - 1)"),
     "stddev": Function(NUMBERS, Kind.FLOAT, "standard deviation of the sample (n - 1)"),
-    "count_distinct": Function(ANY, Kind.INT, "different values, within about 1.6 %"),
-    "quantile": Function(NUMBERS, Kind.FLOAT, "quantile, within 1 % of its value", ("share", 0, 1)),
+    "count_distinct": Function(
+        ANY, Kind.INT, "different values: exact below 1,000, then within about 1.6 %"
+    ),
+    "quantile": Function(
+        NUMBERS, Kind.FLOAT,
+        "value of that rank: exact below 1,000 values, then within 1 %",
+        ("share", 0, 1),
+    ),
     "median": Function(NUMBERS, Kind.FLOAT, "quantile of one half"),
     "top_k": Function(
-        (Kind.INT, Kind.TEXT), Kind.TEXT, "most frequent values with their counts",
+        ANY, Kind.TEXT, "most frequent values with their counts",
         ("k", 1, MOST_OF_TOP),
     ),
 }  # fmt: skip
@@ -109,8 +125,17 @@ def aggregate_parsed(text: str, columns: Mapping[str, Kind]) -> Aggregate:
         wanted = " or ".join(function.takes)
         raise checker.bad(arguments[0], f"{name} takes {wanted}, not {argument.kind}")
     setting = _setting(name, function, checker, node, arguments[1:])
-    gives = function.gives or (argument.kind if argument else Kind.INT)
-    return Aggregate(name, argument, setting, _kept(name, argument), gives)
+    return Aggregate(
+        name, argument, setting, _kept(name, argument), _gives(name, argument, function)
+    )
+
+
+def _gives(name: str, argument: Expression | None, function: Function) -> Kind:
+    if argument is None:
+        return function.gives or Kind.INT
+    if name == "mean" and argument.kind is Kind.DECIMAL:
+        return Kind.DECIMAL
+    return function.gives or argument.kind
 
 
 def _known() -> str:
@@ -137,7 +162,7 @@ def _function(name: str, checker: Checker, node: exp.Expr) -> Function:
             node.meta["start"],
             node.meta["end"] + 1,
         )
-    return Function((found.takes, Kind.INT), found.gives, found.about)
+    return Function(accepted_kinds(found.takes), found.gives, found.about)
 
 
 def _setting(
@@ -167,16 +192,21 @@ def _kept(name: str, argument: Expression | None) -> Kept:
     if argument is None:
         return Kept((Slot("records", Merge.SUM, Kind.INT),))
     values = Slot("values", Merge.SUM, Kind.INT)
-    total = Slot("value", Merge.SUM, argument.kind)
-    squares = Slot("square", Merge.SUM, Kind.FLOAT)
+    total = Slot("value", Merge.TOTAL, argument.kind)
+    moments = (
+        Slot("values", Merge.WEIGHT, Kind.INT),
+        Slot("value", Merge.MEAN, Kind.FLOAT),
+        Slot("value", Merge.REST, Kind.FLOAT),
+        Slot("value", Merge.SPREAD, Kind.FLOAT),
+    )
     plain = {
         "count": (values,),
         "sum": (values, total),
         "mean": (values, total),
         "min": (Slot("value", Merge.MIN, argument.kind),),
         "max": (Slot("value", Merge.MAX, argument.kind),),
-        "variance": (values, total, squares),
-        "stddev": (values, total, squares),
+        "variance": moments,
+        "stddev": moments,
     }
     if name in plain:
         return Kept(plain[name])

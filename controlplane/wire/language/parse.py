@@ -3,7 +3,9 @@
 Nothing of the text is ever executed; what is not in the tables below is refused where it stands.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,8 +16,8 @@ from sqlglot.errors import ParseError, TokenError
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
 from controlplane.wire.language.registered import names, registered
-from controlplane.wire.language.times import milliseconds
-from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
+from controlplane.wire.language.times import literal_of
+from controlplane.wire.language.tree import NUMBERS, Call, Column, Expression, Kind, Literal
 
 LONGEST: Final = 4_000
 # What reads expressions calls itself per level; brackets alone are no level.
@@ -29,9 +31,16 @@ _BINARY: Final[Mapping[type[exp.Expr], str]] = {
 }  # fmt: skip
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "in")
 _CASTS: Final = {
-    "INT": "to int", "BIGINT": "to int", "DOUBLE": "to float", "FLOAT": "to float",
-    "TEXT": "to text", "VARCHAR": "to text",
+    "INT": ("to int", Kind.INT), "BIGINT": ("to int", Kind.INT),
+    "DOUBLE": ("to float", Kind.FLOAT), "FLOAT": ("to float", Kind.FLOAT),
+    "DECIMAL": ("to decimal", Kind.DECIMAL),
+    "TEXT": ("to text", Kind.TEXT), "VARCHAR": ("to text", Kind.TEXT),
+    "DATE": ("to date", Kind.DATE),
+    "TIMESTAMP": ("to time", Kind.TIME), "TIMESTAMPTZ": ("to time", Kind.TIME),
+    "TIMESTAMPNTZ": ("to time", Kind.TIME),
 }  # fmt: skip
+# Precision and scale of a decimal: what is meant, and what sqlglot takes for it if none is given.
+_DECIMALS: Final[tuple[list[str], ...]] = ([], ["38", "9"], ["18", "3"])
 _CALLED: Final[Mapping[type[exp.Expr], str]] = {
     exp.Pow: "power",
     exp.DPipe: "concat",
@@ -182,33 +191,40 @@ class Checker:
             raise self.bad(node, f"{name} takes {wanted} arguments, not {got}")
 
     def _with_times(self, node: exp.Expr, given: list[Expression]) -> list[Expression]:
-        """Read texts that are compared with times as times."""
-        if Kind.TIME not in {one.kind for one in given}:
+        """Read texts that are compared with times or dates as such."""
+        kinds = {one.kind for one in given} & {Kind.TIME, Kind.DATE}
+        if len(kinds) != 1:
             return given
+        (kind,) = kinds
         return [
-            self._time(one, _argument(node, at))
+            self.constant(one, kind, _argument(node, at))
             if isinstance(one, Literal) and one.kind is Kind.TEXT
             else one
             for at, one in enumerate(given)
         ]
 
-    def _time(self, literal: Literal, node: exp.Expr) -> Literal:
+    def constant(self, literal: Literal, kind: Kind, node: exp.Expr) -> Literal:
+        """Return the constant of a kind that a text stands for. Raises `BadExpression`."""
         try:
-            return Literal(milliseconds(str(literal.value)), Kind.TIME)
-        except ValueError:
-            why = f"{literal.value!r} is not a time such as '2008-05-17 10:00'"
-            raise self.bad(node, why) from None
+            return literal_of(str(literal.value), kind)
+        except ValueError as error:
+            raise self.bad(node, str(error)) from None
 
 
 def _column(checker: Checker, node: exp.Expr) -> Expression:
-    table = node.args.get("table")
-    # The columns of a join say their side: a.speed, b.speed.
-    name = node.name if table is None else f"{table.name}.{node.name}"
-    if table is not None and not any("." in known for known in checker.columns):
+    name = ".".join(part.name for part in parts_of(node))
+    if name in checker.columns:
+        return Column(name, checker.columns[name])
+    if "." in name and not any("." in known for known in checker.columns):
         raise checker.bad(node, "columns have no table before them")
-    if name not in checker.columns:
-        raise checker.bad(node, no_column(name, checker.columns))
-    return Column(name, checker.columns[name])
+    raise checker.bad(node, no_column(name, checker.columns))
+
+
+def parts_of(node: exp.Expr) -> list[exp.Expr]:
+    """Return the names in a column's name from left to right: a side, a column, fields in it."""
+    if isinstance(node, exp.Dot):
+        return [*parts_of(node.this), *parts_of(node.expression)]
+    return list(node.parts) if isinstance(node, exp.Column) else [node]
 
 
 def no_column(name: str, columns: Iterable[str]) -> str:
@@ -225,19 +241,28 @@ def _literal(checker: Checker, node: exp.Expr) -> Expression:
         return Literal(node.name, Kind.TEXT)
     text = node.name
     if any(mark in text for mark in ".eE"):
-        try:
-            return Literal(float(text), Kind.FLOAT)
-        except ValueError:
-            raise checker.bad(node, f"{text} is not a number") from None
+        return _float(checker, node)
     if not -(2**63) <= int(text) < 2**63:
-        raise checker.bad(node, "is beyond 64 bits")
+        raise checker.bad(node, f"is beyond 64 bits; decimal '{text}' has up to 29 digits")
     return Literal(int(text), Kind.INT)
 
 
+def _float(checker: Checker, node: exp.Expr) -> Literal:
+    try:
+        number = float(node.name)
+    except ValueError:
+        raise checker.bad(node, f"{node.name} is not a number") from None
+    if math.isinf(number):
+        raise checker.bad(node, "is beyond the largest float")
+    return Literal(number, Kind.FLOAT)
+
+
 def _negative(checker: Checker, node: exp.Expr) -> Expression:
+    if isinstance(node.this, exp.Literal) and node.this.name == str(2**63):
+        return Literal(-(2**63), Kind.INT)
     inner = checker.expression(node.this)
-    if isinstance(inner, Literal) and inner.kind in (Kind.INT, Kind.FLOAT):
-        assert isinstance(inner.value, int | float)
+    if isinstance(inner, Literal) and inner.kind in NUMBERS and inner.value != -(2**63):
+        assert isinstance(inner.value, int | float | Decimal)
         return Literal(-inner.value, inner.kind)
     return checker.typed("negative", node, [inner])
 
@@ -256,14 +281,23 @@ def _case(checker: Checker, node: exp.Expr) -> Expression:
 
 def _cast(checker: Checker, node: exp.Expr) -> Expression:
     wanted = node.args["to"].this.name
-    if wanted in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ"):
-        inner = checker.expression(node.this)
-        if isinstance(inner, Literal) and inner.kind is Kind.TEXT:
-            return checker._time(inner, node)  # noqa: SLF001 - one of the checker's own readers
-        raise checker.bad(node, "only a constant text becomes a time")
     if wanted not in _CASTS:
-        raise checker.bad(node, f"casts go to int, float or text, not {wanted.lower()}")
-    return checker.call(_CASTS[wanted], node, node.this)
+        there = "int, float, decimal, text, date or timestamp"
+        raise checker.bad(node, f"casts go to {there}, not {wanted.lower()}")
+    name, kind = _CASTS[wanted]
+    if kind is Kind.DECIMAL:
+        _check_precision(checker, node)
+    inner = checker.expression(node.this)
+    if isinstance(inner, Literal) and inner.kind is Kind.TEXT and kind is not Kind.TEXT:
+        return checker.constant(inner, kind, node)
+    return checker.typed(name, node, [inner])
+
+
+def _check_precision(checker: Checker, node: exp.Expr) -> None:
+    given = [one.name for one in node.args["to"].expressions]
+    if given not in _DECIMALS:
+        raise checker.bad(node, "a decimal always has 38 digits, 9 of them after the point; "
+                                "round(x, 2) rounds it")  # fmt: skip
 
 
 def _in(checker: Checker, node: exp.Expr) -> Expression:
@@ -302,6 +336,7 @@ def _call(checker: Checker, node: exp.Expr) -> Expression:
 
 _READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] = {
     exp.Column: _column,
+    exp.Dot: _column,
     exp.Literal: _literal,
     exp.Boolean: lambda _, node: Literal(bool(node.this), Kind.BOOL),
     exp.Null: lambda _, __: Literal(None, Kind.NULL),

@@ -59,7 +59,8 @@ _AGGREGATES: Final[dict[str, RegisteredAggregate]] = {}
 
 
 def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Callable[[F], F]:
-    """Register a function; `takes` and `gives` are kinds: int, float, bool, text, time.
+    """Register a function; `takes` and `gives` are kinds: int, float, decimal, bool, text, time,
+    date.
 
     Raises `ValueError` for an unknown kind and for a name that is taken.
     """
@@ -69,8 +70,7 @@ def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Ca
         known = (name or call.__name__).lower()
         if known in FUNCTIONS or (known in _FOUND and _FOUND[known].call is not call):
             raise ValueError(f"there is a function {known} already")
-        # Whole numbers are welcome where numbers are.
-        fits = tuple((kind, Kind.INT) if kind is Kind.FLOAT else (kind,) for kind in kinds)
+        fits = tuple(accepted_kinds(kind) for kind in kinds)
         about = (call.__doc__ or "").strip().partition("\n")[0]
         _FOUND[known] = Registered(Function(fits, lambda _: result, about, len(fits)), call)
         return call
@@ -94,6 +94,13 @@ def aggregate(*, takes: str, gives: str, name: str | None = None) -> Callable[[t
         return work
 
     return register
+
+
+def accepted_kinds(kind: Kind) -> tuple[Kind, ...]:
+    """Return the kinds of argument that a parameter of a kind takes: numbers are widened to it."""
+    if kind is Kind.FLOAT:
+        return (Kind.FLOAT, Kind.INT, Kind.DECIMAL)
+    return (Kind.DECIMAL, Kind.INT) if kind is Kind.DECIMAL else (kind,)
 
 
 def _snake(name: str) -> str:

@@ -2,10 +2,10 @@
 
 from sqlglot import exp
 
-from controlplane.wire.language.parse import tree_of
+from controlplane.wire.language.parse import parts_of, tree_of
 
 # What can stand beside an operator as it is; anything else is set in brackets.
-_WHOLE = (exp.Column, exp.Anonymous, exp.Paren, exp.Literal)
+_WHOLE = (exp.Column, exp.Dot, exp.Anonymous, exp.Paren, exp.Literal)
 
 
 def named_by_side(text: str, side: str) -> str:
@@ -15,7 +15,7 @@ def named_by_side(text: str, side: str) -> str:
     """
     tree = tree_of(text)
     shown = text
-    starts = {column.this.meta["start"] for column in tree.find_all(exp.Column)}
+    starts = {parts_of(column)[0].meta["start"] for column in tree.find_all(exp.Column)}
     for start in sorted(starts, reverse=True):
         shown = f"{shown[:start]}{side}.{shown[start:]}"
     return shown if isinstance(tree, _WHOLE) else f"({shown})"

@@ -3,8 +3,9 @@
 Equal expressions are equal values, so that what several queries have in common is computed once.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
 
@@ -21,14 +22,27 @@ class Kind(StrEnum):
     NULL = "null"
 
 
-NUMBERS = (Kind.INT, Kind.FLOAT)
+NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
+
+
+def widest_number(kinds: Iterable[Kind]) -> Kind | None:
+    """Return the narrowest kind that holds the numbers of all these kinds.
+
+    INT widens to DECIMAL, and both widen to FLOAT; NULL is left out. None if one is no number.
+    """
+    known = {kind for kind in kinds if kind is not Kind.NULL}
+    if known <= {Kind.INT}:
+        return Kind.INT
+    if known <= {Kind.INT, Kind.DECIMAL}:
+        return Kind.DECIMAL
+    return Kind.FLOAT if known <= set(NUMBERS) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; a time is milliseconds since the epoch."""
+    """A constant; a time is milliseconds since the epoch, a date days since the epoch."""
 
-    value: int | float | bool | str | None
+    value: int | float | Decimal | bool | str | None
     kind: Kind
 
 

@@ -1,4 +1,7 @@
-"""Hashes of keys: the same in every process, so that a record always finds its task."""
+"""Hashes of keys: the same in every process, so that a record always finds its task.
+
+Equal values of a kind have equal hashes: -0.0 that of 0.0, every NaN one.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -28,13 +31,26 @@ def _hashes(column: Any) -> Hashes:
         column = column.combine_chunks()
     if pa.types.is_string(column.type):
         return _of_texts(column)
+    found = _of_decimals(column) if pa.types.is_decimal(column.type) else _hashed(_numbers(column))
+    return np.where(np.asarray(column.is_null()), _NULL, found) if column.null_count else found
+
+
+def _numbers(column: Any) -> Any:
+    """Return floats with one zero and one NaN, and everything else as whole numbers."""
     if pa.types.is_floating(column.type):
-        # Both zeros are one number.
         plain = np.asarray(column.fill_null(0.0)) + 0.0
-    else:
-        plain = np.asarray(column.cast(pa.int64()).fill_null(0))
-    found = _hashed(plain)
-    return np.where(np.asarray(column.is_null()), _NULL, found)
+        return np.where(np.isnan(plain), np.nan, plain)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    return np.asarray(column.cast(pa.int64()).fill_null(0))
+
+
+def _of_decimals(column: Any) -> Hashes:
+    """Hash both halves of the 128 bits."""
+    words = np.frombuffer(column.buffers()[1], np.int64)
+    pairs = words[2 * column.offset : 2 * (column.offset + len(column))].reshape(-1, 2)
+    low, high = (_hashed(np.ascontiguousarray(pairs[:, half])) for half in (0, 1))
+    return _mixed(low * _MULTIPLIER + high)
 
 
 def _hashed(values: Any) -> Hashes:

@@ -14,9 +14,10 @@ from controlplane.wire.forms import named, names_of, pairs_name
 from controlplane.wire.language.tree import Column
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import EVENT_TIME, Computation, Join
+from workers.pipeline.engine.aggregation.selection import kept_of
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.faults import QueryFault
-from workers.pipeline.engine.panes import Panes, kept_of, panes_of
+from workers.pipeline.engine.panes import Panes, panes_of
 from workers.pipeline.engine.records import NO_MARK, Int64s, Records
 from workers.pipeline.engine.state import containing_records
 from workers.pipeline.engine.subscriptions import Intake

@@ -1,60 +1,78 @@
 """Records to the cells of sketches; `controlplane/wire/sketches.py` says what cells are."""
 
-import math
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from controlplane.wire.sketches import APART, GAMMA, REGISTER_BITS, SMALLEST
+from controlplane.wire.floats import codes_of
+from controlplane.wire.grouping import EXACT_VALUES
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.sketches import HASH, QUANTILE, coarse_cells, hash_cells, value_cells
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.hashing import hashes_of
-from workers.pipeline.engine.records import Int64s
+from workers.pipeline.engine.kernels.types import as_float
+
+# So many records show whether a sketch has too many different values to be exact.
+_PROBE: Final = 4 * EXACT_VALUES
 
 
-def cells_of(sketch: str, values: Any) -> tuple[Any, Any, Int64s]:
-    """Return cell, item and number for each value of an array without nulls.
+class Cells(NamedTuple):
+    """The cells of values: their number or text, and what they add or have as `largest`."""
 
-    `cell` int64[n] or None, `item` a text array or None: what names the cell.
+    cell: Any
+    item: Any
+    added: Any
+    largest: Any
+
+
+def cells_of(sketch: str, values: Any, kind: Kind) -> Cells:
+    """Return the exact cell of each value of an array without nulls.
+
+    Raises `LookupError` for an unknown sketch.
     """
+    ones = np.ones(len(values), np.int64)
     match sketch:
         case "quantile":
-            return (
-                buckets_of(np.asarray(values.cast(pa.float64()))),
-                None,
-                np.ones(len(values), np.int64),
-            )
+            cell = value_cells(as_float(values).to_numpy())
+            return Cells(cell, None, ones, np.full(len(values), QUANTILE))
         case "count_distinct":
-            register, rank = registers_of(hashes_of([values], len(values)))
-            return register, None, rank
+            hashes = hashes_of([values], len(values))
+            return Cells(hash_cells(hashes), None, None, np.full(len(values), HASH))
         case "top_k":
-            ones = np.ones(len(values), np.int64)
-            if pa.types.is_string(values.type):
-                return None, values, ones
-            return np.asarray(values.cast(pa.int64())), None, ones
+            return Cells(*_named(values, kind), ones, None)
     raise LookupError(f"there is no sketch {sketch}")
 
 
-def keeps_largest(sketch: str) -> bool:
-    """Return whether cells merge by their maximum instead of their sum."""
-    return sketch == "count_distinct"
+def _named(values: Any, kind: Kind) -> tuple[Any, Any]:
+    """Return what names each value's cell: a whole number, or a text."""
+    match kind:
+        case Kind.TEXT:
+            return None, values
+        case Kind.DECIMAL:
+            return None, values.cast(pa.string())
+        case Kind.FLOAT:
+            return codes_of(values.to_numpy()), None
+        case Kind.DATE:
+            return values.cast(pa.int32()).cast(pa.int64()).to_numpy(), None
+    return values.cast(pa.int64()).to_numpy(zero_copy_only=False), None
 
 
-def buckets_of(values: NDArray[np.float64]) -> Int64s:
-    """Return the bucket of each value; what is no number counts as 0."""
-    size = np.abs(np.nan_to_num(values, nan=0.0))
-    with np.errstate(divide="ignore"):
-        bucket = np.ceil(np.log(np.maximum(size, SMALLEST)) / math.log(GAMMA)).astype(np.int64)
-    signed = np.where(values < 0, -APART - bucket, APART + bucket)
-    return np.where(size <= SMALLEST, 0, signed)
+def with_coarse(cells: Cells, places: Any) -> Cells:
+    """Return coarse cells if each place certainly has too many values for exact ones.
+
+    That saves grouping the values themselves. `places`: a table with what names the place of each
+    cell. Where it is not certain the cells are merged first (`grouping.py`).
+    """
+    if cells.largest is None or len(places) <= _PROBE or not _all_full(cells, places):
+        return cells
+    cell, largest = coarse_cells(cells.largest, cells.cell)
+    return cells._replace(cell=cell, largest=largest)
 
 
-def registers_of(hashes: NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
-    """Return the register of each hash, and how many bits its rest has up to the first 1."""
-    register = (hashes >> np.uint64(64 - REGISTER_BITS)).astype(np.int64)
-    rest = hashes << np.uint64(REGISTER_BITS)
-    # The exponent of the rest as a number: where its first 1 is.
-    _, exponent = np.frexp((rest >> np.uint64(11)).astype(np.float64))
-    first = np.where(rest == 0, 0, exponent + 11)
-    rank = np.minimum(64 - first + 1, 64 - REGISTER_BITS + 1)
-    return register, rank.astype(np.int64)
+def _all_full(cells: Cells, places: Any) -> bool:
+    names = places.column_names
+    probe = places.slice(0, _PROBE).append_column("c", pa.array(cells.cell[:_PROBE]))
+    counts = probe.group_by(names, use_threads=False).aggregate([("c", "count_distinct")])
+    if (np.asarray(counts["c_count_distinct"]) < EXACT_VALUES).any():
+        return False
+    return len(places.group_by(names, use_threads=False).aggregate([])) == len(counts)

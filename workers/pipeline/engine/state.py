@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.wire.forms import CELL, Form
+from controlplane.wire.grouping import grouped
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.records import NO_MARK, Int64s
@@ -46,9 +47,7 @@ def merged(form: Form, state: Any, added: Any, work: WorkOf | None = None) -> Me
 
 def _grouped(form: Form, marked: Any, work: WorkOf | None) -> Any:
     """Merge equal rows, of which `fresh` is 1 where any row had it."""
-    names = list(form.identity)
-    grouped = marked.group_by(names, use_threads=False).aggregate([*form.merges, (_FRESH, "max")])
-    plain = grouped.rename_columns([*names, *(name for name, _ in form.merges), _FRESH])
+    plain = grouped(form, marked, form.identity, [(_FRESH, "max", _FRESH)])
     return plain if work is None else folded(plain, work)
 
 

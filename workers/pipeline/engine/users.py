@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from controlplane.wire.language.registered import registered_aggregate
+from controlplane.wire.language.registered import RegisteredAggregate, registered_aggregate
 from controlplane.wire.layout import Sketched
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.faults import users_code
+from workers.pipeline.engine.kernels.types import in_kind
 
 # The user's aggregate by query and place among the query's aggregates.
 WorkOf = Callable[[int, int], Any]
@@ -21,10 +22,14 @@ WorkOf = Callable[[int, int], Any]
 
 def work_of(name: str) -> Any:
     """Return a user's aggregate. Raises `LookupError` where this process has none of the name."""
+    return _registered(name).work
+
+
+def _registered(name: str) -> RegisteredAggregate:
     found = registered_aggregate(name)
     if found is None:
         raise LookupError(f"no module registers the aggregate {name} here")
-    return found.work
+    return found
 
 
 def is_users(sketch: Sketched) -> bool:
@@ -35,7 +40,8 @@ def is_users(sketch: Sketched) -> bool:
 def partial_states(sketch: Sketched, places: Any, values: Any) -> Any:
     """Return one row per place and key: what the user's `partial` makes of its values."""
     work = work_of(sketch.aggregate.kept.sketch)
-    names = places.column_names
+    names, wanted = places.column_names, _registered(sketch.aggregate.kept.sketch).takes
+    values = in_kind(values, wanted)
     grouped = places.append_column("value", values).group_by(names, use_threads=False)
     found = grouped.aggregate([("value", "list")]).rename_columns([*names, "value"])
     lists = found["value"].combine_chunks()

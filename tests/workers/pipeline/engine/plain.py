@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,12 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "like": like,
     "to int": lambda a: whole(math.trunc, a),
     "to float": float,
+    "to decimal": lambda a: Decimal(a).quantize(Decimal("1e-9"), ROUND_HALF_EVEN),
     "to text": str,
+    "to time": lambda days: days * 86_400_000,
+    "to date": lambda ms: ms // 86_400_000,
+    "isnan": math.isnan,
+    "isfinite": math.isfinite,
     "abs": abs,
     "ceil": lambda a: whole(math.ceil, a),
     "floor": lambda a: whole(math.floor, a),

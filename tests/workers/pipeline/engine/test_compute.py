@@ -29,7 +29,7 @@ RECORDS: list[dict[str, Any]] = [
     {"a": 7, "b": 2, "f": 1.5, "name": "Abc d", "yes": True, "ts": 1_211_018_400_123},
     {"a": -7, "b": 2, "f": -2.5, "name": "", "yes": False, "ts": 0},
     {"a": 7, "b": -2, "f": 0.0, "name": " x%_y ", "yes": True, "ts": 951_782_400_000},
-    {"a": 0, "b": 0, "f": 1e300, "name": "Gröse", "yes": None, "ts": 1_735_689_599_999},
+    {"a": 0, "b": 0, "f": 1e15, "name": "Gröse", "yes": None, "ts": 1_735_689_599_999},
     {"a": None, "b": 3, "f": None, "name": None, "yes": None, "ts": None},
     {"a": 5, "b": None, "f": 3.25, "name": "abc", "yes": False, "ts": -1_000},
 ]
@@ -52,6 +52,9 @@ TEXTS = [
     "ts > '2008-05-17'", "ts - ts", "ts <= timestamp '1970-01-01'", "null", "1", "a = null",
     "null = null", "coalesce(null, a)", "case when null then 1 else 2 end", "'x'", "3 + 4 * 2",
     "hour(timestamp '2008-05-17T10:00:00Z')", "round(f, b)", "substr('abc', b)",
+    "cast(a as decimal)", "cast(f as decimal)", "cast(ts as date)", "isnan(f)", "isfinite(f)",
+    "cast(cast(ts as date) as timestamp)", "cast(ts as date) - date '2008-05-17'",
+    "cast(a as decimal) + decimal '0.5'", "lower(null)", "case when a > 6 then name like 'A%' end",
 ]  # fmt: skip
 
 
@@ -66,6 +69,8 @@ def evaluated(text: str, records: list[dict[str, Any]]) -> list[Any]:
     assert len(found) == len(records)
     if expression.kind is Kind.TIME:
         found = found.cast(pa.int64())
+    elif expression.kind is Kind.DATE:
+        found = found.cast(pa.int32())
     return list(found.to_pylist())
 
 

@@ -1,0 +1,1 @@
+"""The records of a batch that a computation selects, and their aggregates."""

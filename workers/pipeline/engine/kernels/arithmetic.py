@@ -1,0 +1,124 @@
+"""Operators on numbers, and differences of times and dates.
+
+Whole numbers are computed by Arrow's checked kernels, decimals by `decimals.py`, floats as IEEE 754
+says.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.kernels import decimals
+from workers.pipeline.engine.kernels.types import (
+    FLOAT,
+    INT,
+    Kernel,
+    Value,
+    alike,
+    as_float,
+    is_decimal,
+    is_float,
+    nonzero,
+    on_arrays,
+)
+
+
+def _operator(of_numbers: Kernel, of_decimals: Kernel) -> Kernel:
+    def call(left: Value, right: Value) -> Value:
+        one, other = alike(left, right)
+        return of_decimals(one, other) if is_decimal(one) else of_numbers(one, other)
+
+    return call
+
+
+def _difference(left: Value, right: Value) -> Value:
+    one, other = alike(left, right)
+    if pa.types.is_date(one.type):
+        # Arrow's own difference is in seconds.
+        return pc.subtract_checked(one.cast(pa.int32()).cast(INT), other.cast(pa.int32()).cast(INT))
+    if is_decimal(one):
+        return decimals.subtract(one, other)
+    found = pc.subtract_checked(one, other)
+    return found.cast(INT) if pa.types.is_duration(found.type) else found
+
+
+def _quotient(left: Value, right: Value) -> Value:
+    if any(is_decimal(one) for one in (left, right)) and not any(map(is_float, (left, right))):
+        return decimals.divide(*alike(left, right))
+    return pc.divide(as_float(left), nonzero(as_float(right)))
+
+
+def _floored(left: Value, right: Value) -> Value:
+    if is_float(left):
+        return _by_numpy(np.floor_divide)(left, nonzero(right))
+    divisor = nonzero(right)
+    towards_zero = pc.divide_checked(left, divisor)
+    rest = pc.subtract(left, pc.multiply(towards_zero, divisor))
+    below = pc.and_(pc.not_equal(rest, 0), pc.not_equal(pc.less(rest, 0), pc.less(divisor, 0)))
+    return pc.subtract(towards_zero, below.cast(INT))
+
+
+def _rest(left: Value, right: Value) -> Value:
+    if is_float(left):
+        return _by_numpy(np.mod)(left, nonzero(right))
+    # The rest of -1 is that of 1, without an overflow at the least number.
+    divisor = nonzero(pc.if_else(pc.equal(right, -1), pa.scalar(1, INT), right))
+    return pc.subtract(left, pc.multiply(_floored(left, divisor), divisor))
+
+
+def _by_numpy(function: Callable[..., Any]) -> Kernel:
+    """Return a numpy function of floats as a kernel; null for null."""
+
+    @on_arrays
+    def call(left: Value, right: Value) -> Value:
+        null = np.asarray(left.is_null()) | np.asarray(right.is_null())
+        values = [one.fill_null(1.0).to_numpy(zero_copy_only=False) for one in (left, right)]
+        with np.errstate(all="ignore"):
+            return pa.array(function(*values), FLOAT, mask=null)
+
+    return call
+
+
+def _negative(value: Value) -> Value:
+    if pa.types.is_null(value.type):
+        return value
+    return pc.negate_checked(value)
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    return pc.power(as_float(base), as_float(exponent))
+
+
+def _if_positive(kernel: Kernel, least: float) -> Kernel:
+    """Return a kernel that is null below `least`; NaN stays NaN."""
+
+    def call(value: Value) -> Value:
+        numbers = as_float(value)
+        bad = pc.less(numbers, least)
+        return kernel(pc.if_else(bad, pa.scalar(None, FLOAT), numbers))
+
+    return call
+
+
+def _is_nan(value: Value) -> Value:
+    return pc.is_nan(as_float(value))
+
+
+ARITHMETIC: Final[dict[str, Kernel]] = {
+    "+": _operator(pc.add_checked, decimals.add),
+    "-": _difference,
+    "*": _operator(pc.multiply_checked, decimals.multiply),
+    "/": _quotient,
+    "//": _operator(_floored, decimals.floor_divide),
+    "%": _operator(_rest, decimals.remainder),
+    "negative": _negative,
+    "abs": pc.abs_checked,
+    "sqrt": _if_positive(pc.sqrt, 0.0),
+    "power": _power,
+    "ln": _if_positive(pc.ln, float(np.nextafter(0.0, 1.0))),
+    "exp": lambda value: pc.exp(as_float(value)),
+    "isnan": _is_nan,
+    "isfinite": lambda value: pc.is_finite(as_float(value)),
+}

@@ -1,0 +1,96 @@
+"""Comparisons and choices: NaN equals NaN and is greater than every other number."""
+
+from typing import Final
+
+from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.kernels.types import (
+    Kernel,
+    Value,
+    alike,
+    canonical,
+    has_nan,
+    is_float,
+    nothing_like,
+    widened,
+)
+
+
+def _comparison(kernel: Kernel, of_floats: Kernel) -> Kernel:
+    def compare(left: Value, right: Value) -> Value:
+        if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+            return nothing_like(left, right)
+        one, other = alike(left, right)
+        return of_floats(one, other) if is_float(one) else kernel(one, other)
+
+    return compare
+
+
+def _equal(left: Value, right: Value) -> Value:
+    found = pc.equal(left, right)
+    if not _may_be_nan(left, right):
+        return found
+    return pc.or_(found, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+
+
+def _less(left: Value, right: Value) -> Value:
+    """Compare floats; a constant on the right that is a number needs no look at NaN."""
+    found = pc.less(left, right)
+    if isinstance(right, pa.Scalar) and not has_nan(right):
+        return found
+    if isinstance(left, pa.Scalar) and not has_nan(left):
+        # Nothing is said of a NaN on the right by `less`, and this is false for it.
+        return pc.invert(pc.less_equal(right, left))
+    return pc.or_(found, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
+
+
+def _may_be_nan(left: Value, right: Value) -> bool:
+    """Return whether a pair may be NaN on both sides."""
+    return not any(isinstance(one, pa.Scalar) and not has_nan(one) for one in (left, right))
+
+
+def _among(value: Value, *options: Value) -> Value:
+    """Return whether a value is one of the constants: null for null, as a comparison would be."""
+    alone, *others = (canonical(one) for one in alike(value, *options))
+    known = [option.as_py() for option in others if option.is_valid]
+    found = pc.is_in(alone, value_set=pa.array(known, alone.type))
+    unknown = pa.scalar(None, pa.bool_())
+    if len(known) < len(options):
+        found = pc.if_else(found, found, unknown)
+    return pc.if_else(pc.is_valid(alone), found, unknown)
+
+
+def _larger(left: Value, right: Value) -> Value:
+    found = pc.max_element_wise(left, right)
+    for one in (left, right):
+        if has_nan(one):
+            found = pc.if_else(pc.fill_null(pc.is_nan(one), fill_value=False), one, found)
+    return found
+
+
+def _null_where_equal(left: Value, right: Value) -> Value:
+    same = pc.fill_null(COMPARISONS["="](left, right), fill_value=False)
+    return pc.if_else(same, pa.scalar(None, left.type), left)
+
+
+def _case(*given: Value) -> Value:
+    found = given[-1]
+    for at in range(len(given) - 3, -1, -2):
+        condition = pc.fill_null(given[at].cast(pa.bool_()), fill_value=False)
+        found = pc.if_else(condition, *alike(given[at + 1], found))
+    return found
+
+
+COMPARISONS: Final[dict[str, Kernel]] = {
+    "=": _comparison(pc.equal, _equal),
+    "<>": _comparison(pc.not_equal, lambda left, right: pc.invert(_equal(left, right))),
+    "<": _comparison(pc.less, _less),
+    "<=": _comparison(pc.less_equal, lambda left, right: pc.invert(_less(right, left))),
+    ">": _comparison(pc.greater, lambda left, right: _less(right, left)),
+    ">=": _comparison(pc.greater_equal, lambda left, right: pc.invert(_less(left, right))),
+    "in": _among,
+    "case": _case,
+    "greatest": widened(_larger),
+    "least": widened(pc.min_element_wise),
+    "coalesce": widened(pc.coalesce),
+    "nullif": _null_where_equal,
+}

@@ -1,0 +1,134 @@
+"""Values of kernels: arrays and constants, and how their types are made alike."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.layout import ARROW
+from workers.pipeline.engine.arrow import pa, pc
+
+# An array of one value per record, or a scalar that stands for all of them.
+Value = Any
+Kernel = Callable[..., Value]
+
+FLOAT: Final = ARROW[Kind.FLOAT]
+DECIMAL: Final = ARROW[Kind.DECIMAL]
+INT: Final = ARROW[Kind.INT]
+
+
+def is_float(value: Value) -> bool:
+    """Return whether a value is of floats."""
+    return bool(pa.types.is_floating(value.type))
+
+
+def is_decimal(value: Value) -> bool:
+    """Return whether a value is of decimals."""
+    return bool(pa.types.is_decimal(value.type))
+
+
+def as_float(value: Value) -> Value:
+    """Return numbers as the nearest floats."""
+    # A checked cast refuses whole numbers beyond 2 ** 53.
+    return value if is_float(value) else value.cast(FLOAT, safe=False)
+
+
+def has_nan(value: Value) -> bool:
+    """Return whether any number is NaN."""
+    if not is_float(value):
+        return False
+    if isinstance(value, pa.Scalar):
+        return value.is_valid and math.isnan(value.as_py())
+    if value.null_count:
+        return bool(pc.any(pc.is_nan(value)).as_py())
+    return bool(np.isnan(value.to_numpy()).any())
+
+
+def widest_type(values: Sequence[Value]) -> Any:
+    """Return the Arrow type to which all values widen: of numbers the widest, else the common."""
+    types = [value.type for value in values if not pa.types.is_null(value.type)]
+    for found in (FLOAT, DECIMAL):
+        if found in types:
+            return found
+    return types[0] if types else pa.null()
+
+
+def alike(*values: Value) -> list[Value]:
+    """Return the values in the type that holds all of them; a null takes the others' type."""
+    wanted = widest_type(values)
+    return [value if value.type == wanted else _cast(value, wanted) for value in values]
+
+
+def _cast(value: Value, wanted: Any) -> Value:
+    if wanted == FLOAT and not pa.types.is_null(value.type):
+        return as_float(value)
+    return value.cast(wanted)
+
+
+def in_kind(value: Value, kind: Kind) -> Value:
+    """Return a value in a kind that holds it: of its own, or a wider kind of number.
+
+    Raises `ArrowInvalid` for a number that does not fit.
+    """
+    wanted = ARROW[kind]
+    return value if value.type == wanted else _cast(value, wanted)
+
+
+def widened(kernel: Kernel) -> Kernel:
+    """Return a kernel that sees its arguments in one type, two by two."""
+
+    def call(first: Value, *others: Value) -> Value:
+        found = first
+        for other in others:
+            found = kernel(*alike(found, other))
+        return found
+
+    return call
+
+
+def plain_zeros(value: Value) -> Value:
+    """Return floats with one zero: -0.0 becomes 0.0."""
+    return pc.add(value, 0.0) if is_float(value) else value
+
+
+def canonical(value: Value) -> Value:
+    """Return floats with one zero and one NaN, as keys need them; other values as they are."""
+    if not is_float(value):
+        return value
+    found = plain_zeros(value)
+    return pc.if_else(pc.is_nan(found), float("nan"), found) if has_nan(found) else found
+
+
+def rows_of(values: Sequence[Value]) -> int:
+    """Return how many records these values are of; 1 for constants alone."""
+    return next((len(one) for one in values if not isinstance(one, pa.Scalar)), 1)
+
+
+def on_arrays(kernel: Kernel) -> Kernel:
+    """Return a kernel for arrays alone as one that takes constants, too."""
+
+    def call(*values: Value) -> Value:
+        if not any(isinstance(one, pa.Scalar) for one in values):
+            return kernel(*values)
+        records = rows_of(values)
+        full = [pa.repeat(v, records) if isinstance(v, pa.Scalar) else v for v in values]
+        found = kernel(*full)
+        return found[0] if all(isinstance(one, pa.Scalar) for one in values) else found
+
+    return call
+
+
+def nothing_like(left: Value, right: Value) -> Value:
+    """Return a null truth for each record."""
+    longest = left if isinstance(right, pa.Scalar) else right
+    if isinstance(longest, pa.Scalar):
+        return pa.scalar(None, pa.bool_())
+    return pa.nulls(len(longest), pa.bool_())
+
+
+def nonzero(value: Value) -> Value:
+    """Return numbers with null instead of 0."""
+    return pc.if_else(pc.equal(value, pa.scalar(0).cast(value.type)),
+                      pa.scalar(None, value.type), value)  # fmt: skip
