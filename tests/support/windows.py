@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from controlplane.connections import redis_client
 from controlplane.models import Query
 from controlplane.selectors.computations import computation_of_query
+from controlplane.wire.floats import codes_of
 from controlplane.wire.forms import PLACE, named, names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.results import Changes, write
@@ -16,10 +18,16 @@ from controlplane.wire.results import Changes, write
 def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows of slots in a batch: `pane` (ms), the key as k0, k1, ..., the slots s0, s1, ...
 
-    What a row does not name is 0.
+    What a row does not name is 0. A float may stand for the code in which its largest is kept.
     """
     name, _, _ = names_of(layout_of(computation_of_query(query)))
     form = named(name)
     zeros = dict.fromkeys(PLACE, 0) | {"query": query.pk}
-    table = pa.Table.from_pylist([zeros | dict(row) for row in rows], form.schema)
+    whole = {field.name for field in form.schema if pa.types.is_int64(field.type)}
+    stored = [{n: _stored(v) if n in whole else v for n, v in row.items()} for row in rows]
+    table = pa.Table.from_pylist([zeros | row for row in stored], form.schema)
     write(redis_client(), query.cluster.slug, batch, Changes([(name, table)]))
+
+
+def _stored(value: Any) -> Any:
+    return int(codes_of(np.array([value]))[0]) if isinstance(value, float) else value

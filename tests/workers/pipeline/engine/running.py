@@ -51,7 +51,7 @@ class Running:
         for node, store in enumerate(self._stores):
             self._tasks[node] = self._tasks[node].without(self.faults)
             changed = advanced(store, self._tasks[node], records, {}, self._batches)
-            self.faults |= changed.faults
+            self.faults |= {query: fault.why for query, fault in changed.faults.items()}
             self.late += changed.late
             for name, _, rows in changed.windows:
                 self._write(name, rows)
