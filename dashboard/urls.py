@@ -11,6 +11,7 @@ from dashboard.views import (
     comparisons,
     effects,
     fleet,
+    health,
     help,  # noqa: A004
     lab,
     lab_tables,
@@ -35,6 +36,7 @@ _cluster: list[URLPattern] = [
     path(f"{CLUSTER}numbers/", clusters.numbers, name="cluster-numbers"),
     path(f"{CLUSTER}start/", clusters.post_want, {"verb": "start"}, name="cluster-start"),
     path(f"{CLUSTER}stop/", clusters.post_want, {"verb": "stop"}, name="cluster-stop"),
+    path(f"{CLUSTER}incidents/<int:pk>/decide/", health.post_decide, name="incident-decide"),
     path(f"{CLUSTER}master/", clusters.post_master, name="cluster-master"),
     path(f"{CLUSTER}nodes/<int:index>/capacity/", clusters.post_capacity, name="node-capacity"),
 ]

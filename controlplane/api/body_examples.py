@@ -23,6 +23,10 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "Two threads of one process": {"master": "local[2]"},
         "A cluster of Spark's own": {"master": "spark://spark-1:7077", **_REASON},
     },
+    "DecisionIn": {
+        "The restored database holds": {"choice": "adopt-database", "reason": "backup of noon"},
+        "Another one will be restored": {"choice": "stop"},
+    },
     "CapacityIn": {
         "As measured": {"capacity": 650.0, "reason": "new disks"},
         "Held to it": {"capacity": 200.0, "emulated": True},

@@ -6,9 +6,11 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Schema
+from pydantic import Field
 
 from controlplane.api.security import caller, cluster_of
-from controlplane.selectors.health import Health, health_of
+from controlplane.selectors.health import Health, health_of, incident_by_id
+from controlplane.services.losses.deciding import decide
 
 router = Router(tags=["clusters"])
 
@@ -58,6 +60,13 @@ class IncidentOut(Schema):
     decided_at: datetime | None
 
 
+class DecisionIn(Schema):
+    """What is chosen about an incident, one of its choices; the reason is kept in the audit log."""
+
+    choice: str = Field(max_length=30)
+    reason: str = Field("", max_length=2000)
+
+
 class HealthOut(Schema):
     """The health of a cluster; restarts and incidents newest first, undecided incidents first."""
 
@@ -74,6 +83,20 @@ def get_health(request: HttpRequest, slug: str) -> Any:
     """Return progress, restarts of the driver with their causes, and incidents."""
     caller(request)
     return _health(health_of(cluster_of(request), timezone.now()))
+
+
+@router.get("/{slug}/incidents/{int:pk}", response=IncidentOut)
+def get_incident(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return one incident."""
+    caller(request)
+    return incident_by_id(cluster_of(request), pk)
+
+
+@router.post("/{slug}/incidents/{int:pk}/decide", response=IncidentOut)
+def decide_incident(request: HttpRequest, slug: str, pk: int, body: DecisionIn) -> Any:
+    """Carry out one of an incident's choices; takes the role admin."""
+    actor = caller(request)
+    return decide(actor, incident_by_id(cluster_of(request), pk), body.choice, body.reason)
 
 
 def _health(found: Health) -> dict[str, Any]:

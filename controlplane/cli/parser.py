@@ -83,6 +83,11 @@ def _clusters(group: Any) -> None:
     _command(
         group, "health", "health.shown", "progress, restarts and incidents of a cluster"
     ).add_argument("cluster")
+    one = _command(group, "decide", "health.decided", "decide about an incident of a cluster")
+    one.add_argument("cluster")
+    one.add_argument("incident", type=int, help="its number, as `health` prints it")
+    one.add_argument("choice", help="one of its choices")
+    one.add_argument("--reason", default="", help="kept in the audit log")
     for name, about in (("start", "ask for a running application"), ("stop", "ask for none")):
         one = _command(group, name, f"clusters.{name}", about)
         one.add_argument("cluster")

@@ -8,16 +8,18 @@ from controlplane.models.cluster import Cluster
 class ClusterHealth(models.Model):
     """The newest observation of a cluster's data plane, by the agent; at most seconds old.
 
-    generation identifies the contents of Redis; batch, position, total and version are those of
-    the newest micro-batch (total: records of the log up to it). unread counts records of the log
-    that no micro-batch has read, None where the log does not answer; rate is in records/s that
-    micro-batches read. drained_s: seconds until the backlog is read at the present rates, None
-    where it does not shrink.
+    generation identifies the contents of Redis; checkpoint is the name of the directory that has
+    the newest micro-batch, empty where none of it was seen yet. batch, position, total and version
+    are those of the newest micro-batch (total: records of the log up to it). unread counts records
+    of the log that no micro-batch has read, None where the log does not answer; rate is in
+    records/s that micro-batches read. drained_s: seconds until the backlog is read at the present
+    rates, None where it does not shrink.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="health")
     observed_at = models.DateTimeField()
     generation = models.CharField(max_length=32, blank=True)
+    checkpoint = models.CharField(max_length=100, blank=True)
     batch = models.BigIntegerField(null=True, blank=True)
     position = models.CharField(max_length=45, blank=True)
     total = models.BigIntegerField(default=0)

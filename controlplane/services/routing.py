@@ -17,7 +17,7 @@ from django.utils import timezone
 from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, VersionMoved
-from controlplane.models import Cluster, Drop, Proposal, QueryStream, RoutingVersion, Task
+from controlplane.models import Cluster, Drop, Incident, Proposal, QueryStream, RoutingVersion, Task
 from controlplane.services.events import announce, event
 from controlplane.wire.errors import RoutingGap, RoutingMissing
 from controlplane.wire.publish import latest_version, publish, publish_snapshot
@@ -90,10 +90,11 @@ def append(
 def publish_unpublished(cluster_id: int) -> int:
     """Publish the versions that are not yet, in order; returns how many there were.
 
-    A Redis that lost versions in between gets a snapshot of the whole table instead.
+    A Redis that lost versions in between gets a snapshot of the whole table instead. Nothing is
+    published while an administrator has to decide about a loss. Raises `RoutingTaken`.
     """
     cluster = Cluster.objects.filter(pk=cluster_id).first()
-    if cluster is None:
+    if cluster is None or cluster.incidents.filter(state=Incident.State.UNDECIDED).exists():
         return 0
     waiting = cluster.routing_versions.filter(published_at=None).order_by("version")
     published = 0

@@ -5,6 +5,8 @@ from datetime import datetime
 
 from controlplane.models import Cluster, Query
 from controlplane.services import arc_upkeep, placing, queries, routing
+from controlplane.services.losses.repair import ask, hold_back
+from controlplane.wire.errors import RoutingTaken
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +27,19 @@ def tend_cluster(cluster: Cluster, now: datetime) -> None:
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
         placing.drain(cluster.pk)
-    if not routing.heal(cluster):
-        routing.publish_unpublished(cluster.pk)
+    if not hold_back(cluster):
+        publish(cluster)
     arc_upkeep.settle(cluster)
+
+
+def publish(cluster: Cluster) -> None:
+    """Publish what is not published, or all of it to a Redis that has lost it.
+
+    Where Redis has a version with other contents, an administrator has to decide.
+    """
+    try:
+        if not routing.heal(cluster):
+            routing.publish_unpublished(cluster.pk)
+    except RoutingTaken as taken:
+        logger.error("%s", taken)
+        ask(cluster)

@@ -146,5 +146,13 @@ class RoutingMissing(WireError):
         self.version = version
 
 
+class RoutingTaken(WireError):
+    """A routing version was published before, with other contents: there are two histories."""
+
+    def __init__(self, cluster: str, version: int) -> None:
+        self.version = version
+        super().__init__(f"version {version} of {cluster} was published with other contents")
+
+
 class InconsistentDelta(WireError):
     """A delta names a query that the table does not have (or has already)."""

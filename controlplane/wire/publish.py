@@ -9,7 +9,7 @@ from typing import Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.errors import RoutingGap, RoutingMissing
+from controlplane.wire.errors import RoutingGap, RoutingMissing, RoutingTaken
 from controlplane.wire.routing import RoutingDelta, RoutingTable
 
 # Readers start from a snapshot; with one in 256 versions they replay at most 255 small deltas.
@@ -21,7 +21,11 @@ KEPT_VERSIONS: Final = 512
 _PUBLISH: Final = """
 local latest = redis.call('GET', KEYS[1])
 local version = tonumber(ARGV[1])
-if latest and tonumber(latest) >= version then return {'old', latest} end
+if latest and tonumber(latest) >= version then
+  local known = redis.call('GET', KEYS[2])
+  if known and known ~= ARGV[2] then return {'other', latest} end
+  return {'old', latest}
+end
 if not latest and version ~= 1 then return {'gap', ''} end
 if latest and tonumber(latest) ~= version - 1 then return {'gap', latest} end
 redis.call('SET', KEYS[2], ARGV[2])
@@ -42,7 +46,8 @@ return version
 def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
     """Publish one delta; publishing it again changes nothing.
 
-    Raises `RoutingGap` where the newest published version is not the one before.
+    Raises `RoutingGap` where the newest published version is not the one before, `RoutingTaken`
+    where this version was published with other contents.
     """
     outcome, latest = cast(
         "tuple[bytes, bytes]",
@@ -55,6 +60,8 @@ def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
             delta.to_json(),
         ),
     )
+    if outcome == b"other":
+        raise RoutingTaken(cluster, delta.version)
     if outcome == b"gap":
         raise RoutingGap(int(latest) if latest else None, delta.version)
     if outcome == b"ok" and delta.version % SNAPSHOT_EVERY == 0:

@@ -68,6 +68,7 @@ def _run(agent: Agent, stop: threading.Event) -> None:
 def _agent(site: Site) -> Agent:
     # Models can be imported once Django is set up.
     from workers.agent import fleet  # noqa: PLC0415
+    from workers.agent.gate import Gate  # noqa: PLC0415
 
     def wanted() -> Wanted:
         # A database that was restarted left a dead connection behind.
@@ -91,7 +92,8 @@ def _agent(site: Site) -> Agent:
         for slug, one in progress.items():
             fleet.write_progress(slug, one)
 
-    return Agent(client, wanted, write, keeper)
+    gate = Gate(site)
+    return Agent(client, wanted, write, keeper, gate.hold)
 
 
 def _alone(data: Path) -> bool:

@@ -18,6 +18,8 @@ logger = logging.getLogger("weir.agent")
 Wanted = Mapping[str, DriverSpec | None]
 # Stores reports, and the progress of the drivers that there are, by cluster.
 Write = Callable[[Mapping[str, Report], Mapping[str, Progress]], None]
+# Returns why a driver may not run now, None where it may; the last says whether it runs.
+Hold = Callable[[DriverSpec, float, bool], Report | None]
 # Reports that differ in their numbers alone are written this often (s).
 _NUMBERS_EVERY_S: Final = 5.0
 _BAD: Final = frozenset({"failed", "stuck", "crash loop", "needs decision"})
@@ -32,11 +34,13 @@ class Agent:
         wanted: Callable[[], Wanted],
         write: Write,
         keeper: Callable[[str], Keeper],
+        hold: Hold | None = None,
     ) -> None:
         self._client = client
         self._wanted = wanted
         self._write = write
         self._make_keeper = keeper
+        self._hold = hold
         self._keepers: dict[str, Keeper] = {}
         self._told: dict[str, tuple[float, Report]] = {}
 
@@ -67,7 +71,17 @@ class Agent:
         return reports
 
     def _take_steps(self, wanted: Wanted, now: float) -> dict[str, Report]:
-        return {slug: keeper.step(wanted.get(slug), now) for slug, keeper in self._keepers.items()}
+        return {
+            slug: self._take_step(keeper, wanted.get(slug), now)
+            for slug, keeper in self._keepers.items()
+        }
+
+    def _take_step(self, keeper: Keeper, spec: DriverSpec | None, now: float) -> Report:
+        held = None
+        if spec is not None and self._hold is not None and not keeper.waits(now):
+            held = self._hold(spec, now, not keeper.has_ended())
+        report = keeper.step(spec if held is None else None, now)
+        return held or report
 
     def _all_ended(self) -> bool:
         return all(keeper.has_ended() for keeper in self._keepers.values())

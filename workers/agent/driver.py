@@ -81,7 +81,7 @@ def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
     """Return the command line of the Spark application."""
     return [
         sys.executable, "-m", "workers.pipeline", "--cluster", spec.cluster,
-        "--redis-url", site.redis_url, "--checkpoint", _checkpoint(spec, site),
+        "--redis-url", site.redis_url, "--checkpoint", str(checkpoint_of(spec, site)),
         "--nodes", str(spec.nodes), "--splits", str(spec.splits),
         "--trigger-ms", str(spec.trigger_ms), "--master", spec.master,
         "--max-records", str(spec.max_records), "--max-batch-mb", str(spec.max_batch_mb),
@@ -92,12 +92,13 @@ def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
     ]  # fmt: skip
 
 
-def _checkpoint(spec: DriverSpec, site: Site) -> str:
+def checkpoint_of(spec: DriverSpec, site: Site) -> Path:
     """Return where Spark keeps its place; another log has a checkpoint of its own."""
-    place = str(site.checkpoint(spec.cluster))
+    place = site.checkpoint(spec.cluster)
     if not spec.log_url:
         return place
-    return f"{place}-{sha256(identity(spec.log_url).encode()).hexdigest()[:8]}"
+    mark = sha256(identity(spec.log_url).encode()).hexdigest()[:8]
+    return place.with_name(f"{place.name}-{mark}")
 
 
 class Driver:

@@ -46,7 +46,10 @@ def write_progress(slug: str, progress: Progress) -> None:
     cluster, seen, pace = Cluster.objects.filter(slug=slug).first(), progress.seen, progress.pace()
     if cluster is None or seen is None or seen.batch < 0:
         return
+    # The batch of an earlier driver may be that of a checkpoint that is gone.
+    own = {"checkpoint": progress.checkpoint} if progress.finished else {}
     values = {
+        **own,
         "observed_at": timezone.now(),
         "batch": seen.batch,
         "position": seen.end,

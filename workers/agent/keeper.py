@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from workers.agent import causes
 from workers.agent.backoff import HEALTHY_S, BackOff
 from workers.agent.deaths import KEPT, Death, Loop, loop_of
-from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, end_strays
+from workers.agent.driver import (
+    CommandFactory,
+    Driver,
+    DriverSpec,
+    Site,
+    checkpoint_of,
+    end_strays,
+)
 from workers.agent.heartbeats import Look, Seen, Unknown
 from workers.agent.progress import Patience, Progress, Wrong
 from workers.agent.report import Report, behind
@@ -78,6 +85,10 @@ class Keeper:
         """Return whether there is no driver."""
         return self._life is None
 
+    def waits(self, now: float) -> bool:
+        """Return whether there is no driver and the pause before the next start is not over."""
+        return self._life is None and now < self._due_at
+
     def kill(self) -> None:
         """End the driver at once."""
         if self._life is not None and self._life.driver.kill():
@@ -121,7 +132,8 @@ class Keeper:
             cause = causes.cause_of(None, str(error))
             why = causes.NOT_STARTED if cause == causes.EXIT else cause
             return self._retry_later(self._death(None, why, f"cannot be started: {error}"), now)
-        self._life = _Life(driver, now, Progress(self._patience, now))
+        checkpoint = checkpoint_of(wanted, self._site).name
+        self._life = _Life(driver, now, Progress(self._patience, now, checkpoint))
         again = f" again, attempt {self._backoff.deaths + 1}" if self._backoff.deaths else ""
         return Report("starting", f"Spark starts{again}")
 

@@ -62,10 +62,15 @@ class _Point(NamedTuple):
 
 @dataclass(slots=True)
 class Progress:
-    """The signs of life of one driver; times are those of a monotonic clock."""
+    """The signs of life of one driver; times are those of a monotonic clock.
+
+    `checkpoint`: the name of the driver's checkpoint; `finished`: whether a batch has finished
+    since the first look, so one of this driver.
+    """
 
     patience: Patience
     begun_at: float
+    checkpoint: str = ""
     beat_at: float = field(init=False)
     jvm_at: float = field(init=False)
     step_at: float = field(init=False)
@@ -73,6 +78,7 @@ class Progress:
     beat: Heartbeat | None = None
     seen: Seen | None = None
     runs: bool = False
+    finished: bool = False
     _points: deque[_Point] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -87,6 +93,7 @@ class Progress:
         if seen.beat is not None:
             self._note_beat(seen.beat, now)
         before = self.seen
+        self.finished |= before is not None and seen.batch > before.batch
         if before is None or not (seen.work and before.work):
             # Before there was something to do, nothing could be late.
             self.step_at = self.batch_at = now

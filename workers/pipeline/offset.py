@@ -22,7 +22,8 @@ class Offset:
     this batch; the next batch takes it in. None where none has. `clock_ms`: when it was planned,
     0 for never. `owes`: whether a merge node has to look at what this batch gives out. `waits`:
     whether records waited at a node when it was planned. `signals`: waiting records and utilisation
-    by node, where a key scheme looks at them.
+    by node, where a key scheme looks at them. `restored`: the loss of Redis (wire.generation) after
+    which the rows of open windows were written again.
     """
 
     batch: int
@@ -34,6 +35,7 @@ class Offset:
     owes: bool = False
     waits: bool = False
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    restored: int = 0
 
     @property
     def cut(self) -> Cut:
@@ -69,11 +71,14 @@ class Offset:
             owes=news.merges,
             waits=news.waits,
             signals=news.signals,
+            restored=news.restored,
         )
         if self.before is not None:
             return following
         if moved or news.version != self.version:
             return replace(following, version=news.version, before=news.before)
+        if news.restored != self.restored:
+            return following
         # What the last batch gave out is still to be merged; nothing new comes of that.
         return replace(following, owes=False) if self.owes else self
 
@@ -84,7 +89,7 @@ class News:
 
     `cut`: how far the log goes now; `version`: the newest routing; `before`: the version before
     where tasks hand their state on; `waits`: whether records wait at a node; `merges`: whether
-    there is a merge node.
+    there is a merge node; `restored`: the newest loss of Redis.
     """
 
     cut: Cut
@@ -94,3 +99,4 @@ class News:
     waits: bool = False
     merges: bool = False
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    restored: int = 0

@@ -38,7 +38,8 @@ class Head:
     from which they did in the batch before; None where none do. `clock_ms`: when the batch was
     planned; `elapsed_ms`: since when the one before was, None for the first. `waits`: whether
     records waited at a node after the batch before. `split`: who says so. `nodes`: how many nodes
-    take part in the batch.
+    take part in the batch. `republish`: whether the nodes write the rows of all open windows again,
+    as Redis has lost them.
     """
 
     batch: int
@@ -50,6 +51,7 @@ class Head:
     waits: bool
     split: int
     nodes: int
+    republish: bool = False
 
 
 def routed(head: Head, keys: NodeKeys, envelopes: Sequence[Envelope]) -> pa.RecordBatch:

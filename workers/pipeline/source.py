@@ -16,12 +16,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from controlplane.wire.errors import RoutingMissing
+from controlplane.wire.generation import read_generation
 from controlplane.wire.log import Log
 from controlplane.wire.publish import latest_version, trim
 from workers.pipeline import transfer
 from workers.pipeline.activity import count_step
 from workers.pipeline.connections import client_of, log_of, settle, tables_of
-from workers.pipeline.high_water import first_batch
+from workers.pipeline.high_water import first_batch, first_cut
 from workers.pipeline.last_heard import Heard, last_heard
 from workers.pipeline.offset import News, Offset
 from workers.pipeline.route import route, source_report
@@ -97,10 +98,11 @@ class LogReader(DataSourceStreamReader):
         if self.seed:
             return Offset.from_json(json.loads(self.seed)).to_json()
         client = client_of(self.redis_url)
-        cut = self._log().committed_cut()
+        cut = first_cut(client, self.cluster, self._log())
         version = latest_version(client, self.cluster) or 0
         batch = first_batch(client, self.cluster)
-        return Offset(batch, cut.position, cut.total, version).to_json()
+        restored = read_generation(client, self.cluster).restored
+        return Offset(batch, cut.position, cut.total, version, restored=restored).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
         """Return where the next batch ends: the newest routing, and a bounded piece of the log."""
@@ -125,6 +127,7 @@ class LogReader(DataSourceStreamReader):
             waits=heard.waiting > 0,
             merges=table is not None and table.merges,
             signals=heard.signals if table is not None and table.reacts else {},
+            restored=read_generation(client, self.cluster).restored,
         )
         return offset.next(news).to_json()
 
@@ -157,9 +160,10 @@ class LogReader(DataSourceStreamReader):
         clock = stop.clock_ms, elapsed
         plan = stop.batch, stop.version, stop.before, begin.before
         nodes = self._nodes_in(stop.version, stop.before, begin.before)
+        again = stop.restored != begin.restored
         return [
             SplitPartition(
-                Head(*plan, *clock, stop.waits, split, nodes),
+                Head(*plan, *clock, stop.waits, split, nodes, again),
                 begin.position,
                 stop.position,
                 stop.heard(),

@@ -145,6 +145,7 @@ class Turn:
             part = advanced(
                 self.store, tasks, records_of(work.envelopes), newest,
                 self.input.head.batch, takers, closes=at == len(every) and not older,
+                republish=at == 1 and self.input.head.republish,
             )  # fmt: skip
             found.take(part)
             self.note(part.faults)

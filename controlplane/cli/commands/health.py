@@ -1,4 +1,4 @@
-"""weir clusters health."""
+"""weir clusters health, decide."""
 
 from argparse import Namespace
 from typing import Any
@@ -8,7 +8,8 @@ from django.utils import timezone
 from controlplane.cli.actors import viewed
 from controlplane.cli.output import print_facts, print_json, print_table, say
 from controlplane.models import DriverRestart, Incident
-from controlplane.selectors.health import Health, health_of
+from controlplane.selectors.health import Health, health_of, incident_by_id
+from controlplane.services.losses.deciding import decide
 
 
 def shown(given: Namespace) -> None:
@@ -30,6 +31,16 @@ def shown(given: Namespace) -> None:
             say(f"  {text}")
         if row["choices"]:
             say(f"  choose: {', '.join(row['choices'])}")
+
+
+def decided(given: Namespace) -> None:
+    """Carry out one of an incident's choices."""
+    actor, cluster = viewed(given)
+    row = decide(actor, incident_by_id(cluster, given.incident), given.choice, given.reason)
+    if given.json:
+        print_json(_incident(row))
+    else:
+        say(f"incident {row.pk} of {cluster.slug}: {row.decision}")
 
 
 def _facts(found: Health) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.models import Cluster, ClusterHealth, DriverRestart
-from tests.controlplane.api.callers import get, scripted, user_of
+from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
+from tests.controlplane.api.callers import get, post, scripted, user_of
 from tests.support.cluster import actor, small_cluster
 
 pytestmark = pytest.mark.django_db
@@ -47,3 +47,38 @@ def test_the_page_shows_the_loop_with_its_cause(looping: Cluster) -> None:
     assert "3 restarts in the last hour" in page
     assert "OutOfMemoryError: Java heap space" in page
     assert "batch 812 has ended the driver" in page
+
+
+@pytest.fixture
+def undecided(looping: Cluster) -> Incident:
+    """An incident of that cluster about which somebody has to decide."""
+    return Incident.objects.create(
+        cluster=looping, at=timezone.now(), kind="database-older", state="undecided",
+        lost=["Routing versions 8 to 9"], choices=["adopt-database", "stop"], facts={"version": 9},
+    )  # fmt: skip
+
+
+def test_a_decision_takes_an_administrator_and_is_made_once(undecided: Incident) -> None:
+    path = f"/clusters/sf/incidents/{undecided.pk}/decide"
+    assert post(scripted(actor("approver")), path, {"choice": "stop"}).status_code == 403
+    admin = scripted(actor("admin"))
+    assert post(admin, path, {"choice": "pray"}).status_code == 422
+    found = post(admin, path, {"choice": "stop", "reason": "wrong backup"}).json()
+    assert (found["state"], found["decision"]) == ("resolved", "stop")
+    assert post(admin, path, {"choice": "stop"}).status_code == 409
+    assert get(admin, f"/clusters/sf/incidents/{undecided.pk}").json() == found
+
+
+def test_the_page_offers_the_choices_to_an_administrator_alone(undecided: Incident) -> None:
+    client = Client()
+    client.force_login(user_of(actor("viewer")))
+    assert 'name="choice"' not in client.get("/clusters/sf/").content.decode()
+    url = f"/clusters/sf/incidents/{undecided.pk}/decide/"
+    assert client.post(url, {"choice": "stop"}).status_code == 403
+    client.force_login(user_of(actor("admin")))
+    page = client.get("/clusters/sf/").content.decode()
+    assert "Keep the database, discard newer routing" in page
+    assert client.get(url).status_code == 405
+    assert client.post(url, {"choice": "stop"}).status_code == 302
+    undecided.refresh_from_db()
+    assert undecided.decision == "stop"

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
-from controlplane.models import AuditEntry, Cluster, Grant, Query
+from controlplane.models import AuditEntry, Cluster, DriverRestart, Grant, Incident, Query
 from controlplane.services.access import Actor
 from tests.controlplane.cli.conftest import Weir
 from tests.support.cluster import actor
@@ -154,3 +155,23 @@ def test_who_may_see_one_cluster_sees_one(weir: Weir, operator: Actor, cluster: 
     rows = weir("clusters", "list", "--json", user="guest").json
     assert [row["cluster"] for row in rows] == ["other"]
     assert weir("queries", "list", "sf", user="guest").code == 4
+
+
+def test_health_and_decisions(weir: Weir, viewer: Actor, cluster: Cluster) -> None:
+    now = timezone.now()
+    DriverRestart.objects.create(cluster=cluster, at=now, cause="memory", batch=812, detail="heap")
+    row = Incident.objects.create(
+        cluster=cluster, at=now, kind="database-older", state="undecided", lost=["Versions 8 to 9"],
+        choices=["adopt-database", "stop"], facts={"version": 9},
+    )  # fmt: skip
+    told = weir("clusters", "health", "sf", user=viewer.name).out
+    assert "812" in told
+    assert "Versions 8 to 9" in told
+    found = weir("clusters", "health", "sf", "--json", user=viewer.name).json
+    assert (found["restarts"][0]["cause"], found["incidents"][0]["id"]) == ("memory", row.pk)
+    refused = weir("clusters", "decide", "sf", str(row.pk), "stop", user=viewer.name)
+    assert refused.code == 4
+    admin = actor("admin", "root-of-sf")
+    assert weir("clusters", "decide", "sf", str(row.pk), "stop", user=admin.name).code == 0
+    row.refresh_from_db()
+    assert row.decision == "stop"

@@ -56,3 +56,10 @@ def test_what_is_given_out_to_a_merge_node_is_merged_by_one_more_batch() -> None
     merging = given_out.next(News(FURTHER, 3, 1_100, merges=True))
     assert (merging.batch, merging.position, merging.owes) == (6, "101-0", False)
     assert merging.next(News(FURTHER, 3, 1_200, merges=True)) == merging
+
+
+def test_a_loss_of_redis_makes_one_batch_that_republishes() -> None:
+    """Without a record: readers wait for the rows. A replay finds it in the offsets again."""
+    again = OFFSET.next(News(HERE, 3, 1_000, restored=77))
+    assert (again.batch, again.position, again.restored) == (5, "100-0", 77)
+    assert again.next(News(HERE, 3, 1_100, restored=77)) == again

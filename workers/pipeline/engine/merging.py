@@ -24,8 +24,8 @@ from workers.pipeline.engine.tasks import Member
 from workers.pipeline.engine.users import WorkOf, work_of
 
 MERGED: Final = "merged"
-# What tells the parts of one window apart: a merged window has 0 there.
-_PARTS: Final = ("run", "task", "stream")
+# What tells the parts of one window and run apart: a merged window has 0 there.
+_PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
 
 
@@ -72,7 +72,10 @@ def _taken_parts(
     found, query = [], member.subscription.query
     for name, rows in tables.items():
         form, key = named(name), f"{MERGED}/{query}/{name}"
-        kept, changed = _merge(form, from_bytes(form, store.get(key)), rows, _work(member))
+        run = member.subscription.run
+        state = _of_run(from_bytes(form, store.get(key)), run)
+        new = [_of_run(one, run) for one in rows]
+        kept, changed = _merge(form, state, new, run, _work(member))
         open_ = ~is_closed(kept, {query: member.closing}, _marks(member, marks))
         found.append((name, changed, to_bytes(kept.filter(pa.array(open_)))))
     return found
@@ -109,16 +112,22 @@ def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
         store.remove(f"{MERGED}/{query}/{name}")
 
 
-def _merge(form: Form, state: Any, new: Sequence[Any], work: WorkOf) -> tuple[Any, Any]:
-    """Return the newest parts, and the windows of those that are new, merged."""
+def _of_run(rows: Any, run: int) -> Any:
+    """Return the rows of a run: what an earlier one gave out stands in rows of its own."""
+    mine = np.asarray(rows["run"]) == run
+    return rows if mine.all() else rows.filter(pa.array(mine))
+
+
+def _merge(form: Form, state: Any, new: Sequence[Any], run: int, work: WorkOf) -> tuple[Any, Any]:
+    """Return the newest parts, and the windows of those that are new, merged as a row of `run`."""
     entries = [(0, state), *((1, rows) for rows in new)]
     marked = newest(form, entries)
     fresh = np.asarray(marked["batch"]) == 1
     rows = marked.select(form.schema.names)
-    zeros = pa.array(np.zeros(len(rows), np.int64))
     same = rows
-    for name in _PARTS:
-        same = same.set_column(same.schema.get_field_index(name), name, zeros)
+    for name, value in {**dict.fromkeys(_PARTS, 0), "run": run}.items():
+        column = pa.array(np.full(len(rows), value, np.int64))
+        same = same.set_column(same.schema.get_field_index(name), name, column)
     users = work if "state" in form.schema.names else None
     return rows, whole_windows(form, regrouped(form, Merged(same, fresh), users))
 

@@ -22,6 +22,7 @@ from workers.pipeline.engine.isolation import JOIN, MERGE, SAVE, WINDOW, enter, 
 from workers.pipeline.engine.joins import joined, slowest
 from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, page_of
 from workers.pipeline.engine.records import Records
+from workers.pipeline.engine.republish import reopened, republished
 from workers.pipeline.engine.samples import sample_of_query
 from workers.pipeline.engine.shedding import is_window_dropped
 from workers.pipeline.engine.state import Merged, is_closed, merged, windows_of
@@ -42,15 +43,18 @@ def advanced(
     takers: Tasks | None = None,
     *,
     closes: bool = True,
+    republish: bool = False,
 ) -> Changed:
     """Take a batch's records into the state of a node's tasks.
 
     `newest`: the newest event time of each stream in this batch. One page per form is visited in
     turn besides those that change, so that closed windows and ended queries leave. `takers`: the
     tasks that take these records, where not all do. `closes`: whether windows may be closed, which
-    older records that are still to come forbid.
+    older records that are still to come forbid. `republish`: all windows that were open before this
+    batch count as changed, as what was written of them is lost.
     """
     found = Changed()
+    again = marks_of(store) if republish else None
     marks = _marks(store, newest)
     added = added_by(takers or tasks, records, found)
     started = time.thread_time_ns()
@@ -61,7 +65,7 @@ def advanced(
         form = named(name)
         pages = Pages(store, form, name, sizes)
         rows = pa.concat_tables([form.schema.empty_table(), *added.get(name, [])])
-        _advance_form(pages, tasks, rows, _Turn(marks if closes else {}, batch), found)
+        _advance_form(pages, tasks, rows, _Turn(marks if closes else {}, batch, again), found)
     if sizes != before:
         store.put(SIZES, json.dumps(sizes).encode())
     found.state_bytes = sum(sizes.values())
@@ -71,10 +75,14 @@ def advanced(
 
 @dataclass(frozen=True)
 class _Turn:
-    """One batch, as every form of rows meets it."""
+    """One batch, as every form of rows meets it.
+
+    `again`: by stream the newest event time before a batch that republishes, None in all others.
+    """
 
     marks: Mapping[int, int]
     batch: int
+    again: Mapping[int, int] | None = None
 
 
 def marks_of(store: Store) -> dict[int, int]:
@@ -97,6 +105,8 @@ def _advance_form(pages: Pages, tasks: Tasks, added: Any, turn: _Turn, found: Ch
     """Merge what a batch adds into one form's pages: all at once, one by one if memory is short."""
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
     visited = sorted({*np.unique(touched).tolist(), turn.batch % PAGES})
+    if turn.again is not None:
+        visited = list(range(PAGES))
     try:
         passes = (MemoryError,) if len(visited) > 1 else ()
         _advance_pages(pages, visited, tasks, added, turn, found, passes)
@@ -144,12 +154,9 @@ class _Advanced(NamedTuple):
 
 def _advanced(pages: Pages, tasks: Tasks, turn: _Turn, state: Any, added: Any) -> _Advanced:
     """Return what rows of state and what comes to them make together. Raises what they raise."""
-    result, windows = _merged_form(pages, tasks, state, added)
-    marks = dict(turn.marks)
-    if is_pairs(pages.name):
-        marks = {query: slowest(turn.marks, one.subscription.streams)
-                 for query, one in tasks.members.items() if one.joins}  # fmt: skip
-    closing = {query: member.closing for query, member in tasks.members.items()}
+    result, windows = _merged_form(pages, tasks, turn, state, added)
+    marks = _marks_of_form(pages, tasks, turn.marks)
+    closing = tasks.closing
     open_ = ~is_closed(result.rows, closing, marks)
     return _Advanced(result.rows if open_.all() else result.rows.filter(pa.array(open_)), windows)
 
@@ -183,18 +190,33 @@ def _of(queries: Collection[int], rows: Any) -> Any:
     return rows if mine.all() else rows.filter(pa.array(mine))
 
 
+def _marks_of_form(pages: Pages, tasks: Tasks, marks: Mapping[int, int]) -> Mapping[int, int]:
+    """Return the marks that close rows: of a join's rows by query, of others by stream."""
+    if not is_pairs(pages.name):
+        return marks
+    return {query: slowest(marks, one.subscription.streams)
+            for query, one in tasks.members.items() if one.joins}  # fmt: skip
+
+
 def _merged_form(
-    pages: Pages, tasks: Tasks, state: Any, added: Any
+    pages: Pages, tasks: Tasks, turn: _Turn, state: Any, added: Any
 ) -> tuple[Merged, list[tuple[str, Form, Any]]]:
     """Return the state with what came, and the windows that changed. Raises what they raise."""
     work = tasks.work if "state" in pages.form.schema.names else None
     result = merged(pages.form, state, added, work)
     queries = np.unique(np.asarray(result.rows["query"])).tolist()
+    shown, marks = result, None
+    if turn.again is not None:
+        marks = _marks_of_form(pages, tasks, turn.again)
+        shown = reopened(result, tasks.closing, marks)
     if is_pairs(pages.name):
         enter(JOIN, queries)
-        return result, [(name, named(name), rows) for name, rows in _joined(tasks, result)]
+        return result, [(name, named(name), rows) for name, rows in _joined(tasks, shown)]
     enter(WINDOW, queries)
-    rows_of = _windows(pages.form, tasks, result, work)
+    rows_of = list(_windows(pages.form, tasks, shown, work))
+    if marks is not None:
+        changed = _windows(pages.form, tasks, result, work)
+        rows_of = republished(rows_of, changed, tasks.closing, marks)
     return result, [(pages.name, pages.form, rows) for rows in rows_of]
 
 

@@ -46,6 +46,11 @@ class Tasks:
                           for one in group.subscriptions})  # fmt: skip
 
     @property
+    def closing(self) -> dict[int, Closing]:
+        """Return by query when its windows close."""
+        return {query: member.closing for query, member in self.members.items()}
+
+    @property
     def split(self) -> list[int]:
         """Return the queries of which other nodes may have tasks."""
         return [query for query, one in self.members.items() if one.subscription.tasks > 1]

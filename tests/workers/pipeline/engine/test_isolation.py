@@ -208,7 +208,7 @@ def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -
             parts.setdefault(query, {}).setdefault(name, []).append(mine)
     store, plain = Memory(), Memory()
     alone, _ = merged_parts(plain, tasks.members, {1: parts[1]}, {})
-    fails(monkeypatch, merging, "_merge", lambda _, __, new, ___: any(has(BAD, r) for r in new),
+    fails(monkeypatch, merging, "_merge", lambda _, __, new, *___: any(has(BAD, r) for r in new),
           ValueError("no"))  # fmt: skip
     found, faults = merged_parts(store, tasks.members, parts, {})
     assert (faults[BAD].stage, faults[BAD].why) == ("aggregator", "ValueError: no")

@@ -1,0 +1,115 @@
+"""Comparing Redis, checkpoint and database: which of them lost data or is from an older moment.
+
+Pure. A micro-batch writes its telemetry to Redis before Spark marks it as whole in the checkpoint,
+and a routing version is in the database before it is in Redis. So Redis is never behind the
+checkpoint, the database never behind Redis, unless one of them lost something.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from controlplane.models import Incident
+from controlplane.wire.generation import Generation
+
+Kind = Incident.Kind
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFacts:
+    """A checkpoint: its newest whole batch and newest begun one (numbers of Weir's own).
+
+    `version`: routing of the newest begun batch; `moving`: whether tasks handed their state on in
+    the newest whole batch, so that it is in Redis alone.
+    """
+
+    whole: int | None
+    begun: int
+    version: int
+    moving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RedisFacts:
+    """Redis: its generation, newest finished batch (-1: none), newest routing version.
+
+    `half_written`: a batch after the newest finished one of which some results are written.
+    `event_ms`: the newest event time of the newest finished batch.
+    """
+
+    generation: Generation = field(default_factory=Generation)
+    batch: int = -1
+    version: int = 0
+    half_written: int | None = None
+    event_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """The database: the generation and newest batch that it knows of, and its routing version.
+
+    `checkpoint`: whether it has seen a batch of this very checkpoint; `unread`: records of the log
+    that were unread when the agent last looked.
+    """
+
+    generation: str = ""
+    batch: int = -1
+    version: int = 0
+    checkpoint: bool = False
+    unread: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the three hold; `checkpoint` is None where it has no batch or cannot be asked."""
+
+    redis: RedisFacts
+    database: DatabaseFacts
+    checkpoint: CheckpointFacts | None = None
+
+    @property
+    def newest(self) -> int:
+        """Return the newest batch that any of them knows of."""
+        begun = self.checkpoint.begun if self.checkpoint else -1
+        return max(self.redis.batch, self.redis.generation.floor, self.database.batch, begun)
+
+    def without_checkpoint(self) -> "Facts":
+        """Return what is known without asking the checkpoint, as while a driver runs on it."""
+        return replace(self, checkpoint=None, database=replace(self.database, checkpoint=False))
+
+
+def losses(facts: Facts) -> list[Kind]:
+    """Return what was lost or restored from an older moment, in the order of repair."""
+    found = []
+    if is_database_older(facts):
+        found.append(Kind.DATABASE_OLDER)
+    if redis := _redis(facts):
+        found.append(redis)
+    if checkpoint := _checkpoint(facts):
+        found.append(checkpoint)
+    return found
+
+
+def is_database_older(facts: Facts) -> bool:
+    """Return whether the data plane has routing versions that the database does not have."""
+    known = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
+    return known > facts.database.version
+
+
+def _redis(facts: Facts) -> Kind | None:
+    mine, known = facts.redis.generation, facts.database.generation
+    if known and mine.id != known:
+        return Kind.REDIS_LOST
+    whole = facts.checkpoint.whole if facts.checkpoint else None
+    newest = max(facts.database.batch, -1 if whole is None else whole)
+    if mine.id and newest > max(facts.redis.batch, mine.floor):
+        return Kind.REDIS_OLDER
+    return None
+
+
+def _checkpoint(facts: Facts) -> Kind | None:
+    if not facts.database.checkpoint:
+        return None
+    if facts.checkpoint is None:
+        return Kind.CHECKPOINT_LOST
+    if facts.checkpoint.begun < max(facts.redis.batch, facts.database.batch):
+        return Kind.CHECKPOINT_OLDER
+    return None

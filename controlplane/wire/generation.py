@@ -1,0 +1,47 @@
+"""What identifies the contents of a Redis: its generation, kept as a hash per cluster.
+
+`id` is drawn when Weir first finds a Redis without one; a Redis that was emptied has none, and one
+that was replaced has another. `restored` changes whenever contents were lost: nodes then write the
+rows of all open windows again. `floor` is the newest micro-batch that was ever written: batch
+numbers of a new checkpoint start above it.
+"""
+
+import uuid
+from dataclasses import dataclass
+from typing import cast
+
+import redis
+
+from controlplane.wire import keys
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The generation of one cluster's data in Redis; `id` is empty where there is none."""
+
+    id: str = ""
+    restored: int = 0
+    floor: int = 0
+
+
+def read_generation(client: "redis.Redis", cluster: str) -> Generation:
+    """Return the generation that Redis has. Raises `redis.RedisError`."""
+    row = cast("list[bytes | None]", client.hmget(
+        keys.generation_key(cluster), ["id", "restored", "floor"]))  # fmt: skip
+    name, restored, floor = row
+    return Generation((name or b"").decode(), int(restored or 0), int(floor or 0))
+
+
+def write_generation(client: "redis.Redis", cluster: str, generation: Generation) -> None:
+    """Write a generation. Raises `redis.RedisError`."""
+    values: dict[str, str | int] = {
+        "id": generation.id,
+        "restored": generation.restored,
+        "floor": generation.floor,
+    }
+    client.hset(keys.generation_key(cluster), mapping=values)  # type: ignore[arg-type]
+
+
+def new_id() -> str:
+    """Return an id that no generation has had."""
+    return uuid.uuid4().hex

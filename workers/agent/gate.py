@@ -1,0 +1,65 @@
+"""Whether a driver may start: nothing that it needs was lost, or the loss has been repaired."""
+
+import logging
+from functools import partial
+from typing import Final
+
+import redis
+
+from controlplane.models import Cluster, Incident
+from controlplane.services.losses.facts import facts_of
+from controlplane.services.losses.repair import reconcile
+from workers.agent.checkpoints import read_checkpoint, set_aside
+from workers.agent.driver import DriverSpec, Site, checkpoint_of
+from workers.agent.report import Report
+
+logger = logging.getLogger("weir.agent")
+
+# While a driver runs, only what it cannot notice itself is compared, this often (s).
+_EVERY_S: Final = 2.0
+
+
+class Gate:
+    """Compares Redis, checkpoint and database before a driver starts and while it runs."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._looked: dict[str, float] = {}
+
+    def hold(self, spec: DriverSpec, now: float, runs: bool) -> Report | None:
+        """Return why a driver may not run, None where it may.
+
+        Repairs what was lost. Raises what the database raises.
+        """
+        if runs and now - self._looked.get(spec.cluster, float("-inf")) < _EVERY_S:
+            return None
+        self._looked[spec.cluster] = now
+        cluster = Cluster.objects.filter(slug=spec.cluster).first()
+        if cluster is None:
+            return None
+        try:
+            self._reconcile(cluster, spec, runs=runs)
+        except redis.RedisError as error:
+            logger.warning("%s: losses cannot be looked for: %s", spec.cluster, error)
+            return None if runs else Report("degraded", f"Redis: {error}", "redis-away")
+        except OSError as error:
+            return None if runs else Report("failed", f"The checkpoint: {error}", "checkpoint")
+        return _undecided(cluster)
+
+    def _reconcile(self, cluster: Cluster, spec: DriverSpec, *, runs: bool) -> None:
+        path = checkpoint_of(spec, self._site)
+        if runs:
+            # Spark writes there: only Redis and the database can be compared.
+            facts = facts_of(cluster, None, path.name).without_checkpoint()
+        else:
+            facts = facts_of(cluster, read_checkpoint(path), path.name)
+        reconcile(cluster, facts, partial(set_aside, path))
+
+
+def _undecided(cluster: Cluster) -> Report | None:
+    row = cluster.incidents.filter(state=Incident.State.UNDECIDED).first()
+    if row is None:
+        return None
+    choices = " or ".join(row.choices)
+    detail = f"{row.get_kind_display()}: an administrator has to choose {choices}"
+    return Report("needs decision", detail, f"incident-{row.pk}")
