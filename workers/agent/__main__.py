@@ -78,7 +78,8 @@ def _agent(site: Site) -> Agent:
     client = redis.Redis.from_url(site.redis_url, socket_timeout=5, socket_connect_timeout=2)
 
     observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
-    patience = Patience(progress=env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400))
+    silent_s = env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400)
+    patience = Patience(dead=silent_s, progress=silent_s)
 
     def keeper(cluster: str) -> Keeper:
         return Keeper(

@@ -147,7 +147,7 @@ class Progress:
         return Wrong(causes.SLOW_START, fatal=True, text=text)
 
     def _silence(self, cause: str, text: str, silent: float, limit: float) -> Wrong | None:
-        if silent <= self.patience.late:
+        if silent <= min(self.patience.late, limit):
             return None
         return Wrong(cause, silent > limit, f"{text} for {silent:.0f} s")
 
