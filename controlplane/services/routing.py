@@ -20,7 +20,7 @@ from controlplane.errors import Conflict, VersionMoved
 from controlplane.models import Cluster, Drop, Incident, Proposal, QueryStream, RoutingVersion, Task
 from controlplane.services.events import announce, event
 from controlplane.wire.errors import RoutingGap, RoutingMissing
-from controlplane.wire.publish import latest_version, publish, publish_snapshot
+from controlplane.wire.publish import SNAPSHOT_EVERY, latest_version, publish, publish_snapshot
 from controlplane.wire.routing import (
     NOBODY,
     Op,
@@ -110,10 +110,32 @@ def publish_unpublished(cluster_id: int) -> int:
 
 
 def republish(cluster: Cluster) -> int:
-    """Publish the whole table as a snapshot; returns how many waiting versions it covers."""
+    """Publish the whole table as a snapshot; returns how many waiting versions it covers.
+
+    The versions that a begun micro-batch may run under are published, too.
+    """
     table = current_table(cluster.pk)
+    _republish_applied(cluster, table.version)
     publish_snapshot(redis_client(), cluster.slug, table)
     return _mark_published(cluster, table.version)
+
+
+def _republish_applied(cluster: Cluster, newest: int) -> None:
+    """Publish the versions from a little below the newest applied one on.
+
+    Spark runs a micro-batch that was begun under the version that it was planned with, and takes
+    in what tasks handed on since an earlier one. Without these tables it could never finish. Where
+    old versions are pruned, or void, they cannot be computed: then there is the newest table alone.
+    """
+    applied = Cluster.objects.values_list("applied_version", flat=True).get(pk=cluster.pk)
+    low = max(0, applied - SNAPSHOT_EVERY)
+    rows = cluster.routing_versions.filter(version__lte=newest).order_by("version")
+    if newest <= low or rows.count() != newest:
+        return
+    table = RoutingTable().apply(*(delta_of(row) for row in rows[:low].iterator()))
+    publish_snapshot(redis_client(), cluster.slug, table)
+    for row in rows[low:].iterator():
+        publish(redis_client(), cluster.slug, delta_of(row))
 
 
 def heal(cluster: Cluster) -> bool:

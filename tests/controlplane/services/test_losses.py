@@ -296,3 +296,12 @@ def test_only_an_administrator_decides_and_only_once(sf: Cluster) -> None:
 def test_a_cluster_without_queries_begins_nothing(redis_url: str) -> None:
     cluster = small_cluster(actor())
     assert begin_again(cluster, "why") == 0
+
+
+def test_a_batch_that_was_begun_finds_its_tables_after_the_loss(sf: Cluster) -> None:
+    """It runs under the version that it was planned with: without that it would fail for ever."""
+    client, newest = redis_client(), sf.routing_version
+    known = [read_table(client, "sf", version) for version in range(newest + 1)]
+    client.flushdb()
+    check(sf)
+    assert [read_table(client, "sf", version) for version in range(newest + 1)] == known
