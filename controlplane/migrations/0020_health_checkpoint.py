@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0017_batch_limits'),
+        ('controlplane', '0019_exact_windows'),
     ]
 
     operations = [
