@@ -8,9 +8,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from workers.pipeline.bounds import budget_of
+from workers.pipeline.output import OUTPUT_DDL
 from workers.pipeline.processor import NodeProcessor
-from workers.pipeline.row import OUTPUT_DDL
 from workers.pipeline.seed import seed_of
+from workers.pipeline.session import memory_of
 from workers.pipeline.sink import WeirSink
 from workers.pipeline.source import WeirLog
 
@@ -55,6 +57,7 @@ def start(spark: SparkSession, application: Application, *, once: bool = False) 
         .option("splits", application.splits)
         .option("max_records", application.max_records)
         .option("max_bytes", application.max_bytes)
+        .option("budget", budget_of(memory_of(spark)))
         .option("log_url", application.log_url)
         .option("seed", json.dumps(seed.offset) if seed else "")
         .load()

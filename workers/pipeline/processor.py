@@ -43,14 +43,14 @@ class NodeProcessor(StatefulProcessor):
         rows: "Iterator[pd.DataFrame]",
         timerValues: TimerValues,  # noqa: N803
     ) -> "Iterator[pd.DataFrame]":
-        """Evaluate one batch and yield one row: changed windows and the node's report."""
+        """Evaluate one batch and yield rows: the node's report and what it has changed."""
         batch = input_of(node_keys(self.partitions).node_of(int(key[0])), list(rows))
         store = NodeStore(self._values)
         if self.seed is not None:
             self.seed.plant(store, batch.node, batch.head.batch)
         client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
-        output = Turn(client, self.cluster, tables, store, batch).run().frame()
+        output = Turn(client, self.cluster, tables, store, batch).run()
         store.save()
         count_step(client, self.cluster)
         settle()
-        yield output
+        yield from output.frames()

@@ -20,8 +20,8 @@ class NodeReport:
     that a merge node puts together. `moves` are the tasks that it handed on (query, task, bytes of
     state, records that waited); `came` those it got (query, task). `dropped`: stream, query and
     records of its split arcs. `faults`: query, run, reason, stage and sample (JSON) of what the
-    node could not compute, in this batch or before. `executor` is where it ran; `elapsed_ms`:
-    since the batch before.
+    node could not compute, in this batch or before. `emitted`: bytes of windows and
+    states that it gave out. `executor` is where it ran; `elapsed_ms`: since the batch before.
     """
 
     node: int
@@ -49,6 +49,7 @@ class NodeReport:
     state_us: int = 0
     elapsed_ms: int | None = None
     dropped: list[list[int]] = field(default_factory=list)
+    emitted: int = 0
     faults: list[tuple[int, int, str, str, str]] = field(default_factory=list)
 
     @property

@@ -1,4 +1,4 @@
-"""The rows between the stages: from a split node to a node, and from there to the sink.
+"""The rows from a split node to a node.
 
 Frames of pandas are only what Spark hands over with; who has none does not load it.
 """
@@ -6,12 +6,11 @@ Frames of pandas are only what Spark hands over with; who has none does not load
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from workers.pipeline.envelope import Envelope
-from workers.pipeline.report import NodeReport
 from workers.pipeline.salt import NodeKeys
 
 if TYPE_CHECKING:
@@ -24,10 +23,6 @@ _COLUMNS: Final[Mapping[str, pa.DataType]] = {
 }
 ROUTED: Final = pa.schema(_COLUMNS)
 ROUTED_DDL: Final = "nk int, head string, payload binary"
-OUTPUT_DDL: Final = (
-    "node int, batch long, results binary, merged binary, states binary, measures binary, "
-    "report string"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +84,3 @@ def input_of(node: int, frames: "Sequence[pd.DataFrame]") -> Input:
     pairs.sort(key=lambda pair: pair[0].split)
     envelopes = [Envelope.decode(payload) for _, payload in pairs]
     return Input(node, pairs[0][0], envelopes, sum(len(payload) for _, payload in pairs))
-
-
-@dataclass(frozen=True)
-class Output:
-    """What a node hands to the sink: changed windows and states as bytes, and its report.
-
-    `results` are of the node's tasks, `merged` of the queries that it merges; `measures`: rows of
-    its tasks, as int64s.
-    """
-
-    results: bytes
-    merged: bytes
-    states: bytes
-    measures: bytes
-    report: NodeReport
-
-    def frame(self) -> "pd.DataFrame":
-        """Return the one row."""
-        row: dict[str, Any] = {
-            "node": [self.report.node],
-            "batch": [self.report.batch],
-            "results": [self.results],
-            "merged": [self.merged],
-            "states": [self.states],
-            "measures": [self.measures],
-            "report": [self.report.to_json()],
-        }
-        import pandas as pd  # noqa: PLC0415 - as above
-
-        return pd.DataFrame(row)

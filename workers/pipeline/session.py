@@ -95,6 +95,14 @@ def settings(partitions: int, engine: Engine, folder: str | None = None) -> dict
     return {**_common(partitions), **place, **_sockets(folder), **engine.conf}
 
 
+def memory_of(spark: SparkSession) -> str:
+    """Return the memory of a JVM that runs nodes, as Spark's settings say it."""
+    conf = spark.sparkContext.getConf()
+    local = (spark.sparkContext.master or "").startswith("local")
+    name = "spark.driver.memory" if local else "spark.executor.memory"
+    return conf.get(name, "1g") or "1g"
+
+
 def _common(partitions: int) -> dict[str, str]:
     return {
         "spark.sql.shuffle.partitions": str(partitions),

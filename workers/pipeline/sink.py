@@ -23,9 +23,9 @@ from pyspark.sql.types import StructType
 from controlplane.wire import keys, measures, results
 from controlplane.wire.results import Changes, watermarks
 from controlplane.wire.results.feed import followed
-from workers.pipeline import transfer
+from workers.pipeline import output, transfer
 from workers.pipeline.activity import count_step, note_sink
-from workers.pipeline.changes import by_query, changes_of, without
+from workers.pipeline.changes import by_query, without
 from workers.pipeline.connections import client_of, settle
 from workers.pipeline.report import NodeReport
 from workers.pipeline.telemetry import telemetry_row
@@ -70,20 +70,39 @@ class SinkWriter(DataSourceStreamArrowWriter):
         """Append the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
         written = Written()
+        collector = output.Collector()
         watched = followed(client, self.cluster, time.time_ns() // 1_000_000)
         for rows in iterator:
             for row in rows.to_pylist():
-                report = NodeReport.from_json(row["report"])
-                note_sink(client, self.cluster, report.batch)
-                write_results(client, self.cluster, report, changes_of(row["results"]), watched)
-                write_merged(client, self.cluster, report, changes_of(row["merged"]), watched)
-                measures.write(client, self.cluster, report.node, report.batch, row["measures"])
-                transfer.write(client, self.cluster, row["batch"], transfer.unpacked(row["states"]))
-                forget_parts(client, self.cluster, report)
-                written.reports.append(row["report"])
-                count_step(client, self.cluster)
+                self._write_row(client, row, collector, watched)
+                if row["kind"] == output.REPORT:
+                    written.reports.append(row["payload"].decode())
         settle()
         return written
+
+    def _write_row(
+        self,
+        client: "redis.Redis",
+        row: Mapping[str, Any],
+        collector: output.Collector,
+        watched: Collection[int],
+    ) -> None:
+        """Write what a row has; windows of a query that continues wait for its last row."""
+        report = collector.take(row)
+        match row["kind"]:
+            case output.REPORT:
+                note_sink(client, self.cluster, report.batch)
+                forget_parts(client, self.cluster, report)
+            case output.RESULTS | output.MERGED as kind:
+                if (changes := collector.changes(row)) is not None:
+                    write = write_results if kind == output.RESULTS else write_merged
+                    write(client, self.cluster, report, changes, watched)
+            case output.STATES:
+                states = transfer.unpacked(row["payload"])
+                transfer.write(client, self.cluster, report.batch, states)
+            case output.MEASURES:
+                measures.write(client, self.cluster, report.node, report.batch, row["payload"])
+        count_step(client, self.cluster)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Append the batch's telemetry row."""

@@ -21,9 +21,10 @@ from controlplane.wire.log import Log
 from controlplane.wire.publish import latest_version, trim
 from workers.pipeline import transfer
 from workers.pipeline.activity import count_step
+from workers.pipeline.bounds import records_within
 from workers.pipeline.connections import client_of, log_of, settle, tables_of
 from workers.pipeline.high_water import first_batch, first_cut
-from workers.pipeline.last_heard import Heard, last_heard
+from workers.pipeline.last_heard import Heard, last_heard, recent_loads
 from workers.pipeline.offset import News, Offset
 from workers.pipeline.route import route, source_report
 from workers.pipeline.row import ROUTED_DDL, Head, routed
@@ -40,8 +41,9 @@ MOST_WAITING: Final = 1_000_000
 class WeirLog(DataSource):
     """The data source `weir_log`.
 
-    Options: cluster, redis_url, partitions, nodes, splits, max_records, max_bytes, and log_url
-    where that is elsewhere. `nodes` holds for routing tables that do not say how many there are.
+    Options: cluster, redis_url, partitions, nodes, splits, max_records, max_bytes, budget
+    (bytes that a batch may deliver to nodes, and that nodes may emit), and log_url where that is
+    elsewhere. `nodes` holds for routing tables that do not say how many there are.
     """
 
     @classmethod
@@ -63,6 +65,7 @@ class WeirLog(DataSource):
             splits=int(self.options["splits"]),
             max_records=int(self.options["max_records"]),
             max_bytes=int(self.options["max_bytes"]),
+            budget=int(self.options["budget"]),
             log_url=self.options.get("log_url", ""),
             seed=self.options.get("seed", ""),
         )
@@ -89,6 +92,7 @@ class LogReader(DataSourceStreamReader):
     splits: int
     max_records: int
     max_bytes: int
+    budget: int
     log_url: str = ""
     # Where a checkpoint begins that was made from another one, as JSON.
     seed: str = ""
@@ -118,7 +122,8 @@ class LogReader(DataSourceStreamReader):
             heard = last_heard(client, self.cluster)
         cut = offset.cut
         if heard.waiting < MOST_WAITING:
-            cut = self._log().cut_after(offset.cut, self.max_records, self.max_bytes)
+            records = self._most_records(offset.version, table)
+            cut = self._log().cut_after(offset.cut, records, self.max_bytes)
         news = News(
             cut,
             version,
@@ -130,6 +135,15 @@ class LogReader(DataSourceStreamReader):
             restored=read_generation(client, self.cluster).restored,
         )
         return offset.next(news).to_json()
+
+    def _most_records(self, before: int, table: CompiledTable | None) -> int:
+        """Return how many records the next batch may have; `before`: the last batch's version."""
+        loads = recent_loads(client_of(self.redis_url), self.cluster)
+        old = self._table(before)
+        more = 1.0
+        if old is not None and table is not None:
+            more = len(table.table.queries) / max(1, len(old.table.queries))
+        return records_within(loads, self.budget, self.max_records, more)
 
     def _log(self) -> Log:
         return log_of(self.log_url, self.redis_url, self.cluster)

@@ -121,6 +121,7 @@ def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
         "node": report.node,
         "records": report.records,
         "bytes": report.bytes,
+        "emitted": report.emitted,
         "busy_ms": report.busy_ms,
         "cpu_ms": report.cpu_ms,
         "state_ms": round(report.state_us / 1000, 2),

@@ -6,7 +6,7 @@ goes, then the windows that the node merges, then state that leaves, with all of
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -17,7 +17,6 @@ from controlplane.wire import measures
 from controlplane.wire.hand_over import MERGE, Transfer
 from controlplane.wire.routing import NOBODY
 from workers.pipeline import merge_node, transfer
-from workers.pipeline.changes import pack
 from workers.pipeline.engine import merging, moving
 from workers.pipeline.engine.changed import Changed
 from workers.pipeline.engine.faults import Fault, Faults, keep_faults, read_faults, reported
@@ -27,8 +26,9 @@ from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.tasks import Task, Tasks
 from workers.pipeline.envelope import Envelope, newest_of, records_of
 from workers.pipeline.executor import executor
+from workers.pipeline.output import Output, size_of
 from workers.pipeline.report import NodeReport, arrivals_of
-from workers.pipeline.row import Input, Output
+from workers.pipeline.row import Input
 from workers.pipeline.tables import CompiledTable, TableCache
 from workers.pipeline.waiting import WAITING, Waiting, Work
 
@@ -72,11 +72,14 @@ class Turn:
         busy_ms = (time.perf_counter() - started) * 1000
         spent = Spent(busy_ms, (time.thread_time_ns() - cpu) / 1e6, taken)
         return Output(
-            results=pack(changed.windows),
-            merged=pack(merged),
-            states=transfer.pack(left),
+            results=changed.windows,
+            merged=merged,
+            states=left,
             measures=measures_of(changed, self.input.head.elapsed_ms),
-            report=self._report(changed, left, came, works, spent),
+            report=replace(
+                self._report(changed, left, came, works, spent),
+                emitted=size_of(changed.windows) + size_of(merged) + _bytes_of(left),
+            ),
         )
 
     def note(self, faults: Mapping[int, Fault]) -> None:
@@ -233,6 +236,10 @@ def measures_of(changed: Changed, elapsed_ms: int | None) -> bytes:
         rows) else rows  # fmt: skip
     operators = np.array([astuple(one) for one in changed.operators], np.int64).reshape(-1, 6)
     return measures.packed(elapsed_ms or 0, found, operators)
+
+
+def _bytes_of(left: Mapping[Task, Mapping[str, bytes]]) -> int:
+    return sum(len(data) for forms in left.values() for data in forms.values())
 
 
 def _moves(left: Mapping[Task, Mapping[str, bytes]]) -> list[list[int]]:

@@ -13,7 +13,6 @@ from controlplane.wire.layout import layout_of
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import Changes, has_results, read_windows, watermarks
 from controlplane.wire.results.feed import entry_of, follow
-from workers.pipeline import transfer
 from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.report import NodeReport
 from workers.pipeline.sink import SinkWriter, forget_parts, write_results, write_telemetry
@@ -126,13 +125,11 @@ def test_the_writer_commits_watermarks_when_all_rows_are_written(
     results = pack([(name, named(name), table)
                     for name, table in changes(window(5, 0, 2, 10)).tables])  # fmt: skip
     row: dict[str, list[Any]] = {
-        "node": [0],
-        "batch": [4],
-        "results": [results],
-        "merged": [pack([])],
-        "states": [transfer.pack({})],
-        "measures": [b""],
-        "report": [told.to_json()],
+        "node": [0, 0],
+        "batch": [4, 4],
+        "kind": ["report", "results"],
+        "payload": [told.to_json().encode(), results],
+        "more": [False, False],
     }
     written = writer.write(iter([pa.RecordBatch.from_pydict(row)]))
     assert watermarks.read(redis_client, "c").batch == -1
