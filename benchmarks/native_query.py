@@ -124,6 +124,17 @@ def aggregated(records: DataFrame, key: str, least: int | None) -> DataFrame:
     )
 
 
+def combined(records: DataFrame, key: str, predicates: Sequence[int]) -> DataFrame:
+    """Return the aggregates of all predicates `speed > least` in one query."""
+    aggregates = [
+        f.expr(f"{call} FILTER (WHERE speed > {least})").alias(f"{name}_{least}")
+        for least in predicates
+        for name, call in (("n", "count(*)"), ("mean", "avg(speed)"), ("highest", "max(speed)"))
+    ]
+    grouped = records.withWatermark("ts", "5 minutes").groupBy(f.window("ts", "1 minute"), key)
+    return grouped.agg(*aggregates)
+
+
 def started(
     spark: SparkSession, options: argparse.Namespace, at: int, seen: Seen
 ) -> StreamingQuery:
@@ -131,7 +142,10 @@ def started(
     records = spark.readStream.format("native_log")
     for name in ("cluster", "redis_url", "streams", "splits", "max_records"):
         records = records.option(name, getattr(options, name))
-    counted = aggregated(records.load(), options.key, at if options.distinct else None)
+    if options.combined:
+        counted = combined(records.load(), options.key, range(options.queries))
+    else:
+        counted = aggregated(records.load(), options.key, at if options.distinct else None)
     writer = (
         counted.writeStream.outputMode("update")
         .option("checkpointLocation", str(Path(options.checkpoint) / str(at)))
@@ -165,12 +179,17 @@ def main() -> int:
     """Run the queries to the end of the log, or of the time."""
     options = _parse()
     # The native query's work is the JVM's own: it has Spark's usual compiler and collector.
-    usual = {"spark.driver.extraJavaOptions": "", "spark.executor.extraJavaOptions": ""}
+    usual = {
+        "spark.driver.extraJavaOptions": "",
+        "spark.executor.extraJavaOptions": "",
+        "spark.driver.memory": options.memory,
+    }
     spark = session(f"native-{options.cluster}", options.partitions, Engine(conf=usual))
     spark.dataSource.register(NativeLog)
     until = time.monotonic() + options.seconds
     seen: Seen = {}
-    queries = [started(spark, options, at, seen) for at in range(options.queries)]
+    count = 1 if options.combined else options.queries
+    queries = [started(spark, options, at, seen) for at in range(count)]
     batches = finished(queries, options.records, until)
     for query in queries:
         query.stop()
@@ -191,6 +210,10 @@ def _parse() -> argparse.Namespace:
         parser.add_argument(name, type=int, default=number)
     parser.add_argument("--key", default="car")
     parser.add_argument("--distinct", action="store_true", help="each query with its own predicate")
+    parser.add_argument(
+        "--combined", action="store_true", help="one query with an aggregate for each predicate"
+    )
+    parser.add_argument("--memory", default="3g", help="of the JVM")
     parser.add_argument("--sample", type=int, nargs="*", help="starts of windows to be printed")
     return parser.parse_args()
 

@@ -12,8 +12,8 @@ def test_a_local_application_is_not_reachable_from_elsewhere() -> None:
     assert "spark.executor.cores" not in found
 
 
-def test_a_cluster_gives_each_node_an_executor() -> None:
-    """Else all nodes would share the first executor that comes."""
+def test_a_cluster_gives_each_partition_an_executor() -> None:
+    """Else all partitions would share the first executor that comes."""
     found = settings(4, Engine("spark://127.0.0.1:7077"))
     assert found["spark.executor.cores"] == "1"
     assert found["spark.cores.max"] == found["spark.executor.instances"] == "4"
@@ -48,7 +48,7 @@ def test_a_given_address_is_told_to_executors_and_all_are_listened_on() -> None:
 
 
 def test_a_sites_own_settings_go_first_but_for_those_the_checkpoint_needs() -> None:
-    """Partitions are nodes: another number would mix their states up."""
+    """A node's state is found by the number of partitions."""
     conf = {"spark.executor.memory": "3g", "spark.cores.max": "2"}
     found = settings(4, Engine("spark://127.0.0.1:7077", conf=conf))
     assert conf.items() <= found.items()
@@ -61,3 +61,12 @@ def test_users_functions_are_looked_up_on_executors(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("WEIR_FUNCTIONS", "site.functions")
     found = settings(4, Engine("spark://127.0.0.1:7077"))
     assert found["spark.executorEnv.WEIR_FUNCTIONS"] == "site.functions"
+
+
+def test_sockets_are_used_where_there_is_a_directory_for_them() -> None:
+    """A site can switch them off; without a directory TCP is used."""
+    name = "spark.python.unix.domain.socket.enabled"
+    assert settings(2, Engine(), "/tmp/d")[name] == "true"
+    assert settings(2, Engine(), "/tmp/d")["spark.python.unix.domain.socket.dir"] == "/tmp/d"
+    assert name not in settings(2, Engine())
+    assert settings(2, Engine(conf={name: "false"}), "/tmp/d")[name] == "false"
