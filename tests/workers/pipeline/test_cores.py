@@ -10,7 +10,8 @@ from workers.pipeline.cores import cores_of, partitions_for
 @pytest.mark.parametrize(
     ("master", "cores"),
     [("local[2]", 2), ("local[16]", 16), ("local", 1), ("local[3,2]", 3),
-     ("local[*]", os.cpu_count()), ("yarn", None), ("spark://a:7077", None), ("k8s://https://a:6443", None)],
+     ("local[*]", os.cpu_count()), ("yarn", None),
+     ("spark://a:7077", None), ("k8s://https://a:6443", None)],
 )  # fmt: skip
 def test_the_cores_of_a_master(master: str, cores: int | None) -> None:
     assert cores_of(master) == cores

@@ -145,6 +145,16 @@ def test_what_runs_is_not_changed_in_passing(
     assert list(refused.value.faults) == [place]
 
 
+def test_nodes_are_added_by_a_description(admin: Actor) -> None:
+    """The next micro-batch has them: nothing is stopped."""
+    bring_in(admin, small(), apply=True)
+    more = described(SMALL.replace("slug: pump,", "slug: pump, slots: 6,"))
+    assert "slots" in bring_in(admin, more, apply=True).changed["cluster"]
+    cluster = Cluster.objects.get()
+    assert (cluster.slots, cluster.nodes.count()) == (6, 6)
+    assert replayed_table(cluster).nodes == routing.current_table(cluster.pk).nodes == 6
+
+
 def test_it_takes_an_admin(approver: Actor) -> None:
     with pytest.raises(Forbidden):
         bring_in(approver, small(), apply=False)
