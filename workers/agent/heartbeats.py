@@ -26,7 +26,7 @@ class Heartbeat:
     """What a driver last reported of itself; times are milliseconds since 1970.
 
     jvm_ms: when its JVM last answered, 0 before the first answer; phase: what the streaming query
-    does, in Spark's words.
+    does, in Spark's words; note: what operators should know although all is well.
     """
 
     pid: int
@@ -35,6 +35,7 @@ class Heartbeat:
     beat_ms: int
     jvm_ms: int = 0
     phase: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,7 @@ def heartbeat_of(row: Mapping[bytes, bytes]) -> Heartbeat | None:
         beat_ms=int(row[b"beat_ms"]),
         jvm_ms=int(row.get(b"jvm_ms", 0)),
         phase=row.get(b"phase", b"").decode("utf-8", "replace"),
+        note=row.get(b"note", b"").decode("utf-8", "replace"),
     )
 
 

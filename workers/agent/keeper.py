@@ -192,7 +192,7 @@ class Keeper:
         if beat.state not in {"running", "starting"}:
             return Report("degraded", beat.error or f"the driver reports: {beat.state}")
         self._note_health(life, seen, now)
-        return behind(life.progress) or Report("running")
+        return behind(life.progress) or Report("running", beat.note)
 
     def _note_health(self, life: _Life, seen: Seen, now: float) -> None:
         if life.healthy_since is None:

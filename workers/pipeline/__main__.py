@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workers.pipeline.application import Application, start
 from workers.pipeline.connections import client_of
-from workers.pipeline.cores import partitions_for
+from workers.pipeline.cores import note_on, partitions_for
 from workers.pipeline.heartbeat import Heartbeat
 from workers.pipeline.listener import ProgressListener
 from workers.pipeline.ownership import AlreadyRunning, sole_owner
@@ -30,39 +30,34 @@ def main(arguments: list[str] | None = None) -> int:
         with sole_owner(Path(options.checkpoint)):
             settle(Path(options.checkpoint))
             engine = Engine(options.master, options.driver_host, dict(options.conf))
-            return _run(_application(options), engine)
+            application, note = _application(options)
+            return _run(application, engine, note)
     except AlreadyRunning as error:
         logger.error("%s", error)
         return 1
 
 
-def _application(options: argparse.Namespace) -> Application:
-    return Application(
-        options.cluster, options.redis_url, options.checkpoint, _partitions(options), options.nodes,
+def _application(options: argparse.Namespace) -> tuple[Application, str]:
+    """Return the application, and what operators should know of its partitions."""
+    wanted = partitions_for(options.master, options.partitions, options.nodes)
+    there = partitions_there(Path(options.checkpoint))
+    application = Application(
+        options.cluster, options.redis_url, options.checkpoint, there or wanted, options.nodes,
         options.splits, options.trigger_ms, options.max_records, options.log_url,
         options.max_batch_mb << 20,
     )  # fmt: skip
+    return application, note_on(there, wanted)
 
 
-def _partitions(options: argparse.Namespace) -> int:
-    """Return the partitions of the checkpoint, where there is none those of a new one."""
-    wanted = partitions_for(options.master, options.partitions, options.nodes)
-    there = partitions_there(Path(options.checkpoint))
-    if there is not None and there != wanted:
-        logger.warning(
-            "the checkpoint has %s partitions and keeps them; %s would fit %s: "
-            "`python -m workers.pipeline.repartition` changes the number",
-            there, wanted, options.master,
-        )  # fmt: skip
-    return there or wanted
-
-
-def _run(application: Application, engine: Engine) -> int:
+def _run(application: Application, engine: Engine, note: str) -> int:
     client = client_of(application.redis_url)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
     with Heartbeat(client, application.cluster) as heartbeat:
+        if note:
+            logger.warning("%s", note)
+            heartbeat.say(note=note)
         try:
             spark = session(application.cluster, application.partitions, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))

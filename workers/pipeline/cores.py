@@ -23,6 +23,19 @@ def partitions_for(master: str, wanted: int, nodes: int) -> int:
     return cores_of(master) or max(1, nodes)
 
 
+def note_on(there: int | None, wanted: int) -> str:
+    """Return what to tell operators of a checkpoint's partitions; empty where they are as wanted.
+
+    `there`: the partitions of the checkpoint, None for a new one.
+    """
+    if there is None or there == wanted:
+        return ""
+    return (
+        f"the checkpoint has {there} Spark partitions and keeps them, {wanted} would fit "
+        "its cores: stop the cluster and run `python -m workers.agent.repartition`"
+    )
+
+
 def cores_of(master: str) -> int | None:
     """Return the cores of a local master (`local` has one), None for a master of executors."""
     found = _LOCAL.fullmatch(master)

@@ -36,6 +36,7 @@ class Heartbeat:
             "state": "starting",
             "batch": -1,
             "error": "",
+            "note": "",
         }
         self._lock = threading.Lock()
         self._stopped = threading.Event()

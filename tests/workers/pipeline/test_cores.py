@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from workers.pipeline.cores import cores_of, partitions_for
+from workers.pipeline.cores import cores_of, note_on, partitions_for
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,9 @@ def test_a_setting_goes_before_the_cores_and_elsewhere_nodes_count() -> None:
     assert partitions_for("local[2]", 5, 8) == 5
     assert partitions_for("yarn", 0, 8) == 8
     assert partitions_for("yarn", 3, 8) == 3
+
+
+def test_a_checkpoint_with_other_partitions_than_cores_is_told_of() -> None:
+    """It works, but slower than it could."""
+    assert note_on(None, 2) == note_on(2, 2) == ""
+    assert "has 8 Spark partitions" in note_on(8, 2)
