@@ -17,9 +17,9 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
 from tests.support.driver import Application, Driver, Telemetry
+from workers.demo.schema import REPORT
 
 STREAMS: Final = 80
 EVENT_START_MS: Final = 1_211_000_000_000
@@ -96,9 +96,9 @@ def append(producer: Producer, rng: np.random.Generator, records: int, event_ms:
 
 def block(rng: np.random.Generator, records: int, event_ms: int) -> pa.RecordBatch:
     """Return drawn records of one stream and event minute."""
-    ts = pa.array(event_ms + rng.integers(0, 60_000, records)).cast(SCHEMA.field("ts").type)
+    ts = pa.array(event_ms + rng.integers(0, 60_000, records)).cast(REPORT.arrow.field("ts").type)
     numbers = [pa.array(rng.integers(0, 2000, records), pa.int32()) for _ in range(4)]
-    return pa.RecordBatch.from_arrays([ts, *numbers], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([ts, *numbers], schema=REPORT.arrow)
 
 
 def ticks(seconds: float, every: float = 0.5) -> Iterator[int]:

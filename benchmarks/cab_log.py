@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
+from workers.demo.schema import REPORT
 
 EVENTS: Final = Path(__file__).parents[2] / "shared" / "data" / "cab_sf_events.parquet"
 STREAMS: Final = 20
@@ -35,7 +35,7 @@ def cab_records(limit: int | None = None) -> pd.DataFrame:
     tile = rows.tile_x // 10 * 1000 + rows.tile_y // 10
     busiest = {one: at for at, one in enumerate(tile.value_counts().index[: STREAMS - 1], start=1)}
     rows["stream"] = tile.map(busiest).fillna(STREAMS).astype("int64")
-    return rows[[*SCHEMA.names, "stream"]]
+    return rows[[*REPORT.arrow.names, "stream"]]
 
 
 def fill(redis_url: str, cluster: str, records: pd.DataFrame) -> None:
@@ -47,8 +47,10 @@ def fill(redis_url: str, cluster: str, records: pd.DataFrame) -> None:
 
 def _blocks(rows: pd.DataFrame) -> Iterator[tuple[int, pa.RecordBatch]]:
     for stream, mine in rows.groupby("stream"):
-        columns = [pa.array(mine[field.name], field.type, from_pandas=True) for field in SCHEMA]
-        yield int(str(stream)), pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        columns = [
+            pa.array(mine[field.name], field.type, from_pandas=True) for field in REPORT.arrow
+        ]
+        yield int(str(stream)), pa.RecordBatch.from_arrays(columns, schema=REPORT.arrow)
 
 
 def copy_log(client: "redis.Redis", source: str, target: str) -> None:

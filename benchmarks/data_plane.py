@@ -38,15 +38,15 @@ from benchmarks.application import (
     wait,
 )
 from controlplane.wire import keys
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText
 from controlplane.wire.results.feed import follow
-from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta
+from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta, SetSchema
 from tests.support.driver import KeptDriver, Telemetry
 from tests.support.redis_server import running_redis
 from tests.support.texts import SUMMARY_TEXT
+from workers.demo.schema import REPORT
 
 CLUSTER: Final = "bench"
 SPLITS: Final = 2
@@ -72,7 +72,9 @@ def main() -> None:
 
 def start_weir(url: str, folder: Path, ops: Sequence[Op], nodes: int) -> Weir:
     """Publish a routing table and return the application that will follow it."""
-    splits = [AssignStream(stream, stream % SPLITS) for stream in range(1, STREAMS + 1)]
+    every = range(1, STREAMS + 1)
+    splits: list[Op] = [AssignStream(stream, stream % SPLITS) for stream in every]
+    splits += [SetSchema(stream, REPORT) for stream in every]
     publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
     return Weir(url, folder, CLUSTER, nodes, SPLITS)
 
@@ -250,8 +252,8 @@ def move(url: str, folder: Path) -> Report:
 def large_state() -> pa.RecordBatch:
     """Return records that each have a row of state of their own."""
     number = pa.array(np.arange(MOVED_ROWS), pa.int32())
-    ts = pa.array(np.full(MOVED_ROWS, EVENT_START_MS)).cast(SCHEMA.field("ts").type)
-    return pa.RecordBatch.from_arrays([ts, number, number, number, number], schema=SCHEMA)
+    ts = pa.array(np.full(MOVED_ROWS, EVENT_START_MS)).cast(REPORT.arrow.field("ts").type)
+    return pa.RecordBatch.from_arrays([ts, number, number, number, number], schema=REPORT.arrow)
 
 
 @contextmanager
@@ -334,7 +336,9 @@ def longest_pause(weir: Weir, query: int, since: int) -> int:
 def kill(url: str, folder: Path, kills: int = 3) -> Report:
     """Return how long after the driver's death a batch with new records is done."""
     driver = KeptDriver(url, folder)
-    splits = [AssignStream(stream, stream % SPLITS) for stream in range(1, STREAMS + 1)]
+    every = range(1, STREAMS + 1)
+    splits: list[Op] = [AssignStream(stream, stream % SPLITS) for stream in every]
+    splits += [SetSchema(stream, REPORT) for stream in every]
     publish(driver.client, driver.cluster, RoutingDelta(1, (*splits, *small_queries(100, 3))))
     driver.start()
     try:

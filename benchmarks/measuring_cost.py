@@ -16,9 +16,9 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.blocks import KINDS, SCHEMA
 from controlplane.wire.query import QueryText, computation_of
 from tests.support.texts import SUMMARY
+from workers.demo.schema import REPORT
 from workers.pipeline import turn
 from workers.pipeline.engine import node
 from workers.pipeline.engine.records import Records, Run
@@ -74,11 +74,11 @@ def all_tasks() -> Tasks:
     ]  # fmt: skip
     every = tuple(range(STREAMS))
     mine = np.arange(32) % 8 == 0
-    groups = [Group.of(computation_of(SUMMARY, KINDS), small)]
+    groups = [Group.of(computation_of(SUMMARY, REPORT.kinds), small)]
     for query in range(4):
         text = QueryText({"n": "count(*)", "m": "mean(speed)"}, where=f"x > {query}", key=["car"])
         one = Subscription(1_000 + query, 0, every, 32, mine)
-        groups.append(Group.of(computation_of(text, KINDS), [one]))
+        groups.append(Group.of(computation_of(text, REPORT.kinds), [one]))
     return Tasks.of(groups)
 
 
@@ -89,10 +89,11 @@ def batches() -> Iterator[Records]:
         times = 1_211_000_000_000 + batch * 10_000 + rng.integers(0, 10_000, RECORDS)
         columns = [times, rng.integers(0, 500, RECORDS), *rng.integers(0, 1000, (2, RECORDS)),
                    rng.integers(0, 3000, RECORDS)]  # fmt: skip
-        arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+        arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, REPORT.arrow, strict=True)]
         size = RECORDS // STREAMS
         runs = [Run(stream, size, None) for stream in range(STREAMS)]
-        yield Records.of(pa.Table.from_arrays(arrays, schema=SCHEMA), runs)
+        table = pa.Table.from_arrays(arrays, schema=REPORT.arrow)
+        yield Records.of(table, times, runs, event_time="ts")
 
 
 if __name__ == "__main__":

@@ -37,12 +37,12 @@ import redis
 
 from benchmarks import cab_log
 from benchmarks.application import Weir
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
-from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
+from controlplane.wire.routing import AddQuery, AssignStream, Op, RoutingDelta, SetSchema
 from tests.support.redis_server import running_redis
+from workers.demo.schema import REPORT
 
 SPLITS: Final = 2
 # As many as the cores of the session's master, local[2].
@@ -130,7 +130,8 @@ def started_weir(url: str, folder: Path, options: argparse.Namespace, queries: i
                  json.dumps(text_of(at, options).to_json()), spans)
         for at in range(queries)
     ]  # fmt: skip
-    splits = [AssignStream(stream, stream % SPLITS) for stream in streams]
+    splits: list[Op] = [AssignStream(stream, stream % SPLITS) for stream in streams]
+    splits += [SetSchema(stream, REPORT) for stream in streams]
     publish(client, cluster, RoutingDelta(1, (*splits, *adds)))
     return Weir(url, folder, cluster, options.nodes, SPLITS, options.max_records)
 
@@ -229,7 +230,7 @@ def weir_windows(
 ) -> Windows:
     """Return the sampled windows of query 1 as Weir's readers would show them."""
     client = redis.Redis.from_url(url)
-    computation = computation_of(text_of(0, options), KINDS)
+    computation = computation_of(text_of(0, options), REPORT.kinds)
     windows = [row for row in read_windows(client, cluster, 1, computation)
                if row.start_ms in sample]  # fmt: skip
     return {

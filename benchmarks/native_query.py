@@ -26,13 +26,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from controlplane.wire import log
-from controlplane.wire.blocks import SCHEMA, decode_block
+from controlplane.wire.blocks import decode_block
+from workers.demo.schema import REPORT
 from workers.pipeline.connections import log_of
 from workers.pipeline.session import Engine, session
 
 DDL: Final = "ts timestamp, car int, x int, y int, speed int, stream int"
 # Spark takes columns as its own types only: time in microseconds, and what may be null.
-_PLAIN: Final = [pa.field(field.name, field.type) for field in SCHEMA]
+_PLAIN: Final = [pa.field(field.name, field.type) for field in REPORT.arrow]
 _ROWS: Final = pa.schema([*_PLAIN, pa.field("stream", pa.int32())])
 ROWS: Final = _ROWS.set(0, pa.field("ts", pa.timestamp("us", tz="UTC")))
 # Where the checked run leaves the windows that it has seen.
@@ -100,7 +101,7 @@ class RecordReader(DataSourceStreamReader):
         source = log_of("", self.redis_url, self.cluster)
         entries = source.read_streams(mine, partition.start, partition.end)
         batches = [
-            _with_stream(decode_block(entry.block), stream)
+            _with_stream(decode_block(entry.block).records, stream)
             for stream, read in entries.items()
             for entry in read
         ]

@@ -27,10 +27,11 @@ from benchmarks.application import (
 )
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
+from controlplane.wire.routing import AddQuery, AssignStream, Op, RoutingDelta, SetSchema
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
 from tests.support.texts import SUMMARY_TEXT
+from workers.demo.schema import REPORT
 
 CLUSTER = "bench"
 
@@ -92,7 +93,9 @@ def full_log(producer: Producer, rng: np.random.Generator, driver: Driver) -> di
 
 def publish_queries(url: str, queries: int, nodes: int) -> None:
     rng = np.random.default_rng(2)
-    splits = [AssignStream(stream, stream % 2) for stream in range(1, STREAMS + 1)]
+    every = range(1, STREAMS + 1)
+    splits: list[Op] = [AssignStream(stream, stream % 2) for stream in every]
+    splits += [SetSchema(stream, REPORT) for stream in every]
     ops = [
         AddQuery(q, 0, q % nodes, drawn_streams(rng), SUMMARY_TEXT) for q in range(1, queries + 1)
     ]

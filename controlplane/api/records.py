@@ -16,6 +16,7 @@ from controlplane.api.security import caller
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.streams import stream_by_key
 from controlplane.services import cluster_log, record_rows, records
+from controlplane.wire.schema import StreamSchema
 
 router = Router(tags=["records"])
 JSON: Final = "application/json"
@@ -38,16 +39,9 @@ class LogIn(ReasonIn):
 
 _ROW: Final = {
     "type": "object",
-    "required": ["ts", "car", "x", "y"],
-    "properties": {
-        "ts": {
-            "oneOf": [
-                {"type": "integer", "description": "milliseconds since 1970"},
-                {"type": "string", "format": "date-time"},
-            ]
-        },
-        **{name: {"type": "integer", "format": "int32"} for name in ("car", "x", "y", "speed")},
-    },
+    "description": "a value for each column of the stream's schema; a time is milliseconds since "
+    "1970 or a text with a zone",
+    "additionalProperties": True,
 }
 _BODY: Final = {
     "requestBody": {
@@ -76,13 +70,15 @@ def append_records(
     """Append records to a stream (by id or name): all of them or none.
 
     With `producer` and a `sequence` that it uses once, a request can be repeated: what was
-    appended before is answered with its position and not appended again. 429 with Retry-After
+    appended before is answered with its position and not appended again; 409 (stamp_reused) where
+    other records had the number. 429 with Retry-After
     when the pipeline is too far behind, 503 when the log cannot be reached.
     """
     actor = caller(request)
     found = stream_by_key(cluster_by_slug(slug), stream)
     stamp = records.stamp_of(producer, sequence)
-    return Status(201, records.append(actor, found, _batch(request), stamp))
+    batch = _batch(request, records.schema_of_stream(found))
+    return Status(201, records.append(actor, found, batch, stamp))
 
 
 @router.post("/{slug}/log", response=ClusterOut)
@@ -92,14 +88,14 @@ def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     return cluster_log.set_log(caller(request), cluster, body.url, body.limit_mb, body.reason)
 
 
-def _batch(request: HttpRequest) -> pa.RecordBatch:
+def _batch(request: HttpRequest, schema: StreamSchema) -> pa.RecordBatch:
     body = _body(request)
     if request.content_type == ARROW:
-        return record_rows.batch_of_arrow(body)
+        return record_rows.batch_of_arrow(body, schema)
     if request.content_type != JSON:
         raise HttpError(415, f"Send {JSON} or {ARROW}, not {request.content_type or 'nothing'}")
     try:
-        return record_rows.batch_of_rows(json.loads(body))
+        return record_rows.batch_of_rows(json.loads(body), schema)
     except (ValueError, RecursionError) as error:
         raise HttpError(400, f"The body is no JSON: {error}") from error
 

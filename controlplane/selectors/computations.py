@@ -1,7 +1,6 @@
 """What queries compute: rows and their text to the wire's checked values.
 
-The data plane reads the columns of `blocks.KINDS` and no others. A stream whose declared schema
-names some of them offers those alone; one that declares none of them, or nothing, offers them all.
+What columns a query can read follows from the schemas of its streams (`wire.schema.common_kinds`).
 """
 
 import json
@@ -9,22 +8,66 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from controlplane.models import Query
-from controlplane.wire.blocks import KINDS
+from controlplane.models import Cluster, Query, QueryStream
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import EVENT_TIME, STREAM, Computation, QueryText, computation_of
+from controlplane.wire.query import STREAM, Computation, QueryText, computation_of
+from controlplane.wire.schema import BadSchema, StreamSchema, common_kinds
 
 # Texts of one process; equal texts are parsed once.
 KEPT = 1024
+# Streams of which the schemas are looked at where a query names no stream.
+MOST_LOOKED_AT = 1_000
+
+
+def schema_of(row: Mapping[str, Any]) -> StreamSchema | None:
+    """Return the schema that a stream's row holds, None for a stream that has none yet."""
+    try:
+        return StreamSchema.from_text(json.dumps(row, sort_keys=True)) if row else None
+    except BadSchema:
+        return None
 
 
 def kinds_of(schemas: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
-    """Return the columns that all streams with these declared schemas have, with their kinds."""
-    names = set(KINDS)
-    for schema in schemas:
-        declared = set(schema) & set(KINDS)
-        names &= declared | {EVENT_TIME} if declared else set(KINDS)
-    return {name: kind for name, kind in KINDS.items() if name in names}
+    """Return the columns that a query over streams with these schemas can read, with their kinds.
+
+    A stream without a schema has no columns.
+    """
+    return _common(frozenset(schema_of(row) for row in schemas))
+
+
+def _common(schemas: frozenset[StreamSchema | None]) -> dict[str, Kind]:
+    known = [schema for schema in schemas if schema is not None]
+    return common_kinds(known)[0] if len(known) == len(schemas) else {}
+
+
+class Columns:
+    """The columns that queries of a cluster can read, by the names of their streams."""
+
+    def __init__(self, cluster: Cluster, schemas: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take the schemas of streams by name, as their rows hold them."""
+        self._cluster = cluster
+        self._schemas = {name: schema_of(row) for name, row in schemas.items()}
+        self._kinds: dict[frozenset[StreamSchema | None], dict[str, Kind]] = {}
+
+    def of(self, names: Iterable[str]) -> dict[str, Kind]:
+        """Return the columns that all of these streams have.
+
+        Where there is none of them, the columns that any stream of the cluster has: what a query
+        says can be checked before its streams are chosen.
+        """
+        known = frozenset(self._schemas[name] for name in names if name in self._schemas)
+        if known not in self._kinds:
+            self._kinds[known] = _common(known) if known else self._any()
+        return self._kinds[known]
+
+    def _any(self) -> dict[str, Kind]:
+        rows = self._cluster.streams.exclude(schema={}).order_by("id")
+        texts = (json.dumps(row, sort_keys=True)
+                 for row in rows.values_list("schema", flat=True)[:MOST_LOOKED_AT])  # fmt: skip
+        found: dict[str, Kind] = {}
+        for text in dict.fromkeys(texts):
+            found = kinds_of([json.loads(text)]) | found
+        return found
 
 
 def text_of(query: Query) -> QueryText:
@@ -43,14 +86,26 @@ def stored(text: QueryText) -> str:
 
 
 def computation_of_query(query: Query) -> Computation:
-    """Return what a query computes. Raises `BadQuery` where a function it calls is gone."""
-    return computation_of_text(query.text)
+    """Return what a query computes over the columns that its streams have now.
+
+    Raises `BadQuery` where a column or a function that it names is gone.
+    """
+    rows = QueryStream.objects.filter(query=query).order_by("stream_id")
+    schemas = {stream: json.dumps(schema, sort_keys=True)
+               for stream, schema in rows.values_list("stream_id", "stream__schema")}  # fmt: skip
+    right = right_of(query)
+    sides = (
+        tuple(sorted({text for stream, text in schemas.items() if (stream in right) is side}))
+        for side in (False, True)
+    )
+    return _computation(query.text, *sides)
 
 
 @lru_cache(maxsize=KEPT)
-def computation_of_text(text: str) -> Computation:
-    """Return what a stored text computes. Raises `BadQuery` where a function it calls is gone."""
-    return computation_of(QueryText.from_json(json.loads(text)), KINDS)
+def _computation(text: str, left: tuple[str, ...], right: tuple[str, ...]) -> Computation:
+    query = QueryText.from_json(json.loads(text))
+    kinds = (kinds_of(json.loads(one) for one in side) for side in (left, right))
+    return computation_of(query, *kinds)
 
 
 def keyed_by_stream(computation: Computation) -> bool:

@@ -8,6 +8,7 @@ behind the log's end of now was emitted, and no node has records waiting. So for
 looks: one notes how far the log goes (Drop.settles), a later one sees that the pipeline is there.
 """
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,14 +16,13 @@ from typing import Any, Final
 from django.db.models import F
 
 from controlplane.models import Cluster, Drop, Query
-from controlplane.selectors.computations import computation_of_text
 from controlplane.selectors.metrics import latest_values
 from controlplane.services import routing
 from controlplane.services.arcs import arc_told
 from controlplane.services.event_time import tip_of
 from controlplane.services.samples import Row, Sample
 from controlplane.wire.log.values import order_of
-from controlplane.wire.query import BadQuery
+from controlplane.wire.query import QueryText
 from controlplane.wire.routing import SetShed
 from controlplane.wire.shed_steps import needed_since, without_old
 from controlplane.wire.shedding import INPUT
@@ -92,10 +92,7 @@ def _lateness_ms(drop: Drop) -> int:
 
 
 def _lateness_of(text: str) -> int:
-    try:
-        return computation_of_text(text).lateness_ms
-    except BadQuery:
-        return 0  # what calls a function that is gone computes nothing
+    return round(QueryText.from_json(json.loads(text)).lateness_s * 1000)
 
 
 def _has_processed(sample: dict[str, Any], position: str) -> bool:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.models.query import LIVE_STATES
-from controlplane.selectors.computations import kinds_of, stored
+from controlplane.selectors.computations import Columns, stored
 from controlplane.services import audit, names, texts
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.bulk_rows import insert_rows
@@ -76,7 +76,7 @@ def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> l
 def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     """Return the stream ids by name; raises `Invalid` with the faults of each row."""
     known = _stream_ids(cluster, specs)
-    schemas = _schemas(cluster, specs)
+    columns = _columns(cluster, specs)
     taken = _taken_names(cluster, specs)
     now = timezone.now()
     rows: dict[int, Fields] = {}
@@ -85,9 +85,9 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     for index, spec in enumerate(specs):
         told = _faults(spec, known, now)
         # What queries of a bulk share is checked once.
-        shared = _shared(spec, schemas)
+        shared = _shared(spec, columns)
         if shared not in computing:
-            computing[shared] = _computing_faults(spec, known, schemas)
+            computing[shared] = _computing_faults(spec, known, columns)
         # What is wrong with the streams of a side is the reason for what else is said of it.
         faults = told | computing[shared] | told
         if spec.name in taken or spec.name in seen:
@@ -122,15 +122,13 @@ def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
     absent = {"name": not spec.name, "streams": not spec.streams}
     fields = {field: told for field, told in fields.items() if not absent.get(field)}
     wrong = [field for field in fields if field == "tasks" or field.startswith(texts.PREFIX)]
-    known, schemas = _stream_ids(cluster, [spec]), _schemas(cluster, [spec])
-    usable = usable_columns(_resolved(spec, known), *_kinds(spec, schemas))
-    return Checked(fields, None if wrong else _computation(spec, known, schemas), usable)
+    known, columns = _stream_ids(cluster, [spec]), _columns(cluster, [spec])
+    usable = usable_columns(_resolved(spec, known), *_kinds(spec, columns))
+    return Checked(fields, None if wrong else _computation(spec, known, columns), usable)
 
 
-def _computation(
-    spec: QuerySpec, known: Mapping[str, int], schemas: Mapping[str, dict[str, Any]]
-) -> Computation:
-    return texts.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, schemas))
+def _computation(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Computation:
+    return texts.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, columns))
 
 
 def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
@@ -247,24 +245,18 @@ def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     return found
 
 
-def _schemas(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, dict[str, Any]]:
+def _columns(cluster: Cluster, specs: Sequence[QuerySpec]) -> Columns:
     wanted = sorted({name for spec in specs for name in spec.reads})
     found: dict[str, dict[str, Any]] = {}
     for begin in range(0, len(wanted), CHUNK):
         rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
         found |= dict(rows.values_list("name", "schema"))
-    return found
+    return Columns(cluster, found)
 
 
-def _kinds(
-    spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]
-) -> tuple[dict[str, Kind], dict[str, Kind]]:
+def _kinds(spec: QuerySpec, columns: Columns) -> tuple[dict[str, Kind], dict[str, Kind]]:
     """Return the columns that all streams of a side have, of the left and of the right."""
-    left, right = (
-        kinds_of(schemas[name] for name in side if name in schemas)
-        for side in (spec.streams, spec.right)
-    )
-    return left, right
+    return columns.of(spec.streams), columns.of(spec.right)
 
 
 def _taken_names(cluster: Cluster, specs: Sequence[QuerySpec]) -> set[str]:
@@ -290,18 +282,16 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
     return faults | scheme_faults(spec.scheme, spec.tasks, joins=bool(spec.right))
 
 
-def _shared(spec: QuerySpec, schemas: Mapping[str, dict[str, Any]]) -> Any:
+def _shared(spec: QuerySpec, columns: Columns) -> Any:
     """Return what decides what is wrong with a spec's computation, but for its streams' names."""
-    left, right = (tuple(kinds.items()) for kinds in _kinds(spec, schemas))
+    left, right = (tuple(kinds.items()) for kinds in _kinds(spec, columns))
     # A right side counts by being there, and by the streams that it leaves out.
     return stored(spec.text), spec.tasks, left, right, tuple(spec.right)
 
 
-def _computing_faults(
-    spec: QuerySpec, known: Mapping[str, int], schemas: Mapping[str, dict[str, Any]]
-) -> Fields:
+def _computing_faults(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Fields:
     try:
-        _computation(spec, known, schemas)
+        _computation(spec, known, columns)
     except Invalid as invalid:
         return invalid.fields
     return {}

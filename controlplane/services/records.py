@@ -9,6 +9,7 @@ from django.conf import settings
 
 from controlplane.errors import Away, Busy, Conflict, Invalid
 from controlplane.models import Cluster, Stream
+from controlplane.selectors.computations import schema_of
 from controlplane.services.access import Actor, require_operator
 from controlplane.wire.errors import (
     AppendTooLarge,
@@ -17,9 +18,11 @@ from controlplane.wire.errors import (
     LogAway,
     LogFull,
     StaleStamp,
+    StampReused,
 )
 from controlplane.wire.log import Stamp
 from controlplane.wire.producer import Producer
+from controlplane.wire.schema import StreamSchema
 
 # A running pipeline gives room back with every micro-batch, which take about a second.
 FULL_S: Final = 2
@@ -35,17 +38,27 @@ class Appended:
     records: int
 
 
+def schema_of_stream(stream: Stream) -> StreamSchema:
+    """Return the schema of a stream. Raises `Conflict` (no_schema) where it has none yet."""
+    found = schema_of(stream.schema)
+    if found is None:
+        raise Conflict("no_schema", f"The stream {stream.name} has no schema yet: declare one")
+    return found
+
+
 def append(
     actor: Actor, stream: Stream, batch: pa.RecordBatch, stamp: Stamp | None = None
 ) -> Appended:
     """Append records to a stream: all, or none where this raises.
 
     A stamp that was appended before adds nothing. Raises `Forbidden`, `Invalid`, `Conflict` for a
-    stamp that is too old, `Busy` when the log is full, and `Away` when it cannot be reached.
+    stamp that is too old or had other records (stamp_reused), `Busy` when the log is full, and
+    `Away` when it cannot be reached.
     """
     require_operator(actor, stream.cluster)
+    schemas = {stream.pk: schema_of_stream(stream)}
     try:
-        position = _producer(stream.cluster).append({stream.pk: batch}, stamp)
+        position = _producer(stream.cluster).append({stream.pk: batch}, stamp, schemas)
     except LogFull as full:
         data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
         raise Busy("log_full", str(full), FULL_S, data) from full
@@ -54,6 +67,8 @@ def append(
         raise Away("log_away", told, AWAY_S) from away
     except StaleStamp as stale:
         raise Conflict("stale_sequence", str(stale), {"high": stale.high}) from stale
+    except StampReused as reused:
+        raise Conflict("stamp_reused", str(reused)) from reused
     except (AppendTooLarge, BadBlock) as refused:
         raise Invalid({"records": [str(refused)]}) from refused
     assert position is not None

@@ -17,7 +17,17 @@ from django.utils import timezone
 from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, VersionMoved
-from controlplane.models import Cluster, Drop, Incident, Proposal, QueryStream, RoutingVersion, Task
+from controlplane.models import (
+    Cluster,
+    Drop,
+    Incident,
+    Proposal,
+    QueryStream,
+    RoutingVersion,
+    Stream,
+    Task,
+)
+from controlplane.selectors.computations import schema_of
 from controlplane.services.events import announce, event
 from controlplane.wire.errors import RoutingGap, RoutingMissing
 from controlplane.wire.publish import SNAPSHOT_EVERY, latest_version, publish, publish_snapshot
@@ -33,6 +43,7 @@ from controlplane.wire.routing import (
     op_to_json,
     spans_from,
 )
+from controlplane.wire.schema import StreamSchema
 from controlplane.wire.schemes import scheme_text
 from controlplane.wire.shedding import Arc, Shed
 
@@ -202,9 +213,10 @@ def _read_table(cluster_id: int, version: int) -> RoutingTable:
         )
         for query, run, node, text, scheme, merge in first.values_list(*columns)
     }
+    splits, schemas = _streams(cluster_id)
     capacities, sheds = _capacities(cluster_id), _sheds(cluster_id)
     nodes = _nodes(cluster_id)
-    return RoutingTable(version, queries, _splits(cluster_id), capacities, sheds, nodes)
+    return RoutingTable(version, queries, splits, capacities, sheds, nodes, schemas)
 
 
 def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
@@ -219,9 +231,15 @@ def _spans(cluster_id: int) -> dict[int, tuple[Span, ...]]:
     return {query: spans_from(found, counts[query]) for query, found in begins.items()}
 
 
-def _splits(cluster_id: int) -> dict[int, int]:
-    cluster = Cluster.objects.get(pk=cluster_id)
-    return dict(cluster.streams.values_list("id", "split"))
+def _streams(cluster_id: int) -> tuple[dict[int, int], dict[int, StreamSchema]]:
+    """Return the split node of each stream, and the schema of each that has one."""
+    rows = Stream.objects.filter(cluster=cluster_id).values_list("id", "split", "schema")
+    splits, schemas = {}, {}
+    for stream, split, row in rows:
+        splits[stream] = split
+        if (schema := schema_of(row)) is not None:
+            schemas[stream] = schema
+    return splits, schemas
 
 
 def _nodes(cluster_id: int) -> int:

@@ -1,14 +1,17 @@
 """Registering streams and giving each a split node."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
+from controlplane.selectors.computations import schema_of
 from controlplane.services import audit, names, routing
 from controlplane.services.access import Actor, require_operator
-from controlplane.wire.routing import AssignStream
+from controlplane.wire.routing import AssignStream, Op, SetSchema
+from controlplane.wire.schema import BadSchema, StreamSchema
 
 MAX_SPECS = 5000
 
@@ -39,10 +42,17 @@ def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> li
     cluster.refresh_from_db(fields=["routing_version"])
     known = {stream.name: stream for stream in cluster.streams.all()}
     new = _create(cluster, [spec for spec in specs if spec.name not in known], list(known.values()))
+    before = {stream.pk: stream.schema for stream in known.values()}
     changed = _update([(known[spec.name], spec) for spec in specs if spec.name in known])
-    if new:
-        ops = [AssignStream(stream.pk, stream.split) for stream in new]
-        told = f"{len(new)} new streams assigned to split nodes"
+    every = [*new, *known.values()]
+    ops: list[Op] = [AssignStream(stream.pk, stream.split) for stream in new]
+    ops += [
+        SetSchema(stream.pk, schema)
+        for stream in every
+        if stream.schema != before.get(stream.pk) and (schema := schema_of(stream.schema))
+    ]
+    if ops:
+        told = f"{len(new)} new streams assigned to split nodes" if new else "schemas of streams"
         routing.append(cluster.pk, cluster.routing_version, ops, told, actor=actor.name)
     if new or changed:
         audit.record(
@@ -85,12 +95,13 @@ def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
 
 
 def _columns(spec: StreamSpec) -> dict[str, Any]:
-    return {
-        "title": spec.title,
-        "schema": spec.schema,
-        "declared_rate": spec.declared_rate,
-        "meta": spec.meta,
-    }
+    """Return the columns of a stream's row; a schema that was declared before stays."""
+    found = {"title": spec.title, "declared_rate": spec.declared_rate, "meta": spec.meta}
+    return found | ({"schema": _schema(spec).to_json()} if spec.schema else {})
+
+
+def _schema(spec: StreamSpec) -> StreamSchema:
+    return StreamSchema.from_text(json.dumps(spec.schema, sort_keys=True))
 
 
 def _check(specs: Sequence[StreamSpec]) -> None:
@@ -117,4 +128,9 @@ def _faults(spec: StreamSpec) -> Fields:
         faults["title"] = ["At most 200 characters"]
     if spec.declared_rate is not None and not 0 <= spec.declared_rate <= 1e9:  # noqa: PLR2004
         faults["declared_rate"] = ["Must be 0 to 1,000,000,000 records/s"]
+    if spec.schema:
+        try:
+            _schema(spec)
+        except BadSchema as error:
+            faults |= {f"schema.{field}": [why] for field, why in error.fields.items()}
     return faults

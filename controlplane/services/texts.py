@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.errors import Fields, Invalid
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of, is_join
 
@@ -146,10 +145,7 @@ def _name_faults(field: str, name: str, text: QueryText) -> list[str]:
     if len(name) > MAX_NAME:
         return [f"A name has at most {MAX_NAME} characters"]
     if field == "columns":
-        # Of what a name is made the language says. The pipeline knows all columns of a record,
-        # also those that these streams do not declare.
-        taken = name in KINDS and not is_join(text)
-        return [f"There is a column {name} already"] if taken else []
+        return []  # of what a name is made, and whether it is taken, the language says
     if not name.isidentifier():
         return ["Is no name: letters, digits and _ only"]
     return [f"The key has a column {name} already"] if name in text.key else []

@@ -3,7 +3,7 @@
     from controlplane.wire.batching import BatchingProducer
 
     with BatchingProducer("redis://localhost:6379/0", "sf") as producer:
-        acknowledged = producer.send(stream_id, record_batch)
+        acknowledged = producer.send(stream_id, records)
         acknowledged.add_done_callback(...)
 
 One append at a time is under way, each under a stamp of its own, and it is repeated under the same
@@ -13,19 +13,21 @@ which it was sent, whatever connections and servers do meanwhile.
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
 
 from controlplane.wire import blocks, log
 from controlplane.wire.errors import BufferFull, LogAway, LogFull, Undelivered, WireError
-from controlplane.wire.producer import encoded_block
+from controlplane.wire.producer import conformed, encoded_block
+from controlplane.wire.schema import StreamSchema
+from controlplane.wire.schemas import Schemas
 
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
@@ -38,6 +40,7 @@ class _Sent:
 
     stream: int
     batch: pa.RecordBatch
+    schema: StreamSchema
     at: float
     future: "Future[str]" = field(default_factory=Future)
 
@@ -62,11 +65,17 @@ class BatchingProducer:
         max_block_s: float = 60.0,
         delivery_s: float = 120.0,
         limits: log.Limits = log.DEFAULT_LIMITS,
+        schemas: Mapping[int, StreamSchema] | None = None,
+        site: str = "",
     ) -> None:
-        """Open the log at `url` (redis://… or kafka://…). Raises `BadLogUrl`."""
+        """Open the log at `url` (redis://… or kafka://…). Raises `BadLogUrl`.
+
+        `schemas`, `site`: as `Producer` takes them.
+        """
         self.cluster = cluster
         self.limits = limits
         self._log = log.open_log(url, cluster)
+        self._schemas = Schemas(log.schema_client(site or url), cluster, schemas)
         self._linger_s = linger_ms / 1000
         self._max_records = min(max_records, blocks.MAX_RECORDS)
         self._max_bytes = max_bytes
@@ -85,14 +94,16 @@ class BatchingProducer:
         self._thread = Thread(target=self._run, name=f"weir-producer-{cluster}", daemon=True)
         self._thread.start()
 
-    def send(self, stream: int, batch: pa.RecordBatch) -> "Future[str]":
+    def send(self, stream: int, records: Any) -> "Future[str]":
         """Send records to a stream; the future gets their position, or what went wrong.
 
-        Raises `BadBlock` on a record batch of another schema, `BufferFull` when there is no room
-        within `max_block_s`, and `Undelivered` when the producer is closed.
+        `records`: dictionaries, a data frame, an Arrow table or record batch. Raises `BadBlock`
+        where they are not of the stream's schema, `UnknownSchema`, `LogAway` where it cannot be
+        read, `BufferFull` when there is no room within `max_block_s`, and `Undelivered` when the
+        producer is closed.
         """
-        blocks.check_block(stream, batch)
-        sent = _Sent(stream, batch, time.monotonic())
+        batch, schema = conformed(self._schemas, stream, records)
+        sent = _Sent(stream, batch, schema, time.monotonic())
         # The log may take it any moment: it cannot be taken back.
         sent.future.set_running_or_notify_cancel()
         with self._changed:
@@ -125,6 +136,7 @@ class BatchingProducer:
         self._given_up.set()
         self._thread.join(_FAREWELL_S)
         self._log.close()
+        self._schemas.close()
 
     def __enter__(self) -> "BatchingProducer":
         return self
@@ -172,10 +184,14 @@ class BatchingProducer:
     def _taken(self) -> list[_Sent]:
         group = [self._waiting.popleft()]
         records, size = group[0].batch.num_rows, group[0].batch.nbytes
+        schemas = {group[0].stream: group[0].schema}
         while self._waiting:
-            records += self._waiting[0].batch.num_rows
-            size += self._waiting[0].batch.nbytes
-            if records > self._max_records or size > self._max_bytes:
+            first = self._waiting[0]
+            records += first.batch.num_rows
+            size += first.batch.nbytes
+            # A block has one schema: behind a change of it the next append begins.
+            changed = schemas.setdefault(first.stream, first.schema) != first.schema
+            if changed or records > self._max_records or size > self._max_bytes:
                 break
             group.append(self._waiting.popleft())
         self._waiting_records -= sum(sent.batch.num_rows for sent in group)
@@ -208,11 +224,12 @@ class BatchingProducer:
 
 
 def _encoded(group: Sequence[_Sent]) -> dict[int, log.Block]:
-    by_stream: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    by_stream: dict[int, list[_Sent]] = defaultdict(list)
     for sent in group:
-        by_stream[sent.stream].append(sent.batch)
+        by_stream[sent.stream].append(sent)
     return {
-        stream: encoded_block(stream, _joined(batches)) for stream, batches in by_stream.items()
+        stream: encoded_block(_joined([sent.batch for sent in mine]), mine[0].schema)
+        for stream, mine in by_stream.items()
     }
 
 

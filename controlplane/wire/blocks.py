@@ -1,65 +1,166 @@
-"""Blocks: the records of one append to one stream, as Arrow IPC bytes.
+"""Blocks: the records of one append to one stream, self-describing.
 
 One block of up to a thousand records is an order of magnitude cheaper to write and to read than
-one JSON row per record; the schema is the same for all streams of a cluster.
+one JSON row per record. A block says itself what its columns are, so that a reader needs no schema
+from elsewhere and blocks of an older schema stay readable:
+
+    "WB1" | length of the descriptor (uint32) | descriptor | Arrow record batch (IPC message)
+
+The descriptor is UTF-8 text: the name of the event-time column (empty: the records have the time of
+their append), then a line `name type` per column, with `!` behind it where no null is allowed.
+Streams have few descriptors, so that reading one is a look-up.
 """
 
-from typing import Final
+import struct
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from controlplane.wire.errors import BadBlock
-from controlplane.wire.language.tree import Kind
+from controlplane.wire.errors import BadBlock, BadBlockBytes
+from controlplane.wire.log.values import NO_TIME
+from controlplane.wire.schema import StreamSchema
+from controlplane.wire.types import BadType, arrow_type, type_name
 
-# ts: event time; x, y: metres on the map; speed: cm/s, integer so that sums are exact.
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("ts", pa.timestamp("ms", tz="UTC"), nullable=False),
-        pa.field("car", pa.int32(), nullable=False),
-        pa.field("x", pa.int32(), nullable=False),
-        pa.field("y", pa.int32(), nullable=False),
-        pa.field("speed", pa.int32()),
-    ]
-)
-# What the columns are in the language of queries.
-KINDS: Final = {
-    "ts": Kind.TIME, "car": Kind.INT, "x": Kind.INT, "y": Kind.INT, "speed": Kind.INT,
-}  # fmt: skip
-# The columns a query may aggregate.
-VALUE_COLUMNS: Final = ("speed", "x", "y")
 MAX_RECORDS: Final = 100_000
+_MAGIC: Final = b"WB1"
+_HEAD: Final = struct.Struct("<3sI")
+_TICKS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def newest_event_ms(batch: pa.RecordBatch) -> int:
-    """Return the newest event time of a block, in milliseconds."""
-    return int(np.asarray(batch.column("ts").cast(pa.int64())).max())
+class Description(NamedTuple):
+    """What a block says of itself: its Arrow schema and its event-time column (or empty)."""
+
+    schema: Any
+    event_time: str
 
 
-def check_block(stream: int, batch: pa.RecordBatch) -> None:
-    """Raise `BadBlock` unless `batch` can be appended to a stream."""
-    if not batch.schema.equals(SCHEMA):
-        raise BadBlock(
-            stream, f"expected schema {_signature(SCHEMA)}, got {_signature(batch.schema)}"
-        )
+class Decoded(NamedTuple):
+    """The records of a block, and what it says of itself."""
+
+    records: pa.RecordBatch
+    description: Description
+
+
+def check_block(stream: int, batch: pa.RecordBatch, schema: StreamSchema) -> None:
+    """Raise `BadBlock` unless `batch` can be appended to a stream of this schema as it is."""
     if not 0 < batch.num_rows <= MAX_RECORDS:
         raise BadBlock(
             stream, f"a block holds 1 to {MAX_RECORDS:,} records, not {batch.num_rows:,}"
         )
-    for field in SCHEMA:
-        if not field.nullable and batch.column(field.name).null_count:
-            raise BadBlock(stream, f"column {field.name!r} must not hold nulls")
+    if not batch.schema.equals(schema.arrow):
+        raise _schema_fault(stream, batch.schema, schema.arrow)
+    for field, column in zip(schema.arrow, batch.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise BadBlock(stream, "must not hold nulls", field.name)
 
 
-def encode_block(batch: pa.RecordBatch) -> bytes:
-    """Return the bytes of one block; the schema is known, so only the batch is written."""
-    return bytes(batch.serialize())
+def _schema_fault(stream: int, given: Any, wanted: Any) -> BadBlock:
+    for field in wanted:
+        if field.name not in given.names:
+            return BadBlock(stream, "is missing", field.name)
+        if not given.field(field.name).equals(field):
+            other = given.field(field.name)
+            return BadBlock(stream, f"is {_signature(other)}, not {_signature(field)}", field.name)
+    names = ", ".join(wanted.names)
+    return BadBlock(stream, f"the columns must be {names}, in this order and no others")
 
 
-def decode_block(data: bytes) -> pa.RecordBatch:
-    """Return the records of one block that `encode_block` wrote."""
-    return pa.ipc.read_record_batch(pa.py_buffer(data), SCHEMA)
+def _signature(field: Any) -> str:
+    return f"{field.type}{'' if field.nullable else ' not null'}"
 
 
-def _signature(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
+def newest_event_ms(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) -> int | None:
+    """Return the newest event time of a block in milliseconds; None: its records have none.
+
+    A record that is dated further ahead of `now_ms` than the schema allows does not count; where
+    none is left, `NO_TIME` is returned.
+    """
+    if not schema.event_time:
+        return None
+    times = times_ms(batch.column(schema.event_time))
+    newest = int(times.max())
+    last = now_ms + round(schema.max_future_s * 1000)
+    if newest > last:
+        newest = int(times[times <= last].max(initial=NO_TIME))
+    return newest
+
+
+def times_ms(column: Any) -> NDArray[np.int64]:
+    """Return a column of timestamps without nulls as int64[n] milliseconds, rounded down."""
+    ticks = np.asarray(column.cast(pa.int64()))
+    per_s = _TICKS_PER_S[column.type.unit]
+    if per_s == 1:
+        # Farther than milliseconds reach is as far as they do.
+        return np.asarray(np.clip(ticks, NO_TIME // 1000, -NO_TIME // 1000) * 1000)
+    return ticks if per_s == 10**3 else ticks // (per_s // 1000)
+
+
+def times_of_block(decoded: Decoded, appended_ms: int) -> NDArray[np.int64]:
+    """Return the event time of each record of a block in milliseconds."""
+    name = decoded.description.event_time
+    if name:
+        return times_ms(decoded.records.column(name))
+    return np.full(decoded.records.num_rows, appended_ms, np.int64)
+
+
+def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
+    """Return the bytes of one block."""
+    descriptor = descriptor_of(batch.schema, event_time)
+    body = memoryview(batch.serialize())
+    return b"".join((_HEAD.pack(_MAGIC, len(descriptor)), descriptor, body))
+
+
+def decode_block(data: bytes) -> Decoded:
+    """Return the records of one block that `encode_block` wrote. Raises `BadBlockBytes`."""
+    try:
+        magic, size = _HEAD.unpack_from(data)
+        if magic != _MAGIC:
+            raise BadBlockBytes("it does not begin as a block does")
+        start = _HEAD.size + size
+        description = described(bytes(data[_HEAD.size : start]))
+        body = pa.py_buffer(memoryview(data)[start:])
+        return Decoded(pa.ipc.read_record_batch(body, description.schema), description)
+    except (struct.error, pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise BadBlockBytes(str(error)[:200]) from error
+
+
+@lru_cache(maxsize=1024)
+def described(descriptor: bytes) -> Description:
+    """Return what a descriptor says. Raises `BadBlockBytes`."""
+    try:
+        event_time, *lines = descriptor.decode().split("\n")
+        fields = []
+        for line in lines:
+            name, _, kind = line.partition(" ")
+            fields.append(pa.field(name, arrow_type(kind.removesuffix("!")), kind[-1:] != "!"))
+        schema = pa.schema(fields)
+        if event_time and not pa.types.is_timestamp(schema.field(event_time).type):
+            raise BadBlockBytes(f"its event time {event_time} is no timestamp")
+    except (BadType, ValueError, KeyError) as error:
+        raise BadBlockBytes(f"its descriptor: {error}"[:200]) from error
+    return Description(schema, event_time)
+
+
+@lru_cache(maxsize=1024)
+def descriptor_of(schema: Any, event_time: str) -> bytes:
+    """Return the descriptor of a schema: what `described` reads."""
+    lines = [f"{f.name} {type_name(f.type)}{'' if f.nullable else '!'}" for f in schema]
+    return "\n".join([event_time, *lines]).encode()
+
+
+def leaf(batch: pa.RecordBatch, name: str) -> Any:
+    """Return a column, or a field of a struct as `column.field`; None where there is none."""
+    head, *rest = name.split(".")
+    at = batch.schema.get_field_index(head)
+    if at < 0:
+        return None
+    column = batch.column(at)
+    for field in rest:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(field) < 0:
+            return None
+        column = pc.struct_field(column, field)
+    return column

@@ -119,13 +119,44 @@ class Undelivered(WireError):
     """A batching producer was closed, or gave up, before the log had acknowledged something."""
 
 
-class BadBlock(WireError):
-    """A block of records does not have the schema of its stream."""
+class StampReused(WireError):
+    """A stamp was used before, for other records: nothing was appended."""
 
-    def __init__(self, stream: int, why: str) -> None:
-        super().__init__(f"stream {stream}: {why}")
+    def __init__(self, producer: str, sequence: int) -> None:
+        super().__init__(
+            f"sequence {sequence} of producer {producer!r} was used before, for other records: "
+            "give each append a sequence of its own, and repeat an append as it was"
+        )
+        self.producer = producer
+        self.sequence = sequence
+
+
+class BadBlock(WireError):
+    """Records cannot be appended to their stream; `column` says of which column that is, or ""."""
+
+    def __init__(self, stream: int, why: str, column: str = "", record: int | None = None) -> None:
+        where = f"column {column}: " if column else ""
+        at = "" if record is None else f"record {record}: "
+        super().__init__(f"stream {stream}: {at}{where}{why}")
         self.stream = stream
+        self.column = column
+        self.record = record
         self.why = why
+
+
+class BadBlockBytes(WireError):
+    """Bytes of the log are no block."""
+
+
+class UnknownSchema(WireError):
+    """A producer does not know the schema of a stream."""
+
+    def __init__(self, cluster: str, stream: int) -> None:
+        super().__init__(
+            f"the schema of stream {stream} of cluster {cluster!r} is not known: declare it, or "
+            "give it to the producer"
+        )
+        self.stream = stream
 
 
 class RoutingGap(WireError):

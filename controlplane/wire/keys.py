@@ -60,6 +60,11 @@ def route_latest_key(cluster: str) -> str:
     return f"{cluster_prefix(cluster)}route:latest"
 
 
+def schemas_key(cluster: str) -> str:
+    """Return the key of the streams' schemas, for producers: hash of JSON by stream."""
+    return f"{cluster_prefix(cluster)}schemas"
+
+
 def route_delta_key(cluster: str, version: int) -> str:
     """Return the key of the immutable delta that leads to `version`."""
     return f"{cluster_prefix(cluster)}route:{version}"
@@ -158,3 +163,23 @@ def transfers_key(cluster: str, batch: int) -> str:
 def transfer_batches_key(cluster: str) -> str:
     """Return the key of the set of batches whose handed-on states are kept."""
     return f"{cluster_prefix(cluster)}transfers"
+
+
+def dead_order_key(cluster: str) -> str:
+    """Return the key of the sorted set of dead letters: ids by number."""
+    return f"{cluster_prefix(cluster)}dead:order"
+
+
+def dead_data_key(cluster: str) -> str:
+    """Return the key of the dead letters themselves: hash of bytes by id."""
+    return f"{cluster_prefix(cluster)}dead:data"
+
+
+def dead_state_key(cluster: str) -> str:
+    """Return the key of the newest number and the bytes of the dead letters: a hash."""
+    return f"{cluster_prefix(cluster)}dead:state"
+
+
+def dead_counts_key(cluster: str) -> str:
+    """Return the key of the dead letters ever counted: hash by `stream:reason`, and `batch`."""
+    return f"{cluster_prefix(cluster)}dead:counts"

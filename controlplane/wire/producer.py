@@ -3,27 +3,33 @@
     from controlplane.wire.producer import Producer
 
     producer = Producer("redis://localhost:6379/0", "sf")
-    producer.append({stream_id: record_batch})
+    producer.append({stream_id: records})
 
-Stream ids come from the HTTP API (`GET /api/v1/clusters/<slug>/streams`), the schema of a record
-from `controlplane.wire.blocks.SCHEMA`. An append that returns is in the log; one that raises is
-not, in no stream; after `LogAway` nobody knows, and the same append under the same stamp is safe.
-`controlplane.wire.batching` gathers records and sees to all that.
+Stream ids come from the HTTP API (`GET /api/v1/clusters/<slug>/streams`). Records are a list of
+dictionaries, a data frame of pandas, an Arrow table or record batch, by the names of the stream's
+columns. An append that returns is in the log; one that raises is not, in no stream; after `LogAway`
+nobody knows, and the same append under the same stamp is safe. `controlplane.wire.batching`
+gathers records and sees to all that.
 """
 
+import time
 from collections.abc import Mapping
 from itertools import count
 from types import TracebackType
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
 from controlplane.wire import blocks, log
-from controlplane.wire.errors import LogAway
+from controlplane.wire.conforming import batch_of
+from controlplane.wire.errors import BadBlock, LogAway
+from controlplane.wire.schema import StreamSchema
+from controlplane.wire.schemas import Schemas
 
 
 class Producer:
-    """Appends Arrow record batches to the streams of one cluster; threads may share it."""
+    """Appends records to the streams of one cluster; threads may share it."""
 
     def __init__(
         self,
@@ -31,32 +37,46 @@ class Producer:
         cluster: str,
         limit: int = log.DEFAULT_LIMIT,
         max_bytes: int = log.DEFAULT_BYTES,
+        *,
+        schemas: Mapping[int, StreamSchema] | None = None,
+        site: str = "",
     ) -> None:
         """Append to the log at `url` (redis://… or kafka://…).
 
-        Appends are refused while `limit` records or `max_bytes` bytes wait to be read. Raises
-        `BadLogUrl`.
+        Appends are refused while `limit` records or `max_bytes` bytes wait to be read. `schemas`:
+        those of streams, by id; of others they are read from the site's Redis, at `site` where the
+        log is elsewhere. Raises `BadLogUrl`.
         """
         self.cluster = cluster
         self.limits = log.Limits(limit, max_bytes)
         self._log = log.open_log(url, cluster)
+        self._schemas = Schemas(log.schema_client(site or url), cluster, schemas)
         self._id = uuid4().hex
         self._sequences = count()
 
     def append(
-        self, batches: Mapping[int, pa.RecordBatch], stamp: log.Stamp | None = None
+        self,
+        records: Mapping[int, Any],
+        stamp: log.Stamp | None = None,
+        schemas: Mapping[int, StreamSchema] | None = None,
     ) -> str | None:
-        """Append one block per stream, all at one position, and return the position.
+        """Append records of one or more streams, all at one position, and return the position.
 
         An empty mapping appends nothing and returns None. With a `stamp` that was appended
         before, nothing is added and the first position returned; without one, each call is an
-        append of its own. Raises `BadBlock` on a record batch of another schema, `LogFull` when
-        the pipeline is too far behind, `AppendTooLarge`, `StaleStamp`, and `LogAway` when the log
-        cannot be reached: append again then, with the stamp that the error has.
+        append of its own. `schemas`: of these streams, where the caller knows them better.
+
+        Raises `BadBlock` on records that are not of their stream's schema, `UnknownSchema`,
+        `LogFull` when the pipeline is too far behind, `AppendTooLarge`, `StaleStamp`, `StampReused`
+        when other records had the stamp, and `LogAway` when the log cannot be reached: append again
+        then, with the stamp that the error has.
         """
-        if not batches:
+        if not records:
             return None
-        encoded = {stream: encoded_block(stream, batch) for stream, batch in batches.items()}
+        encoded = {
+            stream: encoded_block(*self.conformed(stream, given, (schemas or {}).get(stream)))
+            for stream, given in records.items()
+        }
         stamp = stamp or log.Stamp(self._id, next(self._sequences))
         try:
             return self._log.append(encoded, stamp, self.limits)
@@ -64,13 +84,20 @@ class Producer:
             error.stamp = stamp
             raise
 
+    def conformed(
+        self, stream: int, records: Any, schema: StreamSchema | None = None
+    ) -> tuple[pa.RecordBatch, StreamSchema]:
+        """Return records as the stream's schema has them, and the schema; raises as `append`."""
+        return conformed(self._schemas, stream, records, schema)
+
     def waiting(self) -> log.Waiting:
         """Return what the pipeline has not read yet. Raises `LogAway`."""
         return self._log.waiting()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give the connections back."""
         self._log.close()
+        self._schemas.close()
 
     def __enter__(self) -> "Producer":
         return self
@@ -84,7 +111,25 @@ class Producer:
         self.close()
 
 
-def encoded_block(stream: int, batch: pa.RecordBatch) -> log.Block:
-    """Return a record batch as a block of a stream. Raises `BadBlock`."""
-    blocks.check_block(stream, batch)
-    return log.Block(batch.num_rows, blocks.encode_block(batch), blocks.newest_event_ms(batch))
+def conformed(
+    schemas: Schemas, stream: int, records: Any, schema: StreamSchema | None = None
+) -> tuple[pa.RecordBatch, StreamSchema]:
+    """Return records as the stream's schema has them, and the schema.
+
+    Records that do not fit the schema as it is known are tried with the one that is published now.
+    """
+    known = schema or schemas.of(stream)
+    try:
+        return batch_of(stream, records, known), known
+    except BadBlock:
+        newer = known if schema is not None else schemas.refreshed(stream)
+        if newer == known:
+            raise
+    return batch_of(stream, records, newer), newer
+
+
+def encoded_block(batch: pa.RecordBatch, schema: StreamSchema) -> log.Block:
+    """Return a record batch of a schema as a block of its stream."""
+    newest_ms = blocks.newest_event_ms(batch, schema, time.time_ns() // 1_000_000)
+    data = blocks.encode_block(batch, schema.event_time)
+    return log.Block(batch.num_rows, data, newest_ms, round(schema.max_future_s * 1000))

@@ -4,13 +4,15 @@ A version is published once, in order, and never changes. The Lua scripts make "
 then move the pointer" one step, so that a publisher killed half-way leaves nothing behind.
 """
 
+from collections.abc import Mapping
 from typing import Final, cast
 
 import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import RoutingGap, RoutingMissing, RoutingTaken
-from controlplane.wire.routing import RoutingDelta, RoutingTable
+from controlplane.wire.routing import RoutingDelta, RoutingTable, SetSchema
+from controlplane.wire.schema import StreamSchema
 
 # Readers start from a snapshot; with one in 256 versions they replay at most 255 small deltas.
 SNAPSHOT_EVERY: Final = 256
@@ -28,6 +30,7 @@ if latest and tonumber(latest) >= version then
 end
 if not latest and version ~= 1 then return {'gap', ''} end
 if latest and tonumber(latest) ~= version - 1 then return {'gap', latest} end
+for i = 3, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
 redis.call('SET', KEYS[2], ARGV[2])
 redis.call('SET', KEYS[1], version)
 return {'ok', version}
@@ -38,6 +41,7 @@ local latest = redis.call('GET', KEYS[1])
 local version = tonumber(ARGV[1])
 redis.call('SET', KEYS[2], ARGV[2])
 redis.call('ZADD', KEYS[3], version, version)
+for i = 3, #ARGV, 2 do redis.call('HSET', KEYS[4], ARGV[i], ARGV[i + 1]) end
 if not latest or tonumber(latest) < version then redis.call('SET', KEYS[1], version) end
 return version
 """
@@ -53,11 +57,13 @@ def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
         "tuple[bytes, bytes]",
         client.eval(
             _PUBLISH,
-            2,
+            3,
             keys.route_latest_key(cluster),
             keys.route_delta_key(cluster, delta.version),
+            keys.schemas_key(cluster),
             delta.version,
             delta.to_json(),
+            *_texts({op.stream: op.schema for op in delta.ops if isinstance(op, SetSchema)}),
         ),
     )
     if outcome == b"other":
@@ -72,13 +78,20 @@ def publish_snapshot(client: "redis.Redis", cluster: str, table: RoutingTable) -
     """Publish the whole table at its version: a starting point, or a repair after a loss."""
     client.eval(
         _PUBLISH_SNAPSHOT,
-        3,
+        4,
         keys.route_latest_key(cluster),
         keys.route_snapshot_key(cluster, table.version),
         keys.route_snapshots_key(cluster),
+        keys.schemas_key(cluster),
         table.version,
         table.to_json(),
+        *_texts(table.schemas),
     )
+
+
+def _texts(schemas: Mapping[int, StreamSchema]) -> list[str]:
+    """Return stream and schema in turn, as producers read them (`schemas_key`)."""
+    return [text for stream, schema in schemas.items() for text in (str(stream), schema.to_text())]
 
 
 def trim(client: "redis.Redis", cluster: str, committed: int) -> None:

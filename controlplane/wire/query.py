@@ -18,7 +18,6 @@ from controlplane.wire.language.tree import Call, Column, Expression, Kind, colu
 
 # The stream of a record, as a column that every stream has.
 STREAM: Final = "stream"
-EVENT_TIME: Final = "ts"
 DEFAULT_LATENESS_S: Final = 120.0
 # The sides of a join, as its columns name them.
 SIDES: Final = ("a", "b")

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from controlplane.wire.errors import InconsistentDelta, RoutingGap
 from controlplane.wire.routing_upgrade import upgraded_op, upgraded_row
+from controlplane.wire.schema import StreamSchema
 from controlplane.wire.shedding import INPUT, Arc, Shed
 
 K = TypeVar("K")
@@ -105,6 +106,14 @@ class AssignStream:
 
 
 @dataclass(frozen=True, slots=True)
+class SetSchema:
+    """Let the records of `stream` have these columns and times."""
+
+    stream: int
+    schema: StreamSchema
+
+
+@dataclass(frozen=True, slots=True)
 class SetScheme:
     """Let keys of `query` find their task by another scheme; its parts merge as before."""
 
@@ -146,7 +155,7 @@ class SetNodes:
 
 Op = (
     AddQuery | RemoveQuery | MoveQuery | MoveTasks | AssignStream
-    | SetScheme | MoveMerge | SetCapacity | SetShed | SetNodes
+    | SetSchema | SetScheme | MoveMerge | SetCapacity | SetShed | SetNodes
 )  # fmt: skip
 
 _NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
@@ -156,6 +165,7 @@ _NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
         "move": MoveQuery,
         "tasks": MoveTasks,
         "stream": AssignStream,
+        "schema": SetSchema,
         "scheme": SetScheme,
         "merge": MoveMerge,
         "capacity": SetCapacity,
@@ -172,8 +182,9 @@ def op_to_json(op: Op) -> dict[str, Any]:
     values = {
         one.name: value for one in fields(op) if (value := getattr(op, one.name)) != one.default
     }
-    if values.get("shed") is not None:
-        values["shed"] = values["shed"].to_json()
+    for name in ("shed", "schema"):
+        if values.get(name) is not None:
+            values[name] = values[name].to_json()
     return {"op": _TAGS[type(op)], **values}
 
 
@@ -187,6 +198,8 @@ def op_from_json(row: Mapping[str, Any]) -> Op:
             values[name] = tuple(tuple(span) for span in values[name])
     if "shed" in values:
         values["shed"] = Shed.from_json(values["shed"])
+    if "schema" in values:
+        values["schema"] = _schema_of(values["schema"])
     return _NAMES[row["op"]](**values)
 
 
@@ -216,8 +229,8 @@ class RoutingTable:
     """The whole routing at one version; never changed, only followed by the next.
 
     `queries`: route by query; `splits`: split node by stream; `capacities`: records/s by node with
-    an emulated capacity; `sheds`: what arcs drop; `nodes`: how many nodes there are, 0
-    in a table that was published before tables said it.
+    an emulated capacity; `sheds`: what arcs drop; `nodes`: how many nodes there are, 0 in a table
+    that was published before tables said it; `schemas`: what the records of each stream are.
     """
 
     version: int = 0
@@ -226,6 +239,7 @@ class RoutingTable:
     capacities: Mapping[int, float] = field(default_factory=dict)
     sheds: Mapping[Arc, Shed] = field(default_factory=dict)
     nodes: int = 0
+    schemas: Mapping[int, StreamSchema] = field(default_factory=dict)
 
     def apply(self, *deltas: RoutingDelta) -> "RoutingTable":
         """Return the table after `deltas`, which must follow each other without a gap.
@@ -239,8 +253,7 @@ class RoutingTable:
             for op in delta.ops:
                 after.take(op)
             version = delta.version
-        parts = (after.queries, after.splits, after.capacities, after.sheds, after.nodes)
-        return RoutingTable(version, *parts)
+        return after.table(version)
 
     def to_json(self) -> str:
         """Return the whole table as JSON."""
@@ -252,6 +265,7 @@ class RoutingTable:
                 "capacities": list(self.capacities.items()),
                 "sheds": [[*arc, shed.to_json()] for arc, shed in self.sheds.items()],
                 "nodes": self.nodes,
+                "schemas": _schema_rows(self.schemas),
             },
             separators=(",", ":"),
         )
@@ -265,8 +279,30 @@ class RoutingTable:
             for query, run, node, streams, text, *more in map(upgraded_row, row["queries"])
         }
         sheds = {(stream, query): Shed.from_json(one) for stream, query, one in row["sheds"]}
-        capacities, nodes = dict(row["capacities"]), row.get("nodes", 0)
-        return cls(row["version"], queries, dict(row["splits"]), capacities, sheds, nodes)
+        schemas = {
+            stream: _schema_of(schema)
+            for schema, streams in row.get("schemas", ())
+            for stream in streams
+        }
+        splits, capacities, nodes = (
+            dict(row["splits"]),
+            dict(row["capacities"]),
+            row.get("nodes", 0),
+        )
+        return cls(row["version"], queries, splits, capacities, sheds, nodes, schemas)
+
+
+def _schema_of(row: Mapping[str, Any]) -> StreamSchema:
+    """Return a schema; streams with the same columns share one value."""
+    return StreamSchema.from_text(json.dumps(row, sort_keys=True))
+
+
+def _schema_rows(schemas: Mapping[int, StreamSchema]) -> list[list[Any]]:
+    """Return each schema once, with the streams that have it."""
+    found: dict[StreamSchema, list[int]] = {}
+    for stream, schema in schemas.items():
+        found.setdefault(schema, []).append(stream)
+    return [[schema.to_json(), streams] for schema, streams in found.items()]
 
 
 def _route_row(route: Route) -> list[Any]:
@@ -326,11 +362,20 @@ class _Parts:
     capacities: dict[int, float]
     sheds: dict[Arc, Shed]
     nodes: int
+    schemas: dict[int, StreamSchema]
 
     @classmethod
     def of(cls, table: "RoutingTable") -> "_Parts":
-        queries, splits = dict(table.queries), dict(table.splits)
-        return cls(queries, splits, dict(table.capacities), dict(table.sheds), table.nodes)
+        return cls(
+            dict(table.queries), dict(table.splits), dict(table.capacities), dict(table.sheds),
+            table.nodes, dict(table.schemas),
+        )  # fmt: skip
+
+    def table(self, version: int) -> "RoutingTable":
+        return RoutingTable(
+            version, self.queries, self.splits, self.capacities, self.sheds, self.nodes,
+            self.schemas,
+        )  # fmt: skip
 
     def take(self, op: Op) -> None:
         match op:
@@ -347,10 +392,16 @@ class _Parts:
                 self.queries[op.query] = replace(self._route(op.query), scheme=op.scheme)
             case MoveMerge():
                 self.queries[op.query] = _merged_by(op, self._route(op.query))
-            case AssignStream():
-                self.splits[op.stream] = op.split
+            case AssignStream() | SetSchema():
+                self._stream(op)
             case SetCapacity() | SetShed() | SetNodes():
                 self._limit(op)
+
+    def _stream(self, op: AssignStream | SetSchema) -> None:
+        if isinstance(op, SetSchema):
+            self.schemas[op.stream] = op.schema
+        else:
+            self.splits[op.stream] = op.split
 
     def _come_or_go(self, op: AddQuery | RemoveQuery) -> None:
         if isinstance(op, RemoveQuery):

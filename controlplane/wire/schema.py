@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -66,6 +66,19 @@ class StreamSchema:
         fields = [pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in self.columns]
         object.__setattr__(self, "arrow", pa.schema(fields))
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Tables ask for it once per query and stream.
+        return hash((self.columns, self.event_time, self.max_future_s))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Return the names of the columns."""
+        return frozenset(column.name for column in self.columns)
+
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """Return the columns that queries can read, with their kinds; not the stream itself."""
@@ -93,8 +106,16 @@ class StreamSchema:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "StreamSchema":
         """Return the schema that `to_json` wrote. Raises `BadSchema`."""
-        columns = tuple(ColumnSpec(**column) for column in row.get("columns", ()))
-        return cls(columns, **{name: value for name, value in row.items() if name != "columns"})
+        try:
+            columns = tuple(ColumnSpec(**column) for column in row.get("columns", ()))
+            return cls(columns, **{name: value for name, value in row.items() if name != "columns"})
+        except (TypeError, AttributeError) as error:
+            raise BadSchema({"schema": f"is not as it should be: {error}"[:200]}) from error
+
+    @staticmethod
+    def from_text(text: str | bytes) -> "StreamSchema":
+        """Return the schema that `to_text` wrote, one value for equal texts. Raises `BadSchema`."""
+        return _from_text(text)
 
     @classmethod
     def of_arrow(cls, schema: Any, event_time: str = "", **settings: float) -> "StreamSchema":
@@ -108,6 +129,11 @@ class StreamSchema:
         if faults:
             raise BadSchema(faults)
         return cls(tuple(columns), event_time, **settings)
+
+
+@lru_cache(maxsize=4096)
+def _from_text(text: str | bytes) -> StreamSchema:
+    return StreamSchema.from_json(json.loads(text))
 
 
 def _kinds(name: str, arrow: Any) -> dict[str, Kind]:

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.query import QueryText, computation_of
+from tests.support.schemas import REPORTS
 
 BEFORE = [("controlplane", "0017_batch_limits")]
 AFTER = [("controlplane", "0019_exact_windows")]
@@ -42,5 +42,5 @@ def test_queries_of_one_column_get_the_text_that_computes_the_same() -> None:
     text, window_s = found["plain"]
     names = {"count": "count(*)", "n": "count(x)", "mean": "mean(x)", "minimum": "min(x)"}
     wanted = QueryText(names | {"maximum": "max(x)"}, window_s=90.0, key=["stream"])
-    computed = computation_of(QueryText.from_json(json.loads(text)), KINDS)
-    assert (computed, window_s) == (computation_of(wanted, KINDS), 90.0)
+    computed = computation_of(QueryText.from_json(json.loads(text)), REPORTS.kinds)
+    assert (computed, window_s) == (computation_of(wanted, REPORTS.kinds), 90.0)

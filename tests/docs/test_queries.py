@@ -10,10 +10,10 @@ import pytest
 
 from controlplane.errors import Invalid
 from controlplane.services.texts import checked
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.language.registered import registered, registered_aggregate
 from controlplane.wire.query import QueryText
 from docs.query_tables import MARK, PAGE, tables
+from tests.support.schemas import REPORTS
 
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -31,7 +31,7 @@ def own_functions() -> None:
 
 @pytest.mark.parametrize("query", [query for query in QUERIES if query not in WRONG])
 def test_an_example_is_a_query(query: dict[str, Any]) -> None:
-    assert checked(QueryText.from_json(query), 1, KINDS).aggregates
+    assert checked(QueryText.from_json(query), 1, REPORTS.kinds).aggregates
 
 
 def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
@@ -39,13 +39,13 @@ def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
     found = re.search(r"-d '(.*)'", call, re.DOTALL)
     assert found
     body = json.loads(found[1])
-    assert checked(QueryText.from_json(body["text"]), body["tasks"], KINDS).key
+    assert checked(QueryText.from_json(body["text"]), body["tasks"], REPORTS.kinds).key
 
 
 def test_faults_are_told_as_the_page_says() -> None:
     (wrong,) = WRONG
     with pytest.raises(Invalid) as refused:
-        checked(QueryText.from_json(wrong), 1, KINDS)
+        checked(QueryText.from_json(wrong), 1, REPORTS.kinds)
     told = "\n".join(f"{field}\n{faults[0]}\n" for field, faults in refused.value.fields.items())
     assert told.strip() in [body.strip() for body in PLAIN]
 

@@ -13,6 +13,7 @@ from controlplane.services.routing import delta_of
 from controlplane.services.streams import StreamSpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import RoutingTable
+from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY
 
 NODES = 4
@@ -35,7 +36,10 @@ def small_cluster(
         Node(cluster=cluster, index=index, name=f"node {index}", capacity=500)
         for index in range(nodes)
     )
-    specs = [StreamSpec(f"s{i}", declared_rate=i + 1.0) for i in range(stream_count)]
+    specs = [
+        StreamSpec(f"s{i}", schema=REPORTS.to_json(), declared_rate=i + 1.0)
+        for i in range(stream_count)
+    ]
     if specs:
         streams.register(by, cluster, specs)
         cluster.refresh_from_db()

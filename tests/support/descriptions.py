@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controlplane.description.document import ClusterDescription
 from controlplane.description.text import described
+from tests.support.schemas import REPORTS
 
 SMALL = """\
 weir: 1
@@ -17,9 +18,9 @@ nodes:
 - {index: 1, name: south, capacity: 100}
 - {index: 2, name: spare, capacity: 50, active: false}
 streams:
-- {name: level, declared_rate: 30}
-- {name: flow, declared_rate: 20, rate: 25.5}
-- {name: no, declared_rate: 10, schema: {ts: time, car: text}, meta: {depth: 3}}
+- {name: level, declared_rate: 30, schema: SCHEMA}
+- {name: flow, declared_rate: 20, rate: 25.5, schema: SCHEMA}
+- {name: no, declared_rate: 10, schema: SCHEMA, meta: {depth: 3}}
 queries:
 - {name: a, streams: [level], text: {aggregates: {n: count(*)}, key: [stream]}}
 - {name: b, streams: [flow], text: {aggregates: {n: count(*)}, key: [stream]}}
@@ -36,7 +37,7 @@ placement:
   e:
   - {node: 0, first: 0, past: 6}
   - {node: 1, first: 6, past: 8}
-"""
+""".replace("SCHEMA", REPORTS.to_text())
 # Where the small one's query e has a merge node, and what else may hold on it.
 MERGED = SMALL.replace("  tasks: 8\n", "  tasks: 8\n  scheme: two_choices\n  merge_node: 1\n")
 RULES = (
@@ -149,7 +150,7 @@ def _streams(draw: st.DrawFn, name: str, splits: int) -> dict[str, Any]:
     return {
         "name": name, "title": draw(TEXTS), "declared_rate": draw(RATES),
         "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)),
-        "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2)),
+        "schema": REPORTS.to_json(), "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2)),
     }  # fmt: skip
 
 

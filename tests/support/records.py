@@ -1,17 +1,16 @@
 """Records in the log of a cluster, for tests of what follows event time."""
 
-import pyarrow as pa
 from django.conf import settings
 
 from controlplane.models import Cluster
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
+from tests.support.schemas import REPORTS
 
 
 def append_at(cluster: Cluster, stream: int, ts_ms: int) -> str:
     """Append one record of a stream with an event time; return its position."""
     row = {"ts": ts_ms, "car": 1, "x": 0, "y": 0, "speed": 5}
     with Producer(cluster.log_url or settings.REDIS_URL, cluster.slug) as producer:
-        position = producer.append({stream: pa.RecordBatch.from_pylist([row], SCHEMA)})
+        position = producer.append({stream: [row]}, schemas={stream: REPORTS})
     assert position is not None
     return position

@@ -1,9 +1,21 @@
 """Compiled tables for the pipeline's tests."""
 
-from controlplane.wire.routing import Op, RoutingDelta, RoutingTable
+from controlplane.wire.routing import (
+    AddQuery,
+    AssignStream,
+    Op,
+    RoutingDelta,
+    RoutingTable,
+    SetSchema,
+)
+from tests.support.schemas import declared
 from workers.pipeline.tables import CompiledTable
 
 
 def compiled(*ops: Op) -> CompiledTable:
-    """Return the table that `ops` make from nothing."""
-    return CompiledTable(RoutingTable().apply(RoutingDelta(1, ops)))
+    """Return the table that `ops` make from nothing; streams without a schema have reports."""
+    said = {op.stream for op in ops if isinstance(op, SetSchema)}
+    read = {stream for op in ops if isinstance(op, AddQuery) for stream in op.streams}
+    read |= {op.stream for op in ops if isinstance(op, AssignStream)}
+    every = (*declared(sorted(read - said)), *ops)
+    return CompiledTable(RoutingTable().apply(RoutingDelta(1, every)))

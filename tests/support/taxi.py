@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from controlplane.wire.blocks import SCHEMA
+from tests.support.schemas import REPORTS
 
 EVENTS: Final = Path(__file__).parents[3] / "shared" / "data" / "cab_sf_events.parquet"
 STREAMS: Final = 20
@@ -33,5 +33,5 @@ def taxi_reports(limit: int) -> list[dict[int, pa.RecordBatch]]:
 
 def _batch(rows: Any) -> pa.RecordBatch:
     rows = rows.assign(ts=rows.ts.astype("datetime64[ms, UTC]"))
-    columns = [pa.array(rows[f.name], f.type, from_pandas=True) for f in SCHEMA]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    columns = [pa.array(rows[f.name], f.type, from_pandas=True) for f in REPORTS.arrow]
+    return pa.RecordBatch.from_arrays(columns, schema=REPORTS.arrow)

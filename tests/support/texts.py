@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import redis
 
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.finishing import WindowRow
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
+from tests.support.schemas import REPORTS
 
 SUMMARY: Final = QueryText(
     {
@@ -27,5 +27,5 @@ SUMMARY_TEXT: Final = json.dumps(SUMMARY_JSON, separators=(",", ":"))
 
 def read_summaries(client: "redis.Redis", cluster: str, query: int) -> list[WindowRow]:
     """Return all windows of a query with this text, newest first, streams in order."""
-    found = read_windows(client, cluster, query, computation_of(SUMMARY, KINDS))
+    found = read_windows(client, cluster, query, computation_of(SUMMARY, REPORTS.kinds))
     return sorted(found, key=lambda row: (-row.start_ms, row.key["stream"]))

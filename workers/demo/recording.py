@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from workers.demo.schema import REPORT
 from workers.demo.speeds import METRES_PER_TILE, NO_SPEED
 
 Ints = NDArray[np.int64]
@@ -59,6 +60,7 @@ class Tile:
         return {
             "name": self.name,
             "title": f"Taxis near {self.latitude:.3f} N, {-self.longitude:.3f} W",
+            "schema": REPORT.to_json(),
             "declared_rate": round(self.reports * 1000 / SPAN_MS * speed, 4),
             "meta": {
                 "tile_x": self.x,

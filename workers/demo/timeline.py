@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.blocks import SCHEMA
 from workers.demo.recording import SPAN_MS, START_MS, Ints, Recording
+from workers.demo.schema import REPORT
 from workers.demo.speeds import NO_SPEED
 
 
@@ -91,11 +91,11 @@ def _batch(recording: Recording, rows: Ints, times: Ints) -> pa.RecordBatch:
     positions = recording.positions
     speed = positions.speed[rows]
     columns = [
-        pa.array(times, SCHEMA.field("ts").type),
+        pa.array(times, REPORT.arrow.field("ts").type),
         *(
             pa.array(column[rows], pa.int32())
             for column in (positions.car, positions.x, positions.y)
         ),
         pa.array(speed, pa.int32(), mask=speed == NO_SPEED),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=REPORT.arrow)

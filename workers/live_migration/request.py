@@ -10,14 +10,30 @@ import pyarrow as pa
 
 from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, Span, spans_of
+from controlplane.wire.routing import (
+    AddQuery,
+    AssignStream,
+    MoveTasks,
+    Op,
+    SetSchema,
+    Span,
+    spans_of,
+)
+from controlplane.wire.schema import ColumnSpec, StreamSchema
 
+SCHEMA: Final = StreamSchema(
+    (
+        ColumnSpec("at", "timestamp(ms)", nullable=False),
+        ColumnSpec("key", "int32", nullable=False),
+        ColumnSpec("value", "int32"),
+    ),
+    event_time="at",
+)
 STREAMS: Final = 8
 QUERY: Final = 1
 TEXT: Final = QueryText(
-    {"n": "count(*)", "mean": "mean(speed)", "high": "max(speed)"}, key=["car"], window_s=3_600.0
+    {"n": "count(*)", "mean": "mean(value)", "high": "max(value)"}, key=["key"], window_s=3_600.0
 )
 _FIRST_MS: Final = 1_600_000_000_000
 
@@ -58,7 +74,8 @@ class Request:
         spans = spans_of(self.owners())
         text = json.dumps(TEXT.to_json())
         query = AddQuery(QUERY, 0, 0, streams, text, spans)
-        return [*(AssignStream(stream, stream % 2) for stream in streams), query]
+        assigned = [AssignStream(stream, stream % 2) for stream in streams]
+        return [*assigned, *(SetSchema(stream, SCHEMA) for stream in streams), query]
 
     def change(self, state: dict[int, int]) -> MoveTasks:
         """Return the migration that moves the fewest bytes (paper 004, section 4.1).
@@ -94,7 +111,6 @@ class Request:
         for mine in np.array_split(cars, STREAMS):
             size = len(mine)
             times = np.full(size, _FIRST_MS + tick * 100, "datetime64[ms]")
-            places = rng.integers(0, 1000, (2, size)).astype(np.int32)
-            columns: list[Any] = [times, mine, *places, rng.integers(0, 3_000, size)]
-            arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, SCHEMA, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+            columns: list[Any] = [times, mine, rng.integers(0, 3_000, size)]
+            arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, SCHEMA.arrow, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA.arrow)

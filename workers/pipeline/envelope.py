@@ -1,8 +1,9 @@
 """Envelopes: what a split node hands to a node in one batch, each record once.
 
 A row per record would cost a Python object each on both sides of the shuffle. An envelope is one
-binary value: a JSON head that says which run of records belongs to which stream, and one Arrow
-record batch with all of them.
+binary value: a JSON head that says which run of records belongs to which stream and what the
+columns are, and one Arrow record batch with all of them. Streams with other columns have other
+envelopes, so a node gets several of one split node; the records of one stream are in one of them.
 """
 
 import json
@@ -14,21 +15,26 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.blocks import SCHEMA
+from controlplane.wire.blocks import described, descriptor_of
+from controlplane.wire.log.values import NO_TIME
 from workers.pipeline.engine.records import Extras, Records, Run
+from workers.pipeline.projection import TIME_COLUMN
 
 _HEAD: Final = struct.Struct("<I")
 # From values Arrow would make it with the help of pandas, which not every process has.
-EMPTY: Final = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in SCHEMA], schema=SCHEMA)
+EMPTY: Final = pa.RecordBatch.from_arrays(
+    [pa.nulls(0, pa.int64())], schema=pa.schema([pa.field(TIME_COLUMN, pa.int64())])
+)
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """Records of several streams for one node.
+    """Records of several streams of the same columns for one node.
 
     Run i is `lengths[i]` records of stream `streams[i]`, appended to the log at
     `appended_ms[i]`; the newest event time of its block is `newest_ms[i]`, of the stream before it
-    `marks_ms[i]` (None for none). `records` holds the runs one behind the other; `extras` what the
+    `marks_ms[i]` (None for none). `records` holds the runs one behind the other, its first column
+    the event time in ms; under which name queries read that, `event_time` says. `extras`: what the
     split node says of each record, by name. `source` is what the split node has to report about
     its own work, in one envelope of each batch.
     """
@@ -41,6 +47,7 @@ class Envelope:
     records: pa.RecordBatch = field(default_factory=lambda: EMPTY)
     extras: Extras = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
+    event_time: str = ""
 
     def runs(self) -> list[Run]:
         """Return the runs as the engine takes them."""
@@ -51,7 +58,8 @@ class Envelope:
         """Return the envelope as bytes."""
         runs = (self.streams, self.appended_ms, self.lengths, self.newest_ms, self.marks_ms)
         sizes = {name: values.nbytes for name, values in self.extras.items()}
-        row = [*map(list, runs), sizes, self.source]
+        columns = descriptor_of(self.records.schema, "").decode() if self.records.num_rows else ""
+        row = [*map(list, runs), sizes, self.source, self.event_time, columns]
         head = json.dumps(row, separators=(",", ":")).encode()
         extras = [values.tobytes() for values in self.extras.values()]
         body = self.records.serialize() if self.records.num_rows else b""
@@ -62,15 +70,17 @@ class Envelope:
         """Return the envelope that `encode` wrote."""
         (size,) = _HEAD.unpack_from(data)
         at = _HEAD.size + size
-        streams, appended, lengths, newest, marks, sizes, source = json.loads(data[_HEAD.size : at])
+        *runs, sizes, source, event_time, columns = json.loads(data[_HEAD.size : at])
         extras = {}
         for name, length in sizes.items():
             extras[name] = np.frombuffer(data[at : at + length], np.uint64)
             at += length
         records = EMPTY
-        if at < len(data):
-            records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[at:]), SCHEMA)
-        return cls(streams, appended, lengths, newest, marks, records, extras, source)
+        if columns:
+            schema = described(columns.encode()).schema
+            records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[at:]), schema)
+        streams, appended, lengths, newest, marks = runs
+        return cls(streams, appended, lengths, newest, marks, records, extras, source, event_time)
 
     def slice(self, first: int, past: int) -> "Envelope":
         """Return the records [first, past), and the runs without records between them.
@@ -89,7 +99,7 @@ class Envelope:
             streams=[self.streams[run] for run, _, _ in kept],
             appended_ms=[self.appended_ms[run] for run, _, _ in kept],
             lengths=[length for _, length, _ in kept],
-            newest_ms=[self.newest_ms[run] if ends else _NOTHING for run, _, ends in kept],
+            newest_ms=[self.newest_ms[run] if ends else NO_TIME for run, _, ends in kept],
             marks_ms=[self.marks_ms[run] for run, _, _ in kept],
             records=self.records.slice(first, past - first),
             extras={name: values[first:past] for name, values in self.extras.items()},
@@ -111,18 +121,39 @@ class Envelope:
         )
 
 
-# An event time before every other.
-_NOTHING: Final = -(2**62)
+def packed(envelopes: Sequence[Envelope]) -> bytes:
+    """Return the envelopes of one split node for one node as bytes."""
+    encoded = [one.encode() for one in envelopes]
+    return b"".join(part for one in encoded for part in (_HEAD.pack(len(one)), one))
 
 
-def records_of(envelopes: Sequence[Envelope]) -> Records | None:
-    """Return the records of all envelopes together, None where there are none."""
-    filled = [envelope for envelope in envelopes if envelope.records.num_rows]
-    if not filled:
-        return None
-    columns = pa.Table.from_batches([envelope.records for envelope in filled]).combine_chunks()
-    runs = [run for envelope in filled for run in envelope.runs()]
-    return Records.of(columns, runs, _extras_of(filled))
+def unpacked(data: bytes) -> list[Envelope]:
+    """Return the envelopes that `packed` wrote."""
+    found, at = [], 0
+    while at < len(data):
+        (size,) = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        found.append(Envelope.decode(data[at : at + size]))
+        at += size
+    return found
+
+
+def records_of(envelopes: Sequence[Envelope]) -> list[Records]:
+    """Return the records of all envelopes, those with the same columns together."""
+    groups: dict[tuple[pa.Schema, str], list[Envelope]] = {}
+    for envelope in envelopes:
+        if envelope.records.num_rows:
+            kind = envelope.records.schema, envelope.event_time
+            groups.setdefault(kind, []).append(envelope)
+    return [_records(event_time, same) for (_, event_time), same in groups.items()]
+
+
+def _records(event_time: str, envelopes: Sequence[Envelope]) -> Records:
+    columns = pa.Table.from_batches([one.records for one in envelopes]).combine_chunks()
+    ts_ms = np.asarray(columns[TIME_COLUMN])
+    runs = [run for envelope in envelopes for run in envelope.runs()]
+    rest = columns.drop_columns([TIME_COLUMN])
+    return Records.of(rest, ts_ms, runs, _extras_of(envelopes), event_time)
 
 
 def _extras_of(envelopes: Sequence[Envelope]) -> Extras:
@@ -145,4 +176,4 @@ def newest_of(envelopes: Sequence[Envelope]) -> Mapping[int, int]:
     for envelope in envelopes:
         for stream, ms in zip(envelope.streams, envelope.newest_ms, strict=True):
             newest[stream] = max(ms, newest.get(stream, ms))
-    return {stream: ms for stream, ms in newest.items() if ms != _NOTHING}
+    return {stream: ms for stream, ms in newest.items() if ms != NO_TIME}

@@ -7,13 +7,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import Entry
+from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.shedding import INPUT
 from workers.pipeline.engine.hashing import hashes_of
 from workers.pipeline.engine.records import LUCK, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.shedding import is_dropped, luck_of
 from workers.pipeline.envelope import EMPTY, Envelope
+from workers.pipeline.projection import TIME_COLUMN, Dead, Projection
 from workers.pipeline.schemes import Signals
 from workers.pipeline.tables import CompiledTable, Readers
 
@@ -24,12 +25,19 @@ REPORTING_NODE: Final = 0
 class Blocks(NamedTuple):
     """Records of one stream's entries, one behind the other, with what is said of each record.
 
-    `lengths`: how many records are of each entry.
+    `records`: the first column is the event time (`projection.TIME_COLUMN`); `lengths`: how many
+    are of each entry; `event_time`: under which name queries read the event time.
     """
 
     records: pa.RecordBatch
     extras: Extras
     lengths: Int64s
+    event_time: str = ""
+
+    @property
+    def ts_ms(self) -> Int64s:
+        """Return the event times in milliseconds."""
+        return np.asarray(self.records.column(TIME_COLUMN))
 
     def where(self, taken: NDArray[np.bool_]) -> "Blocks":
         """Return the records that are taken."""
@@ -39,7 +47,9 @@ class Blocks(NamedTuple):
         ends = np.cumsum(self.lengths)
         lengths = upto[ends] - upto[ends - self.lengths]
         extras = {name: values[taken] for name, values in self.extras.items()}
-        return Blocks(self.records.filter(pa.array(taken)), extras, lengths)
+        return self._replace(
+            records=self.records.filter(pa.array(taken)), extras=extras, lengths=lengths
+        )
 
     def by(self, node_of: Int64s, nodes: Sequence[int]) -> "dict[int, Blocks]":
         """Return the records of each node: one pass over all, instead of one for each."""
@@ -53,7 +63,8 @@ class Blocks(NamedTuple):
         for node, mine in enumerate(lengths.reshape(count, entries)):
             past = at + int(mine.sum())
             cut = {name: values[at:past] for name, values in extras.items()}
-            found[node] = Blocks(records.slice(at, past - at), cut, mine)
+            piece = records.slice(at, past - at)
+            found[node] = self._replace(records=piece, extras=cut, lengths=mine)
             at = past
         return {node: found[node] for node in nodes}
 
@@ -66,17 +77,24 @@ class Part(NamedTuple):
     blocks: Blocks
 
 
+class Routed(NamedTuple):
+    """What a split node makes of its entries: the envelopes of each node, and the dead letters."""
+
+    envelopes: list[list[Envelope]]
+    dead: Dead
+
+
 def route(
     entries: Mapping[int, Sequence[Entry]],
     table: CompiledTable,
     nodes: int,
     source: Mapping[str, Any],
     signals: Signals | None = None,
-) -> list[Envelope]:
-    """Return one envelope for each node 0..nodes-1; a node without records gets an empty one.
+) -> Routed:
+    """Return the envelopes of each node 0..nodes-1; a node without records gets an empty one.
 
-    `source` is what the split node reports; it travels in the reporting node's envelope, together
-    with how many records each input arc dropped.
+    `source` is what the split node reports; it travels in the reporting node's first envelope,
+    together with how many records each input arc dropped and how many are dead letters.
 
     A record goes once to every node that needs it, whatever number of queries there read it
     (paper 000, section 2: "a stream is delivered at most once per server"). A node that has only
@@ -84,40 +102,48 @@ def route(
     """
     wanted: list[list[Part]] = [[] for _ in range(nodes)]
     dropped: dict[int, int] = {}
+    dead = Dead()
     for stream, read in entries.items():
         readers = table.readers_of_stream.get(stream)
-        blocks = _kept(stream, read, table, dropped)
+        blocks = _kept(stream, read, table, dropped, dead)
         if readers is None or blocks is None:
             continue
         for node, mine in _by_node(stream, blocks, readers, signals or {}).items():
             wanted[node].append(Part(stream, read, mine))
-    report = {**source, "dropped": dropped} if dropped else source
-    return [
-        _envelope(parts, report if node == REPORTING_NODE else {})
-        for node, parts in enumerate(wanted)
-    ]
+    report = {**source, "dropped": dropped} if dropped else dict(source)
+    if dead.counts:
+        report["dead"] = dead.counts
+    return Routed(
+        [
+            _envelopes(parts, report if node == REPORTING_NODE else {})
+            for node, parts in enumerate(wanted)
+        ],
+        dead,
+    )
 
 
 def _kept(
-    stream: int, read: Sequence[Entry], table: CompiledTable, dropped: dict[int, int]
+    stream: int, read: Sequence[Entry], table: CompiledTable, dropped: dict[int, int], dead: Dead
 ) -> Blocks | None:
     """Return the records that the stream's input arc lets through; None: nobody wants to know."""
     shed = table.table.sheds.get((stream, INPUT))
     readers = table.readers_of_stream.get(stream)
-    if shed is None and readers is None:
+    schema = table.table.schemas.get(stream)
+    if schema is None or (shed is None and readers is None):
         return None
-    decoded = [decode_block(entry.block) for entry in read]
-    records, lengths = _concatenated(decoded), np.array([one.num_rows for one in decoded])
+    columns = () if readers is None else readers.columns
+    found = Projection(stream, schema, columns).of(read, dead)
     luck = None
     if shed is not None or (readers is not None and readers.lucky):
-        luck = np.concatenate(
-            [luck_of(stream, entry.position, one.num_rows)
-             for entry, one in zip(read, decoded, strict=True)]
-        )  # fmt: skip
-    blocks = Blocks(records, {LUCK: luck} if luck is not None else {}, lengths)
+        pairs = zip(read, found.lengths.tolist(), strict=True)
+        luck = np.concatenate([luck_of(stream, entry.position, n) for entry, n in pairs])
+    extras = {LUCK: luck} if luck is not None else {}
+    blocks = Blocks(found.records, extras, found.lengths, found.event_time)
+    if found.good is not None:
+        blocks = blocks.where(found.good)
     if shed is None or luck is None:
         return blocks
-    gone = is_dropped(shed, luck, np.asarray(records.column("ts").cast(pa.int64())))
+    gone = is_dropped(shed, blocks.extras[LUCK], blocks.ts_ms)
     dropped[stream] = dropped.get(stream, 0) + int(gone.sum())
     return blocks.where(~gone)
 
@@ -127,7 +153,7 @@ def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) ->
     if not readers.keyed:
         return dict.fromkeys(readers.whole, blocks)
     count = blocks.records.num_rows
-    evaluator = evaluator_of(stream, blocks.records)
+    evaluator = evaluator_of(stream, blocks.records, blocks.ts_ms, blocks.event_time)
     chosen: dict[str, NDArray[np.uint64]] = {}
     nodes_of: list[Int64s] = []
     whole = dict.fromkeys(readers.whole)
@@ -142,7 +168,7 @@ def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) ->
         if column:
             chosen[column] = task.astype(np.uint64)
         nodes_of.append(np.array(owners)[task])
-    full = Blocks(blocks.records, {**blocks.extras, **chosen}, blocks.lengths)
+    full = blocks._replace(extras={**blocks.extras, **chosen})
     found = dict.fromkeys(whole, full)
     some = [node for node in readers.marked if node not in found]
     if len(nodes_of) == 1 and some:
@@ -163,10 +189,25 @@ def source_report(
     return {
         "split": split,
         "streams": records,
-        "newest": {s: max(entry.newest_ms for entry in read) for s, read in entries.items()},
+        "newest": _newest(entries),
         "bytes": sum(len(entry.block) for read in entries.values() for entry in read),
         "read": sum(n for stream, n in records.items() if stream in table.readers_of_stream),
     }
+
+
+def _newest(entries: Mapping[int, Sequence[Entry]]) -> dict[int, int]:
+    found = {stream: max(entry.newest_ms for entry in read) for stream, read in entries.items()}
+    return {stream: ms for stream, ms in found.items() if ms != NO_TIME}
+
+
+def _envelopes(parts: Sequence[Part], source: Mapping[str, Any]) -> list[Envelope]:
+    """Return an envelope for each kind of columns, one where there is none."""
+    same: dict[tuple[pa.Schema, str], list[Part]] = {}
+    for part in parts:
+        kind = part.blocks.records.schema, part.blocks.event_time
+        same.setdefault(kind, []).append(part)
+    first, *rest = same.values() or [()]
+    return [_envelope(first, source), *(_envelope(some, {}) for some in rest)]
 
 
 def _envelope(parts: Sequence[Part], source: Mapping[str, Any]) -> Envelope:
@@ -181,6 +222,7 @@ def _envelope(parts: Sequence[Part], source: Mapping[str, Any]) -> Envelope:
         records=_concatenated([blocks.records for blocks in filled]),
         extras=_extras(filled),
         source=dict(source),
+        event_time=filled[0].event_time if filled else "",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from workers.pipeline.envelope import Envelope
+from workers.pipeline.envelope import Envelope, packed, unpacked
 from workers.pipeline.salt import NodeKeys
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ class Head:
     republish: bool = False
 
 
-def routed(head: Head, keys: NodeKeys, envelopes: Sequence[Envelope]) -> pa.RecordBatch:
+def routed(head: Head, keys: NodeKeys, envelopes: Sequence[Sequence[Envelope]]) -> pa.RecordBatch:
     """Return one row per node: what a split node hands it, under the node's grouping key."""
     text = json.dumps(asdict(head), separators=(",", ":"))
     return pa.RecordBatch.from_pydict(
         {
             "nk": keys.keys_of(head.nodes),
             "head": [text] * head.nodes,
-            "payload": [envelope.encode() for envelope in envelopes],
+            "payload": [packed(of_node) for of_node in envelopes],
         },
         schema=ROUTED,
     )
@@ -82,5 +82,5 @@ def input_of(node: int, frames: "Sequence[pd.DataFrame]") -> Input:
         for head, payload in zip(rows["head"], rows["payload"], strict=True)
     ]
     pairs.sort(key=lambda pair: pair[0].split)
-    envelopes = [Envelope.decode(payload) for _, payload in pairs]
+    envelopes = [envelope for _, payload in pairs for envelope in unpacked(payload)]
     return Input(node, pairs[0][0], envelopes, sum(len(payload) for _, payload in pairs))

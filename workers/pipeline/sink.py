@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from controlplane.wire import keys, measures, results
+from controlplane.wire import dead_letters, keys, measures, results
 from controlplane.wire.results import Changes, watermarks
 from controlplane.wire.results.feed import followed
 from workers.pipeline import output, transfer
@@ -182,6 +182,7 @@ def write_telemetry(client: "redis.Redis", cluster: str, row: Mapping[str, Any])
         maxlen=TELEMETRY_KEPT,
     )
     _execute_ignoring_duplicates(pipe)
+    dead_letters.count(client, cluster, row["batch"], row["dead"])
 
 
 def _execute_ignoring_duplicates(pipe: Any) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from controlplane.wire import dead_letters
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.log import Log
@@ -223,10 +224,11 @@ class LogReader(DataSourceStreamReader):
             "behind": self._log().behind(streams, partition.end),
             "clock_ms": head.clock_ms,
         }
-        envelopes = route(entries, table, head.nodes, source, partition.signals)
+        found = route(entries, table, head.nodes, source, partition.signals)
+        dead_letters.keep(client_of(self.redis_url), self.cluster, found.dead.letters)
         settle()
         count_step(client_of(self.redis_url), self.cluster)
-        yield routed(head, node_keys(self.state_partitions), envelopes)
+        yield routed(head, node_keys(self.state_partitions), found.envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Give back the log that no replay can ask for any more."""

@@ -4,23 +4,22 @@ Spark re-uses its Python workers, so a table is read from Redis once per version
 the next version costs only its delta.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from threading import Lock
 from typing import Final, NamedTuple
 
 import numpy as np
 import redis
 
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.hand_over import Transfer, in_transition, transfers
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.publish import read_table
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.query import Computation
 from controlplane.wire.routing import NOBODY, Route, RoutingTable
 from controlplane.wire.shedding import INPUT, Arc, Shed
+from workers.pipeline.compiling import BadRoute, computation_of_route, read_columns
 from workers.pipeline.engine.records import task_column
 from workers.pipeline.engine.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.tasks import Member, Tasks
@@ -50,12 +49,14 @@ class Readers(NamedTuple):
 
     `marked`: nodes that need the event times of every block; `lucky`: whether the luck of each
     record is asked for: a query's arc drops, or may when a record that has to wait is taken.
+    `columns`: those that a query of the stream looks at, besides the time of the record.
     """
 
     whole: tuple[int, ...]
     keyed: tuple[Keyed, ...]
     marked: tuple[int, ...]
     lucky: bool
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,57 @@ class CompiledTable:
         return self.table.version
 
     @cached_property
+    def _compiled(self) -> tuple[dict[int, Computation], dict[int, str]]:
+        """Return what queries compute, and why others cannot, by query."""
+        found: dict[int, Computation] = {}
+        broken: dict[int, str] = {}
+        for query, route in self.table.queries.items():
+            try:
+                found[query] = computation_of_route(route, self.table.schemas)
+            except BadRoute as error:
+                broken[query] = str(error)
+        return found, broken
+
+    @property
+    def computations(self) -> Mapping[int, Computation]:
+        """Return what each query computes that can be computed."""
+        return self._compiled[0]
+
+    @property
+    def broken(self) -> Mapping[int, str]:
+        """Return the queries that cannot be computed over the columns that there are, and why."""
+        return self._compiled[1]
+
+    def broken_of_node(self, node: int) -> dict[int, str]:
+        """Return those of them that a node should compute or merge."""
+        if not self.broken:
+            return {}
+        routes = self.table.queries
+        return {
+            query: why
+            for query, why in self.broken.items()
+            if node in routes[query].owners() or node == routes[query].merge
+        }
+
+    @cached_property
+    def _routes(self) -> dict[int, Route]:
+        """Return the routes of the queries that can be computed."""
+        if not self.broken:
+            return dict(self.table.queries)
+        return {query: self.table.queries[query] for query in self.computations}
+
+    @cached_property
     def readers_of_stream(self) -> dict[int, Readers]:
         """Return which nodes need which records of each stream (streams without are absent)."""
         whole: dict[int, set[int]] = {}
         # Sets that keep their order: the same in every process.
         keyed: dict[int, dict[Keyed, None]] = {}
         marked: dict[int, set[int]] = {}
-        for query, route in self.table.queries.items():
+        for query, route in self._routes.items():
             owners = route.owners()
+            computation = self.computations[query]
             for stream in route.streams:
-                reader = _keyed(query, route, stream)
+                reader = _keyed(query, route, computation, stream)
                 if reader is None:
                     whole.setdefault(stream, set()).add(owners[0])
                     continue
@@ -94,16 +136,33 @@ class CompiledTable:
                 tuple(keyed.get(stream, ())),
                 tuple(sorted(marked.get(stream, ()))),
                 stream in arcs or bool(self.table.capacities),
+                self._columns_of_stream[stream],
             )
             for stream in {*whole, *keyed}
         }
 
     @cached_property
+    def _columns_of_stream(self) -> dict[int, tuple[str, ...]]:
+        # By identity: equal computations are one value, and to hash one is to walk through it.
+        found: dict[int, dict[int, Computation]] = {}
+        for query, route in self._routes.items():
+            computation = self.computations[query]
+            for stream in route.streams:
+                found.setdefault(stream, {})[id(computation)] = computation
+        return {
+            stream: tuple(
+                sorted({name for one in some.values() for name in read_columns(one, stream)})
+            )
+            for stream, some in found.items()
+        }
+
+    @cached_property
     def _merges(self) -> dict[int, dict[int, Member]]:
         found: dict[int, dict[int, Member]] = {}
-        for query, route in self.table.queries.items():
+        for query, route in self._routes.items():
             if route.merge != NOBODY:
-                found.setdefault(route.merge, {})[query] = merged_member(query, route)
+                member = merged_member(query, route, self.computations[query])
+                found.setdefault(route.merge, {})[query] = member
         return found
 
     def merges_of_node(self, node: int) -> Mapping[int, Member]:
@@ -123,17 +182,14 @@ class CompiledTable:
     @cached_property
     def _routes_of_node(self) -> dict[int, list[tuple[int, Route]]]:
         found: dict[int, list[tuple[int, Route]]] = {}
-        for query, route in self.table.queries.items():
+        for query, route in self._routes.items():
             for node in dict.fromkeys(route.owners()):
                 found.setdefault(node, []).append((query, route))
         return found
 
     @cached_property
     def _tasks(self) -> dict[int, Tasks]:
-        return {
-            node: _tasks(node, routes, self.table.sheds)
-            for node, routes in self._routes_of_node.items()
-        }
+        return {node: _tasks(node, routes, self) for node, routes in self._routes_of_node.items()}
 
     @cached_property
     def nodes(self) -> int:
@@ -150,60 +206,51 @@ class CompiledTable:
         return self._tasks.get(node, NO_TASKS)
 
 
-def computation_of_route(route: Route) -> Computation:
-    """Return what a route's query computes."""
-    return _computation(route.text)
-
-
-@cache
-def _computation(text: str) -> Computation:
-    return computation_of(QueryText.from_json(json.loads(text)), KINDS)
-
-
-def merged_member(query: int, route: Route) -> Member:
+def merged_member(query: int, route: Route, computation: Computation) -> Member:
     """Return a query as its merge node knows it."""
     every = Subscription(query, route.run, route.streams, 1, _WHOLE)
-    return Tasks.of([Group.of(computation_of_route(route), [every])]).members[query]
+    return Tasks.of([Group.of(computation, [every])]).members[query]
 
 
-def _keyed(query: int, route: Route, stream: int) -> Keyed | None:
+def _keyed(query: int, route: Route, computation: Computation, stream: int) -> Keyed | None:
     """Return how a query's records of a stream find their node; None: one node needs them all."""
-    owners, scheme = route.owners(), _scheme(route)
+    owners, scheme = route.owners(), _scheme(route, computation)
     if len(set(owners)) == 1 and scheme.by_key and route.merge == NOBODY:
         return None
-    key = computation_of_route(route).task_key(stream)
-    return Keyed(key, owners, scheme, _column(query, route))
+    return Keyed(computation.task_key(stream), owners, scheme, _column(query, route, computation))
 
 
-def _column(query: int, route: Route) -> str:
+def _column(query: int, route: Route, computation: Computation) -> str:
     """Return under which name records carry their task of a query; empty: their key says it."""
-    return "" if _scheme(route).by_key else task_column(query)
+    return "" if _scheme(route, computation).by_key else task_column(query)
 
 
-def _scheme(route: Route) -> Scheme:
+def _scheme(route: Route, computation: Computation) -> Scheme:
     """Return how keys find their task; records that are joined have to meet in one."""
-    return scheme_of("" if computation_of_route(route).join else route.scheme)
+    return scheme_of("" if computation.join else route.scheme)
 
 
-def _intake(query: int, route: Route, sheds: Mapping[Arc, Shed]) -> Intake:
+def _intake(
+    query: int, route: Route, computation: Computation, sheds: Mapping[Arc, Shed]
+) -> Intake:
     """Return how records come to a query."""
     drops = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
     inputs = [(s, sheds[s, INPUT]) for s in route.streams if (s, INPUT) in sheds]
     # Of other windows than the query's own only records are dropped.
-    mine = computation_of_route(route).window
+    mine = computation.window
     size = mine.size_ms, mine.slide_ms
     windows = tuple(one for one in (*drops, *inputs) if (one[1].window_ms, one[1].slide_ms) == size)
-    column = _column(query, route)
+    column = _column(query, route, computation)
     return Intake(column, drops, windows) if column or drops or windows else DIRECT
 
 
-def _tasks(node: int, routes: Iterable[tuple[int, Route]], sheds: Mapping[Arc, Shed]) -> Tasks:
+def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable) -> Tasks:
     groups: dict[tuple[Computation, Intake], list[Subscription]] = {}
     for query, route in sorted(routes, key=lambda pair: pair[0]):
-        owners = route.owners()
+        owners, computation = route.owners(), table.computations[query]
         mine = _WHOLE if len(owners) == 1 else np.array(owners) == node
         subscription = Subscription(query, route.run, route.streams, len(owners), mine)
-        kind = computation_of_route(route), _intake(query, route, sheds)
+        kind = computation, _intake(query, route, computation, table.table.sheds)
         groups.setdefault(kind, []).append(subscription)
     return Tasks.of(Group.of(kind[0], found, kind[1]) for kind, found in groups.items())
 

@@ -45,6 +45,8 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         "waiting": sum(report.waiting for report in nodes),
         "dropped": _dropped(nodes, sources),
+        # Records that became dead letters, by stream and reason.
+        "dead": {stream: reasons for s in sources for stream, reasons in s.get("dead", {}).items()},
         "faults": [
             {
                 "query": query,

@@ -57,6 +57,8 @@ class Turn:
         self.tasks = self.table.tasks_of_node(self.input.node)
         runs = {query: route.run for query, route in self.table.table.queries.items()}
         self.faults = read_faults(self.store, runs)
+        broken = self.table.broken_of_node(self.input.node)
+        self.note({query: Fault(why, "compile") for query, why in broken.items()})
 
     def run(self) -> Output:
         """Take the batch, and return what the sink has to write."""

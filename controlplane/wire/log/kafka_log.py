@@ -13,7 +13,7 @@ from typing import Any, Final
 import redis
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from controlplane.wire.errors import AppendTooLarge, BadLogUrl, LogAway, LogGap
+from controlplane.wire.errors import AppendTooLarge, BadLogUrl, LogAway, LogGap, StampReused
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_backlog import Backlog, note_of, total_of
 from controlplane.wire.log.kafka_message import (
@@ -38,6 +38,7 @@ from controlplane.wire.log.values import (
     Tip,
     Waiting,
     bytes_of,
+    digest_of,
 )
 
 # Stamps of this process whose positions are remembered.
@@ -58,7 +59,7 @@ class KafkaLog:
         self.cluster = cluster
         self._address = address
         self._site = site
-        self._appended: OrderedDict[Stamp, str] = OrderedDict()
+        self._appended: OrderedDict[Stamp, tuple[str, str]] = OrderedDict()
         self._lock = Lock()
         self._last_error = ""
         try:
@@ -77,10 +78,14 @@ class KafkaLog:
     ) -> str:
         """Append one message with all blocks and return its position; see `Log.append`.
 
-        A stamp that another process has used is found by the reader, which passes it over.
+        A stamp that another process has used is found by the reader, which passes it over; that
+        its records were others, only this process finds.
         """
+        digest = "" if stamp is None else digest_of(blocks)
         if stamp is not None and (known := self._appended.get(stamp)):
-            return known
+            if known[1] != digest:
+                raise StampReused(stamp.producer, stamp.sequence)
+            return known[0]
         size = bytes_of(blocks)
         if size > limits.bytes:
             raise AppendTooLarge(size, limits.bytes)
@@ -89,7 +94,7 @@ class KafkaLog:
         self._backlog.add(offset, sum(block.records for block in blocks.values()), size)
         position = position_behind(offset)
         if stamp is not None:
-            self._remember(stamp, position)
+            self._remember(stamp, position, digest)
         return position
 
     def waiting(self) -> Waiting:
@@ -245,9 +250,9 @@ class KafkaLog:
         told = f"; {self._last_error}" if self._last_error else ""
         return LogAway(f"{error.str()} (topic {self._address.topic}){told}")
 
-    def _remember(self, stamp: Stamp, position: str) -> None:
+    def _remember(self, stamp: Stamp, position: str, digest: str) -> None:
         with self._lock:
-            self._appended[stamp] = position
+            self._appended[stamp] = position, digest
             if len(self._appended) > _REMEMBERED:
                 self._appended.popitem(last=False)
 
@@ -265,7 +270,7 @@ def _collect(
         if piece.stream in wanted:
             entries.setdefault(piece.stream, []).append(
                 Entry(
-                    append.position, piece.records, block, piece.newest_ms,
+                    append.position, piece.records, block, append.newest_of(piece),
                     marks[piece.stream], append.appended_ms,
                 )
             )  # fmt: skip

@@ -12,18 +12,23 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 
 from controlplane.wire.errors import BadMessage
-from controlplane.wire.log.values import Block, Stamp
+from controlplane.wire.log.values import DEFAULT_MAX_FUTURE_MS, Block, Stamp, believed
 
 HEADER: Final = "weir"
 
 
 class Piece(NamedTuple):
-    """One block of an append: its stream, record count, newest event time (ms) and length."""
+    """One block of an append: its stream, record count, newest event time (ms) and length.
+
+    `newest_ms`: None where records have the time of the append; `max_future_ms`: how far ahead of
+    that it may be to be believed.
+    """
 
     stream: int
     records: int
-    newest_ms: int
+    newest_ms: int | None
     length: int
+    max_future_ms: int = DEFAULT_MAX_FUTURE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,25 @@ class Append:
         """Where the log stands behind it."""
         return position_behind(self.offset)
 
+    def newest_of(self, piece: Piece) -> int:
+        """Return the newest event time (ms) of one of its blocks; `NO_TIME` for none."""
+        return believed(piece.newest_ms, self.appended_ms, piece.max_future_ms)
+
     @property
     def records(self) -> int:
         """How many records it has."""
         return sum(piece.records for piece in self.pieces)
+
+
+def _piece(
+    stream: int,
+    records: int,
+    newest_ms: int | None,
+    length: int,
+    max_future_ms: int = DEFAULT_MAX_FUTURE_MS,
+) -> Piece:
+    newest = None if newest_ms is None else int(newest_ms)
+    return Piece(int(stream), int(records), newest, int(length), int(max_future_ms))
 
 
 def position_behind(offset: int) -> str:
@@ -59,7 +79,10 @@ def offset_at(position: str) -> int:
 
 def encode(blocks: Mapping[int, Block], stamp: Stamp | None) -> tuple[bytes, bytes]:
     """Return the head and the value of the message of an append."""
-    pieces = [[stream, b.records, b.newest_ms, len(b.data)] for stream, b in blocks.items()]
+    pieces = [
+        [stream, b.records, b.newest_ms, len(b.data), b.max_future_ms]
+        for stream, b in blocks.items()
+    ]
     head: dict[str, Any] = {"blocks": pieces}
     if stamp is not None:
         head |= {"producer": stamp.producer, "sequence": stamp.sequence}
@@ -75,7 +98,7 @@ def decode(message: "Message[Any, Any]") -> Append:
         raise BadMessage(offset, f"it has no header {HEADER!r}")
     try:
         told = json.loads(head)
-        pieces = tuple(Piece(*map(int, row)) for row in told["blocks"])
+        pieces = tuple(_piece(*row) for row in told["blocks"])
         stamp = Stamp(told["producer"], told["sequence"]) if "producer" in told else None
     except (ValueError, TypeError, KeyError) as error:
         raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error

@@ -16,7 +16,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
-from controlplane.wire.log.values import START, WINDOW, Stamp, order_of
+from controlplane.wire.log.values import NO_TIME, START, WINDOW, Stamp, order_of
 
 # Producers whose stamps are remembered: those that appended last.
 _PRODUCERS: Final = 1000
@@ -43,8 +43,9 @@ class Prefix:
         marks: dict[int, int | None] = {}
         for piece in append.pieces:
             mark = marks[piece.stream] = self.newest.get(piece.stream)
-            if mark is None or piece.newest_ms > mark:
-                self.newest[piece.stream] = piece.newest_ms
+            newest_ms = append.newest_of(piece)
+            if newest_ms > (NO_TIME if mark is None else mark):
+                self.newest[piece.stream] = newest_ms
         self.total += append.records
         self.size += len(append.data)
         return marks

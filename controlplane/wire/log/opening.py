@@ -1,8 +1,15 @@
 """One door to both logs: what stands at a URL."""
 
+import redis
+
 from controlplane.wire.log.address import KAFKA_SCHEME, check_url, kafka_address
 from controlplane.wire.log.protocol import Log
 from controlplane.wire.log.redis_log import RedisLog, connect
+
+
+def schema_client(url: str) -> "redis.Redis | None":
+    """Return a connection to where schemas are published; None where that is no Redis."""
+    return None if url.startswith(f"{KAFKA_SCHEME}://") else connect(url)
 
 
 def open_log(url: str, cluster: str, site: str = "") -> Log:

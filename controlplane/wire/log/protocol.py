@@ -32,8 +32,9 @@ class Log(Protocol):
         """Append one block per stream, all at one position, and return it.
 
         All blocks are in the log or none is. Under a stamp that was appended before, nothing is
-        added. Raises `LogFull` where `limits` are reached, `AppendTooLarge`, `StaleStamp`, and
-        `LogAway` when it is not known whether the log has taken it.
+        added. Raises `LogFull` where `limits` are reached, `AppendTooLarge`, `StaleStamp`,
+        `StampReused` where the stamp had other blocks, and `LogAway` when it is not known whether
+        the log has taken it.
         """
 
     def waiting(self) -> Waiting:

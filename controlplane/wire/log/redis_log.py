@@ -14,7 +14,14 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from controlplane.wire import keys
-from controlplane.wire.errors import AppendTooLarge, LogAway, LogFull, NoMemory, StaleStamp
+from controlplane.wire.errors import (
+    AppendTooLarge,
+    LogAway,
+    LogFull,
+    NoMemory,
+    StaleStamp,
+    StampReused,
+)
 from controlplane.wire.log.packing import WholeCommands
 from controlplane.wire.log.scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
@@ -30,6 +37,7 @@ from controlplane.wire.log.values import (
     Tip,
     Waiting,
     bytes_of,
+    digest_of,
     order_of,
 )
 
@@ -75,10 +83,12 @@ class RedisLog:
             raise AppendTooLarge(size, limits.bytes)
         producer = keys.producer_key(self.cluster, stamp.producer if stamp else "")
         names = [self._index, self._committed, self._newest, producer, self._counts]
-        arguments: list[Any] = [limits.records, limits.bytes, stamp.sequence if stamp else "", size]
-        for stream, block in blocks.items():
+        sequence, digest = (stamp.sequence, digest_of(blocks)) if stamp else ("", "")
+        arguments: list[Any] = [limits.records, limits.bytes, sequence, size, digest]
+        for stream, (records, data, newest_ms, max_future_ms) in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
-            arguments += [stream, *block]
+            newest = "" if newest_ms is None else newest_ms
+            arguments += [stream, records, data, newest, max_future_ms]
         try:
             answer = cast("list[Any]", self._append(keys=names, args=arguments))
         except redis.RedisError as error:
@@ -212,6 +222,9 @@ def _position(answer: "list[Any]", stamp: Stamp | None, limits: Limits) -> str:
     if outcome == b"stale":
         assert stamp is not None
         raise StaleStamp(stamp.producer, stamp.sequence, int(value))
+    if outcome == b"reused":
+        assert stamp is not None
+        raise StampReused(stamp.producer, stamp.sequence)
     return cast("bytes", value).decode()
 
 

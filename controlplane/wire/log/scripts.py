@@ -2,14 +2,15 @@
 
 from typing import Final
 
-from controlplane.wire.log.values import WINDOW
+from controlplane.wire.log.values import NO_TIME, WINDOW
 
 # A producer that is silent for a day is forgotten.
 _REMEMBER_S: Final = 24 * 3600
 
 # KEYS: index, committed, newest, producer, counts, streams...; ARGV: limit of records, limit of
-# bytes, sequence ('' for none), bytes; then (stream, records, block, newest event time) per stream.
-# Answers (ok, position), (records | bytes, how much waits) or (stale, the highest sequence).
+# bytes, sequence ('' for none), bytes, digest of the content; then (stream, records, block, newest
+# event time ('' for that of the append), how far ahead it may be) per stream. Answers
+# (ok, position), (records | bytes, how much waits), (stale, the highest sequence) or (reused, '').
 #
 # The last position's milliseconds are reused when the clock steps back: positions only grow.
 # A producer's hash has its highest sequence, and the last ones with their positions, each in the
@@ -23,8 +24,11 @@ if sequence then
   high = tonumber(seen[2] or nil)
   if high and sequence <= high - {WINDOW} then return {{'stale', seen[2]}} end
   if seen[1] then
-    local known, position = string.match(seen[1], '^(%d+):(.+)$')
-    if known == ARGV[3] then return {{'ok', position}} end
+    local known, position, digest = string.match(seen[1], '^(%d+):([%d-]+):?(%x*)$')
+    if known == ARGV[3] then
+      if digest ~= '' and digest ~= ARGV[5] then return {{'reused', ''}} end
+      return {{'ok', position}}
+    end
   end
 end
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
@@ -45,13 +49,16 @@ if ms <= tonumber(last_ms) then ms = tonumber(last_ms); seq = tonumber(last_seq)
 local id = string.format('%.0f-%d', ms, seq)
 local records = 0
 for i = 6, #KEYS do
-  local at = 5 + (i - 6) * 4
+  local at = 6 + (i - 6) * 5
+  local newest = ARGV[at + 3]
+  if newest == '' then newest = string.format('%.0f', ms) end
+  if tonumber(newest) > ms + ARGV[at + 4] then newest = '{NO_TIME}' end
   local mark = redis.call('HGET', KEYS[3], ARGV[at])
   local count = redis.call('HINCRBY', KEYS[5], ARGV[at], ARGV[at + 1])
-  redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', ARGV[at + 3],
+  redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', newest,
     'm', mark or '', 'c', count)
-  if not mark or tonumber(ARGV[at + 3]) > tonumber(mark) then
-    redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 3])
+  if tonumber(newest) > tonumber(mark or '{NO_TIME}') then
+    redis.call('HSET', KEYS[3], ARGV[at], newest)
   end
   records = records + tonumber(ARGV[at + 1])
 end
@@ -60,7 +67,7 @@ redis.call('XADD', KEYS[1], id, 'n', records, 'total', string.format('%.0f', tot
 if sequence then
   local highest = ARGV[3]
   if high and high > sequence then highest = string.format('%.0f', high) end
-  redis.call('HSET', KEYS[4], place, ARGV[3] .. ':' .. id, 'high', highest)
+  redis.call('HSET', KEYS[4], place, ARGV[3] .. ':' .. id .. ':' .. ARGV[5], 'high', highest)
   redis.call('EXPIRE', KEYS[4], {_REMEMBER_S})
 end
 return {{'ok', id}}

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from controlplane.wire.errors import BadStamp
 
 START: Final = "0-0"
+DEFAULT_MAX_FUTURE_MS: Final = 3_600_000
+# The event time of nothing: before every other.
+NO_TIME: Final = -(2**62)
 # About 64 bytes a record: half a gigabyte of log before producers are asked to wait.
 DEFAULT_LIMIT: Final = 8_000_000
 DEFAULT_BYTES: Final = 512 * 1024 * 1024
@@ -29,19 +33,25 @@ class Cut:
 
 
 class Block(NamedTuple):
-    """What is appended to a stream: record count, bytes, and the newest event time (ms)."""
+    """What is appended to a stream: record count, bytes, and the newest event time (ms).
+
+    `newest_ms`: None where the records have the time of the append. One that is further ahead of
+    the log's own clock than `max_future_ms` is not believed, and moves no mark.
+    """
 
     records: int
     data: bytes
-    newest_ms: int
+    newest_ms: int | None
+    max_future_ms: int = DEFAULT_MAX_FUTURE_MS
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One block of one stream: where it stands, its record count and its bytes.
 
-    `newest_ms`: the newest event time in it; `mark_ms`: in the stream before it, None for none;
-    `appended_ms`: when it was appended, by the clock of the log (milliseconds since the epoch).
+    `newest_ms`: the newest event time in it (`NO_TIME`: none that counts); `mark_ms`: in the
+    stream before it, None for none; `appended_ms`: when it was appended, by the clock of
+    the log (milliseconds since the epoch).
     """
 
     position: str
@@ -111,6 +121,22 @@ def order_of(position: str) -> tuple[int, int]:
     """Return what positions are compared by."""
     major, _, minor = position.partition("-")
     return int(major), int(minor)
+
+
+def believed(newest_ms: int | None, appended_ms: int, max_future_ms: int) -> int:
+    """Return the newest event time of a block that was appended then; `NO_TIME` for none."""
+    if newest_ms is None:
+        return appended_ms
+    return newest_ms if newest_ms <= appended_ms + max_future_ms else NO_TIME
+
+
+def digest_of(blocks: Mapping[int, Block]) -> str:
+    """Return what tells the content of one append from that of another."""
+    found = blake2b(digest_size=12)
+    for stream, block in sorted(blocks.items()):
+        found.update(b"%d:%d:" % (stream, len(block.data)))
+        found.update(block.data)
+    return found.hexdigest()
 
 
 def bytes_of(blocks: Mapping[int, Block]) -> int:

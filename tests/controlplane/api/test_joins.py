@@ -12,6 +12,7 @@ from controlplane.services import placing, streams
 from controlplane.services.access import Actor
 from controlplane.services.streams import StreamSpec
 from tests.controlplane.api.test_texts import QUERIES, post, script
+from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows
 
@@ -99,7 +100,11 @@ def test_results_name_the_streams_of_both_sides(script: Client, sf: Cluster) -> 
 
 def test_the_documented_bodies_are_taken(script: Client, operator: Actor, sf: Cluster) -> None:
     """Those that the OpenAPI document shows, under the operations that take them."""
-    streams.register(operator, sf, [StreamSpec("tile-52-65"), StreamSpec("tile-52-66")])
+    streams.register(
+        operator,
+        sf,
+        [StreamSpec(name, schema=REPORTS.to_json()) for name in ("tile-52-65", "tile-52-66")],
+    )
     reader = Client()
     reader.force_login(operator.user)  # type: ignore[arg-type]
     document = reader.get("/api/v1/openapi.json").json()

@@ -13,11 +13,12 @@ from django.test import Client
 from controlplane.models import AuditEntry, Cluster
 from controlplane.services import records, tokens
 from controlplane.services.access import Actor
-from controlplane.wire.blocks import SCHEMA, decode_block
+from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import START, Cut, Entry, Log, open_log
 from tests.support.cluster import stream_id
 from tests.support.kafka import running_kafka
 from tests.support.redis_server import free_port
+from tests.support.schemas import REPORTS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RECORDS = "/api/v1/clusters/sf/streams/s1/records"
@@ -58,7 +59,7 @@ def entries(log: Log, name: str = "s1") -> list[Entry]:
 
 
 def rows_in(log: Log, name: str = "s1") -> list[dict[str, Any]]:
-    found = [decode_block(entry.block).to_pylist() for entry in entries(log, name)]
+    found = [decode_block(entry.block).records.to_pylist() for entry in entries(log, name)]
     return [row | {"ts": int(row["ts"].timestamp() * 1000)} for block in found for row in block]
 
 
@@ -168,7 +169,7 @@ def test_faults_in_arrow_are_told_by_column(
     script: Client, log: Log, column: str, values: Any, place: str
 ) -> None:
     """Or by record, where only some are at fault."""
-    columns = {name: pa.array([1, 1]).cast(SCHEMA.field(name).type) for name in SCHEMA.names}
+    columns = {field.name: pa.array([1, 1]).cast(field.type) for field in REPORTS.arrow}
     columns[column] = values
     table = pa.table({name: array for name, array in columns.items() if array is not None})
     answer = post(script, arrow(table), kind=ARROW)

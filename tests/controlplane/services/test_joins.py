@@ -17,10 +17,11 @@ from controlplane.services import placing, queries
 from controlplane.services.access import Actor
 from controlplane.services.queries import QuerySpec
 from controlplane.services.texts import output_columns, pointed
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from tests.support.cluster import replayed_table, stream_id
+from tests.support.schemas import REPORTS
+from tests.support.schemas import part as reports_with
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.test_sink import report
 from workers.pipeline.changes import changes_of, pack
@@ -130,8 +131,8 @@ def test_every_fault_is_told_at_once_and_points_at_its_place(operator: Actor, sf
 
 
 def test_each_side_offers_what_all_its_own_streams_declare(operator: Actor, sf: Cluster) -> None:
-    Stream.objects.filter(name__in=["s0", "s1"]).update(schema={"car": "int", "speed": "cm/s"})
-    Stream.objects.filter(name="s3").update(schema={"car": "int", "x": "m"})
+    Stream.objects.filter(name__in=["s0", "s1"]).update(schema=reports_with("car", "speed"))
+    Stream.objects.filter(name="s3").update(schema=reports_with("car", "x"))
     fits = text(aggregates={"n": "sum(a.speed + b.x)"})
     found = faults(operator, sf, text=text(on=[["x", "speed"]], where="b.speed > a.x"))
     assert sorted(found) == ["text.aggregates.faster", "text.on.0", "text.where"]
@@ -155,9 +156,8 @@ def test_a_named_column_does_not_stand_for_a_column_of_a_side(operator: Actor, s
     assert query.pk in table.table.queries
 
 
-def test_a_name_that_the_pipeline_has_is_refused(operator: Actor, sf: Cluster) -> None:
-    """A stream need not declare a column for records to have it."""
-    Stream.objects.update(schema={"speed": "cm/s"})
+def test_a_name_that_the_streams_have_is_refused(operator: Actor, sf: Cluster) -> None:
+    """A column of the query's own stands beside those of its streams."""
     alone = QueryText({"n": "sum(x)"}, columns={"x": "speed * 2"})
     assert list(faults(operator, sf, text=alone, right=())) == ["text.columns.x"]
 
@@ -231,10 +231,13 @@ def records_of(rows: list[Row]) -> Records:
     columns = {
         name: [row.get(name, 0) for row in rows] for name in ("ts", "car", "x", "y", "speed")
     }
-    table = pa.table({name: pa.array(values) for name, values in columns.items()}).cast(SCHEMA)
+    table = pa.table({name: pa.array(values) for name, values in columns.items()}).cast(
+        REPORTS.arrow
+    )
     stream = np.array([row["stream"] for row in rows])
     marks = np.full(len(rows), np.iinfo(np.int64).min)
-    return Records(table, stream, marks, frozenset(stream.tolist()))
+    times = np.array([row.get("ts", 0) for row in rows], np.int64)
+    return Records(table, times, stream, marks, frozenset(stream.tolist()), event_time="ts")
 
 
 def paired(sf: Cluster, rows: list[Row]) -> dict[Any, tuple[int, int]]:

@@ -17,11 +17,11 @@ from controlplane.services.access import Actor
 from controlplane.services.queries import QuerySpec
 from controlplane.services.splitting import spans_over
 from controlplane.services.texts import output_columns, pointed
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import spans_of
 from tests.support.cluster import placed, replayed_table, submit
+from tests.support.schemas import REPORTS, part
 from tests.support.texts import SUMMARY, SUMMARY_TEXT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -137,15 +137,17 @@ def test_a_bulk_request_tells_the_faults_of_each_row(operator: Actor, sf: Cluste
 def test_streams_that_declare_columns_offer_those_that_all_have(
     operator: Actor, sf: Cluster
 ) -> None:
-    """The event time every record has; a schema in other words offers what blocks hold."""
-    Stream.objects.filter(name="s0").update(schema={"speed": "cm/s", "x": "m", "colour": "text"})
-    Stream.objects.filter(name="s1").update(schema={"x": "m", "y": "m"})
-    Stream.objects.filter(name="s2").update(schema={"fields": []})
+    """A stream without a schema has none."""
+    Stream.objects.filter(name="s0").update(schema=part("car", "speed", "x", colour="string"))
+    Stream.objects.filter(name="s1").update(schema=part("car", "x", "y"))
+    Stream.objects.filter(name="s2").update(schema={})
     assert "text.where" in faults(operator, sf, text=text(where="speed > 1"))
+    assert "text.where" in faults(operator, sf, streams=["s2"], text=text(where="speed > 1"))
     assert queries.submit(operator, sf, spec(text=text(where="x > 1 and ts is not null")))
-    alone = spec(name="r", streams=["s2"], text=text(where="speed > 1"))
+    alone = spec(name="r", streams=["s0"], text=text(where="speed > 1 and colour = 'red'"))
     assert queries.submit(operator, sf, alone)
-    assert kinds_of([{}]) == KINDS
+    assert kinds_of([{}]) == kinds_of([{}, REPORTS.to_json()]) == {}
+    assert kinds_of([REPORTS.to_json()]) == REPORTS.kinds
 
 
 def test_a_check_tells_the_columns_of_the_results(operator: Actor, sf: Cluster) -> None:

@@ -14,32 +14,33 @@ import redis
 
 from controlplane.wire import keys, log
 from controlplane.wire.batching import BatchingProducer
-from controlplane.wire.blocks import SCHEMA, decode_block
+from controlplane.wire.blocks import decode_block
 from controlplane.wire.errors import BadBlock, BufferFull, LogFull, Undelivered
 from controlplane.wire.producer import Producer
 from tests.support.kafka import running_kafka
 from tests.support.lossy_proxy import losing_answers
 from tests.support.redis_server import RedisServer, free_port
+from tests.support.schemas import ALL_REPORTS, REPORTS
 
 NOWHERE = f"redis://127.0.0.1:{free_port()}/0"
 
 
 def reports(*cars: int) -> pa.RecordBatch:
     rows = [{"ts": 1000, "car": car, "x": 1, "y": 2, "speed": None} for car in cars]
-    return pa.RecordBatch.from_pylist(rows, SCHEMA)
+    return pa.RecordBatch.from_pylist(rows, REPORTS.arrow)
 
 
 def cars_in(client: "redis.Redis", stream: int) -> list[list[int | None]]:
     """Return the cars of each block of a stream."""
     read = log.RedisLog(client, "c").read_streams([stream], log.START, "+")
-    return [decode_block(entry.block)["car"].to_pylist() for entry in read.get(stream, [])]
+    return [decode_block(entry.block).records["car"].to_pylist() for entry in read.get(stream, [])]
 
 
 def test_what_is_sent_within_the_linger_is_one_append(
     redis_client: "redis.Redis", redis_server: str
 ) -> None:
     """One block per stream, in the order of sending; flush does not wait for the linger."""
-    with BatchingProducer(redis_server, "c", linger_ms=60_000) as producer:
+    with BatchingProducer(redis_server, "c", linger_ms=60_000, schemas=ALL_REPORTS) as producer:
         sent = [producer.send(1 + car % 2, reports(car)) for car in range(6)]
         assert producer.flush(10)
         assert len({future.result(0) for future in sent}) == 1
@@ -50,7 +51,7 @@ def test_what_is_sent_within_the_linger_is_one_append(
 def test_it_goes_after_the_linger_by_itself(redis_client: "redis.Redis", redis_server: str) -> None:
     """Nobody has to flush; a callback tells of it."""
     told = Event()
-    with BatchingProducer(redis_server, "c", linger_ms=1) as producer:
+    with BatchingProducer(redis_server, "c", linger_ms=1, schemas=ALL_REPORTS) as producer:
         producer.send(1, reports(7)).add_done_callback(lambda _: told.set())
         assert told.wait(10)
     assert cars_in(redis_client, 1) == [[7]]
@@ -58,7 +59,9 @@ def test_it_goes_after_the_linger_by_itself(redis_client: "redis.Redis", redis_s
 
 def test_an_append_is_bounded_by_records(redis_client: "redis.Redis", redis_server: str) -> None:
     """And what is together goes before the linger ends."""
-    with BatchingProducer(redis_server, "c", linger_ms=60_000, max_records=4) as producer:
+    with BatchingProducer(
+        redis_server, "c", linger_ms=60_000, max_records=4, schemas=ALL_REPORTS
+    ) as producer:
         sent = [producer.send(1, reports(car, car)) for car in range(4)]
         wait(sent, timeout=10)
     assert cars_in(redis_client, 1) == [[0, 0, 1, 1], [2, 2, 3, 3]]
@@ -66,7 +69,7 @@ def test_an_append_is_bounded_by_records(redis_client: "redis.Redis", redis_serv
 
 def test_closing_sends_what_is_left(redis_client: "redis.Redis", redis_server: str) -> None:
     """And then nothing can be sent any more."""
-    producer = BatchingProducer(redis_server, "c", linger_ms=60_000)
+    producer = BatchingProducer(redis_server, "c", linger_ms=60_000, schemas=ALL_REPORTS)
     sent = producer.send(1, reports(7))
     producer.close()
     assert sent.result(0)
@@ -78,7 +81,7 @@ def test_closing_sends_what_is_left(redis_client: "redis.Redis", redis_server: s
 def test_a_bad_batch_is_refused_at_once(redis_server: str) -> None:
     """It does not spoil the append that others are in."""
     with (
-        BatchingProducer(redis_server, "c") as producer,
+        BatchingProducer(redis_server, "c", schemas=ALL_REPORTS) as producer,
         pytest.raises(BadBlock, match="stream 3"),
     ):
         producer.send(3, pa.RecordBatch.from_pylist([{"ts": 1}]))
@@ -87,7 +90,9 @@ def test_a_bad_batch_is_refused_at_once(redis_server: str) -> None:
 def test_a_full_buffer_refuses_with_the_numbers() -> None:
     """While the log is away, memory is bounded."""
     one = reports(1)
-    producer = BatchingProducer(NOWHERE, "c", buffer_bytes=3 * one.nbytes, max_block_s=0)
+    producer = BatchingProducer(
+        NOWHERE, "c", buffer_bytes=3 * one.nbytes, max_block_s=0, schemas=ALL_REPORTS
+    )
     for _ in range(3):
         producer.send(1, one)
     with pytest.raises(BufferFull) as refusal:
@@ -104,7 +109,12 @@ def test_a_full_buffer_makes_the_sender_wait(
     """Until the log has taken something: a sender is slowed down, not stopped."""
     one = reports(1)
     with BatchingProducer(
-        redis_server, "c", linger_ms=60_000, buffer_bytes=one.nbytes, max_block_s=30
+        redis_server,
+        "c",
+        linger_ms=60_000,
+        buffer_bytes=one.nbytes,
+        max_block_s=30,
+        schemas=ALL_REPORTS,
     ) as producer:
         first = producer.send(1, one)
         sent: list[Future[str]] = []
@@ -120,15 +130,17 @@ def test_a_full_buffer_makes_the_sender_wait(
 
 def test_a_full_log_is_waited_for(redis_client: "redis.Redis", redis_server: str) -> None:
     """It goes on as soon as the pipeline has read; with no patience left the refusal is told."""
-    with Producer(redis_server, "c") as other:
+    with Producer(redis_server, "c", schemas=ALL_REPORTS) as other:
         other.append({1: reports(1)})
     limits = log.Limits(records=1)
     with (
-        BatchingProducer(redis_server, "c", limits=limits, delivery_s=0) as hasty,
+        BatchingProducer(
+            redis_server, "c", limits=limits, delivery_s=0, schemas=ALL_REPORTS
+        ) as hasty,
         pytest.raises(LogFull),
     ):
         hasty.send(1, reports(2)).result(10)
-    with BatchingProducer(redis_server, "c", limits=limits) as patient:
+    with BatchingProducer(redis_server, "c", limits=limits, schemas=ALL_REPORTS) as patient:
         sent = patient.send(1, reports(3))
         assert not patient.flush(0.2)
         pipeline = log.RedisLog(redis_client, "c")
@@ -139,7 +151,7 @@ def test_a_full_log_is_waited_for(redis_client: "redis.Redis", redis_server: str
 
 def test_closing_a_producer_whose_log_is_away_tells_the_senders() -> None:
     """Nothing is silently dropped."""
-    producer = BatchingProducer(NOWHERE, "c", linger_ms=0, max_records=1)
+    producer = BatchingProducer(NOWHERE, "c", linger_ms=0, max_records=1, schemas=ALL_REPORTS)
     sent = [producer.send(1, reports(car)) for car in range(3)]
     assert not producer.flush(0.05)
     producer.close(timeout_s=0)
@@ -152,7 +164,9 @@ def test_what_is_acknowledged_outlives_killed_servers_exactly_once(tmp_path: Pat
     """Redis is killed with -9 again and again while a thread sends; the order is kept, too."""
     with RedisServer(tmp_path, fsync="always") as server:
         rng = random.Random(3)
-        with BatchingProducer(server.url, "c", linger_ms=1, max_records=20) as producer:
+        with BatchingProducer(
+            server.url, "c", linger_ms=1, max_records=20, schemas=ALL_REPORTS
+        ) as producer:
             acknowledged: list[int] = []
             with _sending(producer, acknowledged) as sent:
                 for _ in range(4):
@@ -176,7 +190,9 @@ def test_lost_answers_double_nothing(redis_client: "redis.Redis", redis_server: 
     port = int(redis_server.rpartition(":")[2].partition("/")[0])
     with losing_answers(port, share=0.1) as proxy:
         url = f"redis://127.0.0.1:{proxy}/0"
-        with BatchingProducer(url, "c", linger_ms=0, max_records=1) as producer:
+        with BatchingProducer(
+            url, "c", linger_ms=0, max_records=1, schemas=ALL_REPORTS
+        ) as producer:
             sent = [producer.send(1, reports(car)) for car in range(40)]
             wait(sent, timeout=60)
     assert [future.result(0) for future in sent] == [
@@ -218,7 +234,7 @@ def test_it_speaks_to_kafka_as_well(redis_client: "redis.Redis", redis_server: s
     """The URL decides."""
     with running_kafka() as address:
         url = f"kafka://{address}/batched"
-        with BatchingProducer(url, "c") as producer:
+        with BatchingProducer(url, "c", schemas=ALL_REPORTS) as producer:
             sent = [producer.send(1, reports(car)) for car in range(50)]
         assert all(future.result(0) for future in sent)
         reader = log.open_log(url, "c", redis_server)

@@ -7,27 +7,28 @@ import pytest
 import redis
 
 from controlplane.wire import log
-from controlplane.wire.blocks import SCHEMA, decode_block
+from controlplane.wire.blocks import decode_block
 from controlplane.wire.errors import BadBlock, BadLogUrl, BadStamp, LogAway, LogFull
 from controlplane.wire.producer import Producer
 from tests.support.redis_server import RedisServer
+from tests.support.schemas import ALL_REPORTS, REPORTS
 
 
 def reports(*cars: int) -> pa.RecordBatch:
     rows = [{"ts": 1000, "car": car, "x": 1, "y": 2, "speed": None} for car in cars]
-    return pa.RecordBatch.from_pylist(rows, SCHEMA)
+    return pa.RecordBatch.from_pylist(rows, REPORTS.arrow)
 
 
 def test_appended_records_are_read_back(redis_client: "redis.Redis", redis_server: str) -> None:
     """One block per stream, at the returned position."""
-    with Producer(redis_server, "c") as producer:
+    with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         position = producer.append({1: reports(7, 8), 2: reports(9)})
     read = log.RedisLog(redis_client, "c").read_streams([1, 2, 3], log.START, "+")
     assert [(s, e.position, e.records) for s in read for e in read[s]] == [
         (1, position, 2),
         (2, position, 1),
     ]
-    assert decode_block(read[1][0].block).equals(reports(7, 8))
+    assert decode_block(read[1][0].block).records.equals(reports(7, 8))
 
 
 def test_wrong_schema_stores_nothing_of_the_whole_append(
@@ -36,7 +37,7 @@ def test_wrong_schema_stores_nothing_of_the_whole_append(
     """The error names the stream and both schemas."""
     wrong = pa.RecordBatch.from_pylist([{"ts": 1}])
     with (
-        Producer(redis_server, "c") as producer,
+        Producer(redis_server, "c", schemas=ALL_REPORTS) as producer,
         pytest.raises(BadBlock, match="stream 2: "),
     ):
         producer.append({1: reports(7), 2: wrong})
@@ -45,13 +46,13 @@ def test_wrong_schema_stores_nothing_of_the_whole_append(
 
 def test_empty_block_and_null_key_are_refused(redis_server: str) -> None:
     """A block without records, or a record without a time, says nothing."""
-    with Producer(redis_server, "c") as producer:
+    with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         with pytest.raises(BadBlock, match="1 to"):
             producer.append({1: reports()})
         nulls = pa.RecordBatch.from_arrays(
-            [pa.nulls(1, field.type) for field in SCHEMA], schema=SCHEMA
+            [pa.nulls(1, field.type) for field in REPORTS.arrow], schema=REPORTS.arrow
         )
-        with pytest.raises(BadBlock, match="'ts' must not hold nulls"):
+        with pytest.raises(BadBlock, match="column ts: must not hold nulls"):
             producer.append({1: nulls})
         assert producer.append({}) is None
 
@@ -60,7 +61,7 @@ def test_each_append_counts_and_a_repetition_does_not(
     redis_client: "redis.Redis", redis_server: str
 ) -> None:
     """Two equal appends are two; the same stamp twice is one."""
-    with Producer(redis_server, "c") as producer:
+    with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         positions = {producer.append({1: reports(7)}) for _ in range(3)}
         stamp = log.Stamp("loader", 17)
         stamped = {producer.append({1: reports(7)}, stamp) for _ in range(3)}
@@ -71,7 +72,10 @@ def test_each_append_counts_and_a_repetition_does_not(
 
 def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: Path) -> None:
     """The error has the stamp; whether the first try came through does not matter."""
-    with RedisServer(tmp_path, fsync="always") as server, Producer(server.url, "c") as producer:
+    with (
+        RedisServer(tmp_path, fsync="always") as server,
+        Producer(server.url, "c", schemas=ALL_REPORTS) as producer,
+    ):
         producer.append({1: reports(6)})
         server.kill()
         with pytest.raises(LogAway) as lost:
@@ -86,13 +90,13 @@ def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: P
 
 def test_a_producer_is_told_to_slow_down(redis_client: "redis.Redis", redis_server: str) -> None:
     """Its own limits count, of records and of bytes."""
-    with Producer(redis_server, "c", limit=2) as producer:
+    with Producer(redis_server, "c", limit=2, schemas=ALL_REPORTS) as producer:
         producer.append({1: reports(7, 8)})
         with pytest.raises(LogFull, match=r"2 records.*limit 2"):
             producer.append({1: reports(9)})
     size = log.RedisLog(redis_client, "c").waiting().bytes
     with (
-        Producer(redis_server, "c", max_bytes=size + 1) as producer,
+        Producer(redis_server, "c", max_bytes=size + 1, schemas=ALL_REPORTS) as producer,
         pytest.raises(LogFull, match=f"{size:,} bytes"),
     ):
         producer.append({1: reports(9)})
@@ -114,7 +118,7 @@ def test_a_producer_is_told_to_slow_down(redis_client: "redis.Redis", redis_serv
 def test_a_wrong_url_is_refused_with_what_is_wrong(url: str, told: str) -> None:
     """Before anything is sent anywhere."""
     with pytest.raises(BadLogUrl, match=told):
-        Producer(url, "c")
+        Producer(url, "c", schemas=ALL_REPORTS)
 
 
 def test_a_password_is_not_shown() -> None:

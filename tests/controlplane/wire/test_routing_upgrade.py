@@ -2,9 +2,9 @@
 
 import json
 
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.routing import RoutingDelta, RoutingTable
+from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY_TEXT
 
 TEXT = '{"aggregates":{"n":"count(*)"},"key":["car"]}'
@@ -31,7 +31,7 @@ def computes(text: str, window_s: float) -> bool:
     summary = QueryText.from_json(json.loads(SUMMARY_TEXT.replace("speed", "x")))
     wanted = QueryText(summary.aggregates, window_s=window_s, key=["stream"])
     found = QueryText.from_json(json.loads(text))
-    return computation_of(found, KINDS) == computation_of(wanted, KINDS)
+    return computation_of(found, REPORTS.kinds) == computation_of(wanted, REPORTS.kinds)
 
 
 def test_a_delta_of_an_earlier_release() -> None:

@@ -11,13 +11,15 @@ from controlplane.wire.producer import Producer
 from workers.demo.feed import LONGEST_STEP_S, Feed, next_moment
 from workers.demo.place import StoredMoment
 from workers.demo.recording import Recording
+from workers.demo.schema import REPORT
 
 SPEED = 60.0
 
 
 def feed_of(recording: Recording, client: "redis.Redis", url: str, limit: int = 10**6) -> Feed:
     streams = {tile.name: 500 + number for number, tile in enumerate(recording.tiles)}
-    return Feed(recording, streams, Producer(url, "sf", limit), StoredMoment(client, "sf"), SPEED)
+    producer = Producer(url, "sf", limit, schemas=dict.fromkeys(streams.values(), REPORT))
+    return Feed(recording, streams, producer, StoredMoment(client, "sf"), SPEED)
 
 
 def logged(client: "redis.Redis") -> int:
@@ -51,7 +53,7 @@ def test_a_stream_gets_the_reports_of_its_tile(
 ) -> None:
     feed_of(recording, client, demo_redis_url).advance(0.5)
     (entry,) = cast("list[Any]", client.xrange(keys.log_key("sf", 500)))
-    batch = decode_block(entry[1][b"b"])
+    batch = decode_block(entry[1][b"b"]).records
     places = zip(batch["x"].to_pylist(), batch["y"].to_pylist(), strict=True)
     tile = recording.tiles[0]
     assert {((x or 0) // 1000, (y or 0) // 1000) for x, y in places} == {(tile.x, tile.y)}

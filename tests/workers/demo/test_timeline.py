@@ -16,6 +16,7 @@ from workers.demo.recording import (
     Trips,
     load_recording,
 )
+from workers.demo.schema import REPORT
 from workers.demo.timeline import loops_between, reports_between, trips_at
 
 HOUR = 3_600_000
@@ -72,7 +73,7 @@ def test_an_unknown_speed_is_null_and_a_known_one_is_not() -> None:
 
 def test_records_have_the_schema_of_the_wire(recording: Recording) -> None:
     for tile, batch in reports_between(recording, -1, 60_000).items():
-        check_block(tile, batch)
+        check_block(tile, batch, REPORT)
 
 
 @given(st.lists(st.integers(0, 2 * SPAN_MS), min_size=1, max_size=12))

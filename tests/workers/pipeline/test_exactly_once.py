@@ -21,14 +21,12 @@ import pytest
 import redis
 
 from controlplane.wire import keys, log
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
     AddQuery,
-    AssignStream,
     MoveQuery,
     MoveTasks,
     Op,
@@ -37,6 +35,7 @@ from controlplane.wire.routing import (
     RoutingTable,
 )
 from tests.support.driver import KeptDriver
+from tests.support.schemas import REPORTS, assigned
 from tests.support.taxi import STREAMS, taxi_reports
 from tests.support.texts import SUMMARY_TEXT, read_summaries
 
@@ -112,7 +111,7 @@ def _spread_numbers(values: list[int | None]) -> dict[str, int | None]:
 
 
 def _measured_spread(client: "redis.Redis", cluster: str) -> dict[Any, Any]:
-    computation = computation_of(SPREAD_TEXT, KINDS)
+    computation = computation_of(SPREAD_TEXT, REPORTS.kinds)
     windows = read_windows(client, cluster, SPREAD, computation)
     return {(row.start_ms, row.key["car"]): dict(row.values) for row in windows}
 
@@ -159,7 +158,7 @@ def test_two_kills_lose_and_double_nothing(
     """Per query, stream and minute: count, sum and extremes, exactly."""
     driver = KeptDriver(redis_server, tmp_path)
     world = World(redis_client, driver.cluster)
-    world.publish(*(AssignStream(s, s % 2) for s in range(1, STREAMS + 1)))
+    world.publish(*assigned(range(1, STREAMS + 1)))
     driver.start()
     try:
         with Producer(redis_server, driver.cluster) as producer:

@@ -8,25 +8,25 @@ import pytest
 import redis
 
 from controlplane.runtime.java import find_java, wheel_home
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
+from controlplane.wire.routing import AddQuery, RoutingDelta
 from tests.support.driver import Driver
 from tests.support.redis_server import embedded_redis_binary, running_redis
+from tests.support.schemas import REPORTS, assigned
 from tests.support.texts import SUMMARY_TEXT, read_summaries
 
 
 def reports(count: int) -> pa.RecordBatch:
     rows = [{"ts": 1000 * n, "car": n, "x": 0, "y": 0, "speed": n} for n in range(count)]
-    return pa.RecordBatch.from_pylist(rows, SCHEMA)
+    return pa.RecordBatch.from_pylist(rows, REPORTS.arrow)
 
 
 def check_pipeline(url: str, directory: Path, environment: dict[str, str]) -> str:
     """Run a driver over sixty records of one minute, check the result, return the driver's log."""
     client = redis.Redis.from_url(url)
     publish(
-        client, "f", RoutingDelta(1, (AssignStream(1, 0), AddQuery(5, 0, 1, (1,), SUMMARY_TEXT)))
+        client, "f", RoutingDelta(1, (*assigned([1], 1), AddQuery(5, 0, 1, (1,), SUMMARY_TEXT)))
     )
     driver = Driver(url, directory, "f", environment, nodes=2, splits=1)
     driver.start()

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire.blocks import SCHEMA
 from controlplane.wire.log import Stamp
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import AddQuery, AssignStream, RoutingDelta
+from controlplane.wire.routing import AddQuery, RoutingDelta
 from tests.support.driver import Driver, Telemetry
 from tests.support.kafka import running_kafka
+from tests.support.schemas import REPORTS, assigned
 from tests.support.texts import SUMMARY_TEXT, read_summaries
 
 MINUTE_MS = 60_000
@@ -32,7 +32,7 @@ class Feed:
     def __init__(self, url: str) -> None:
         self.expected: Counter[tuple[int, int]] = Counter()
         self._url = url
-        self._producer = Producer(url, "k")
+        self._producer = Producer(url, "k", schemas=dict.fromkeys(STREAMS, REPORTS))
         self._rng = np.random.default_rng(11)
         self._sequence = count()
 
@@ -42,7 +42,7 @@ class Feed:
         blocks = {stream: self._block(stream) for stream in STREAMS}
         self._producer.append(blocks, stamp)
         if stamp.sequence % 3 == 0:
-            with Producer(self._url, "k") as other:
+            with Producer(self._url, "k", schemas=dict.fromkeys(STREAMS, REPORTS)) as other:
                 other.append(blocks, stamp)
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class Feed:
         times = self._rng.integers(0, 2 * MINUTE_MS, int(self._rng.integers(1, 40)))
         self.expected.update((stream, int(ms) // MINUTE_MS * MINUTE_MS) for ms in times)
         rows = [{"ts": int(ms), "car": 1, "x": 0, "y": 0, "speed": 1} for ms in times]
-        return pa.RecordBatch.from_pylist(rows, SCHEMA)
+        return pa.RecordBatch.from_pylist(rows, REPORTS.arrow)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_killed_driver_counts_every_record_of_kafka_once(
 ) -> None:
     """What was appended while nobody read is there, too, and repetitions are not."""
     url = f"kafka://{kafka}/weir-k"
-    splits = [AssignStream(stream, stream % 2) for stream in STREAMS]
+    splits = assigned(STREAMS)
     query = AddQuery(5, 0, 1, STREAMS, SUMMARY_TEXT)
     publish(redis_client, "k", RoutingDelta(1, (*splits, query)))
     driver = Driver(redis_server, tmp_path, "k", nodes=2, splits=2, log_url=url)

@@ -18,8 +18,9 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta, SetNodes
+from controlplane.wire.routing import AddQuery, MoveTasks, Op, RoutingDelta, SetNodes
 from tests.support.driver import Driver, Telemetry
+from tests.support.schemas import assigned
 from tests.support.taxi import STREAMS, taxi_reports
 from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.test_exactly_once import (
@@ -133,7 +134,7 @@ def test_partitions_and_nodes_change_and_nothing_is_lost_or_doubled(
     """
     site = Site(redis_client, redis_server, tmp_path)
     world = site.world
-    world.publish(*(AssignStream(s, s % 2) for s in range(1, STREAMS + 1)), *_queries())
+    world.publish(*assigned(range(1, STREAMS + 1)), *_queries())
     site.live([MoveTasks(SPREAD, ((2, 0, 1),))])
     assert site.change(3) == 1, "it has three already"
     assert site.change(5) == 0
@@ -179,7 +180,7 @@ def _all_to(nodes: int, world: World) -> Iterator[MoveTasks]:
 def checkpoint(redis_client: "redis.Redis", tmp_path: Path) -> Path:
     """What Spark leaves of an application of three partitions: one whole batch."""
     query = AddQuery(1, 0, 2, (1,), SUMMARY_TEXT)
-    publish(redis_client, "sf", RoutingDelta(1, (AssignStream(1, 0), query)))
+    publish(redis_client, "sf", RoutingDelta(1, (*assigned([1], 1), query)))
     for name in ("offsets", "commits"):
         (tmp_path / "there" / name).mkdir(parents=True)
     write_offset(tmp_path / "there", batch=7, version=1)

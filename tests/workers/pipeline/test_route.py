@@ -5,18 +5,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from controlplane.wire.blocks import SCHEMA, encode_block
+from controlplane.wire.blocks import encode_block
 from controlplane.wire.language.registered import function
 from controlplane.wire.log import Entry
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import AddQuery, AssignStream, SetShed
 from controlplane.wire.shedding import Shed
+from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.envelope import Envelope, records_of
-from workers.pipeline.route import route, source_report
+from workers.pipeline.route import Routed, route, source_report
 
 TABLE = compiled(
     AssignStream(1, 0),
@@ -28,9 +29,15 @@ TABLE = compiled(
 )
 
 
+def only(routed: Routed) -> list[Envelope]:
+    """Return the one envelope of each node."""
+    assert all(len(of_node) == 1 for of_node in routed.envelopes)
+    return [of_node[0] for of_node in routed.envelopes]
+
+
 def entry(position: str, *cars: int) -> Entry:
-    rows = [{"ts": 0, "car": car, "x": 0, "y": 0, "speed": None} for car in cars]
-    block = encode_block(pa.RecordBatch.from_pylist(rows, SCHEMA))
+    rows = [{"ts": 0, "car": car, "x": 0, "y": 0, "speed": car} for car in cars]
+    block = encode_block(pa.RecordBatch.from_pylist(rows, REPORTS.arrow), "ts")
     return Entry(position, len(cars), block, newest_ms=0, mark_ms=None)
 
 
@@ -39,11 +46,11 @@ ENTRIES = {1: [entry("5-0", 1, 2), entry("6-0", 3)], 2: [entry("6-0", 4)], 3: [e
 
 def test_record_goes_once_to_every_node_with_a_reader() -> None:
     """Two queries of node 0 read stream 1; its records come once."""
-    node_0, node_1, node_2 = route(ENTRIES, TABLE, 3, {})
-    assert node_0.records.column("car").to_pylist() == [1, 2, 3, 4]
+    node_0, node_1, node_2 = only(route(ENTRIES, TABLE, 3, {}))
+    assert node_0.records.column("speed").to_pylist() == [1, 2, 3, 4]
     assert [(run.stream, run.records) for run in node_0.runs()] == [(1, 2), (1, 1), (2, 1)]
     assert node_1.records.num_rows == 0
-    assert node_2.records.column("car").to_pylist() == [1, 2, 3]
+    assert node_2.records.column("speed").to_pylist() == [1, 2, 3]
 
 
 def test_unread_stream_is_counted_and_not_delivered() -> None:
@@ -59,7 +66,7 @@ def test_unread_stream_is_counted_and_not_delivered() -> None:
 
 def test_envelope_comes_back_from_its_bytes() -> None:
     """Also the empty one, which every node gets as its tick."""
-    for envelope in route(ENTRIES, TABLE, 3, {"split": 0}):
+    for envelope in only(route(ENTRIES, TABLE, 3, {"split": 0})):
         assert Envelope.decode(envelope.encode()) == envelope
 
 
@@ -76,20 +83,18 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
     )
     cars = list(range(100))
     entries = {1: [entry("5-0", *cars[:99]), entry("6-0", cars[99])]}
-    node_0, node_1, node_2 = route(entries, table, 3, {})
-    parts = [node.records.column("car").to_pylist() for node in (node_0, node_1)]
+    node_0, node_1, node_2 = only(route(entries, table, 3, {}))
+    parts = [node.records.column("speed").to_pylist() for node in (node_0, node_1)]
     assert {*parts[0], *parts[1]} == set(cars)
     assert len(parts[0]) + len(parts[1]) == len(cars)
     assert min(map(len, parts)) > 30
-    assert node_2.records.column("car").to_pylist() == cars
+    assert node_2.records.column("speed").to_pylist() == cars
     assert [len(node.runs()) for node in (node_0, node_1, node_2)] == [2, 2, 2]
     # The tasks that the nodes compute are those of the records that they got.
     for number, cars_there in enumerate(parts):
         tasks = table.tasks_of_node(number)
         envelope = (node_0, node_1)[number]
-        records = records_of([envelope])
-        assert records is not None
-        changed = advanced(Memory(), tasks, records, {}, 0)
+        changed = advanced(Memory(), tasks, records_of([envelope]), {}, 0)
         assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed.windows) == len(cars_there)
 
 
@@ -102,7 +107,7 @@ def test_a_key_that_is_split_carries_its_task() -> None:
         AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), spans, scheme, merge=2),
     )
     entries = {1: [entry("5-0", *[1] * 60, *range(40))]}
-    nodes = [Envelope.decode(one.encode()) for one in route(entries, table, 3, {})]
+    nodes = [Envelope.decode(one.encode()) for one in only(route(entries, table, 3, {}))]
     for number in (0, 1):
         tasks = nodes[number].extras["task of 10"]
         assert {task // 2 for task in tasks.tolist()} <= {number}
@@ -120,7 +125,7 @@ def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None
                  json.dumps({"kind": "two_choices"}), merge=2),
         AddQuery(11, 0, 0, (2,), SUMMARY_TEXT),
     )  # fmt: skip
-    for node, envelope in enumerate(route({2: [entry("5-0", 1, 2, 3)]}, table, 3, {})):
+    for node, envelope in enumerate(only(route({2: [entry("5-0", 1, 2, 3)]}, table, 3, {}))):
         records = records_of([Envelope.decode(envelope.encode())])
         found = advanced(Memory(), table.tasks_of_node(node), records, {}, 0)
         assert found.faults == {}
@@ -137,7 +142,7 @@ def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
         AddQuery(10, 0, 0, (1,), texts[0], spans),
         AddQuery(11, 0, 0, (1,), texts[1], spans),
     )
-    nodes = route({1: [entry("5-0", *range(50))]}, table, 2, {})
+    nodes = only(route({1: [entry("5-0", *range(50))]}, table, 2, {}))
     counted = 0
     for node, envelope in enumerate(nodes):
         found = advanced(Memory(), table.tasks_of_node(node), records_of([envelope]), {}, 0)
@@ -163,9 +168,9 @@ def test_an_input_arc_counts_what_it_drops() -> None:
         SetShed(3, shed=Shed.of(1.0)),
     )
     entries = {1: [entry("5-0", *range(500)), entry("6-0", *range(300))], 3: [entry("6-0", 5, 6)]}
-    reporting, reader, _ = route(entries, table, 3, {})
+    reporting, reader, _ = only(route(entries, table, 3, {}))
     dropped = reporting.source["dropped"]
     assert dropped[3] == 2
     assert reader.records.num_rows + dropped[1] == 800
     assert 160 < dropped[1] < 320
-    assert route(entries, table, 3, {})[1].encode() == reader.encode()
+    assert only(route(entries, table, 3, {}))[1].encode() == reader.encode()

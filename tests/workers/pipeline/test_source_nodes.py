@@ -37,7 +37,7 @@ def nodes_of(reader: LogReader, begin: dict[str, Any], end: dict[str, Any]) -> i
     assert isinstance(partition, SplitPartition)
     head = partition.head
     keys = node_keys(reader.state_partitions)
-    rows = routed(head, keys, [Envelope()] * head.nodes)
+    rows = routed(head, keys, [[Envelope()]] * head.nodes)
     found = [keys.node_of(int(key or 0)) for key in rows.column("nk").to_pylist()]
     assert found == list(range(head.nodes)), "a row for each"
     return head.nodes

@@ -12,8 +12,9 @@ import pytest
 import redis
 
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks
+from controlplane.wire.routing import AddQuery, MoveTasks
 from tests.support.driver import Driver, Telemetry
+from tests.support.schemas import assigned
 from tests.support.standalone import ClusterDriver, Standalone, running_standalone
 from tests.support.taxi import STREAMS, taxi_reports
 from tests.support.texts import SUMMARY_TEXT
@@ -41,7 +42,7 @@ def test_a_killed_executor_loses_and_doubles_nothing(
     with running_standalone(tmp_path / "spark") as cluster:
         driver = ClusterDriver(cluster, redis_server, tmp_path, SLOTS)
         world = World(redis_client, driver.cluster)
-        world.publish(*(AssignStream(s, s % 2) for s in range(1, STREAMS + 1)), *_queries())
+        world.publish(*assigned(range(1, STREAMS + 1)), *_queries())
         driver.start()
         try:
             with Producer(redis_server, driver.cluster) as producer:

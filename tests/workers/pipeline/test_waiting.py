@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.wire.blocks import SCHEMA
+from tests.support.schemas import REPORTS
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.engine.records import task_column
 from workers.pipeline.engine.subscriptions import Held
@@ -26,7 +26,7 @@ def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
         lengths=[records for _, records in runs],
         newest_ms=[1_000 * (at + 1) for at in range(len(runs))],
         marks_ms=[None] * len(runs),
-        records=pa.RecordBatch.from_pylist(rows, SCHEMA),
+        records=pa.RecordBatch.from_pylist(rows, REPORTS.arrow),
         extras={"luck": np.arange(count, dtype=np.uint64)},
     )
 
@@ -34,7 +34,7 @@ def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
 def cars(works: list[Work]) -> list[int]:
     found: list[int] = []
     for one in (envelope for work in works for envelope in work.envelopes):
-        found += np.asarray(one.records["car"]).tolist()
+        found += np.asarray(one.records["car"]).tolist() if one.records.num_rows else []
     return found
 
 

@@ -19,7 +19,7 @@ def dropped_by(group: Group, records: Records, gone: Mask) -> dict[tuple[int, in
     found: dict[tuple[int, int], int] = {}
     for stream, _ in group.intake.drops:
         mine = np.flatnonzero(gone & (records.stream == stream))
-        for one in group.subscriptions:
+        for one in group.subscriptions if len(mine) else ():
             found[stream, one.query] = int(_is_here(group, one, records, stream)[mine].sum())
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from controlplane.wire.forms import named, names_of, pairs_name
 from controlplane.wire.language.tree import Column
 from controlplane.wire.layout import layout_of
-from controlplane.wire.query import EVENT_TIME, Computation, Join
+from controlplane.wire.query import Computation, Join
 from workers.pipeline.engine.aggregation.selection import kept_of
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.faults import QueryFault
@@ -50,9 +50,11 @@ def sides_of(
     kept, late, gone = kept_of(records, replace(computation, where=None), streams, intake)
     right = np.isin(records.stream, list(join.right))
     taken = np.ones(len(records), np.bool_) if kept is None else kept
+    # Records of one side have not the columns of the other, where these are of other streams.
+    sides = [side for side in (0, 1) if (right == bool(side)).any()]
     tables = [
         _side(records, computation, join, side, np.flatnonzero(taken & (right == bool(side))))
-        for side in (0, 1)
+        for side in sides
     ]
     rows = pa.concat_tables(tables)
     return Panes(rows, None, None, int(taken.sum()), late, gone)
@@ -95,12 +97,13 @@ def joined(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
     pairs = _paired(join, query, rows)
     bare = replace(computation, join=None)
     names = [column.name for column in (*join.left, *join.right_columns)]
-    columns = {EVENT_TIME: pairs["pane"].cast(pa.timestamp("ms", tz="UTC"))}
-    columns |= dict(zip(names, (pairs[n] for n in _columns(join)), strict=True))
+    columns = dict(zip(names, (pairs[n] for n in _columns(join)), strict=True))
+    pane = np.asarray(pairs["pane"])
     task = np.asarray(pairs["task"])
     marks = np.full(len(task), NO_MARK)
     # The task stands where a stream would: both tell parts of a window apart.
-    found = panes_of(Records(pa.table(columns), task, marks, frozenset(task.tolist())), bare)
+    records = Records(pa.table(columns), pane, task, marks, frozenset(task.tolist()))
+    found = panes_of(records, bare)
     run = int(rows["run"][0].as_py())
     tables = zip(names_of(layout), (found.rows, found.cells, found.blobs), strict=True)
     return {

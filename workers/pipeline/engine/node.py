@@ -37,7 +37,7 @@ MARKS: Final = "marks"
 def advanced(
     store: Store,
     tasks: Tasks,
-    records: Records | None,
+    records: Records | Sequence[Records] | None,
     newest: Mapping[int, int],
     batch: int,
     takers: Tasks | None = None,
@@ -47,11 +47,12 @@ def advanced(
 ) -> Changed:
     """Take a batch's records into the state of a node's tasks.
 
-    `newest`: the newest event time of each stream in this batch. One page per form is visited in
-    turn besides those that change, so that closed windows and ended queries leave. `takers`: the
-    tasks that take these records, where not all do. `closes`: whether windows may be closed, which
-    older records that are still to come forbid. `republish`: all windows that were open before this
-    batch count as changed, as what was written of them is lost.
+    `records`: those of the same columns together. `newest`: the newest event time of each stream in
+    this batch. One page per form is visited in turn besides those that change, so that closed
+    windows and ended queries leave. `takers`: the tasks that take these records, where not all do.
+    `closes`: whether windows may be closed, which older records that are still to come forbid.
+    `republish`: all windows that were open before this batch count as changed, as what was written
+    of them is lost.
     """
     found = Changed()
     again = marks_of(store) if republish else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.query import EVENT_TIME, STREAM
+from controlplane.wire.query import STREAM
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.compute import Evaluator
 
@@ -23,6 +23,7 @@ def task_column(query: int) -> str:
     return f"task of {query}"
 
 
+TIME = pa.timestamp("ms", tz="UTC")
 # What is before every time: no record has come yet.
 NO_MARK = np.iinfo(np.int64).min
 
@@ -40,24 +41,36 @@ class Run:
 class Records:
     """Records of streams with the same columns, run behind run.
 
-    `columns`: an Arrow table; `stream`, `mark_ms` int64[n]; `streams`: those that occur.
-    `extras`: what split nodes say of each record.
+    `columns`: an Arrow table of what queries read, the fields of structs as `column.field`;
+    `ts_ms`: the event times (int64[n], ms); `stream`, `mark_ms` int64[n]; `streams`: those that
+    occur. `extras`: what split nodes say of each record. `event_time`: under which name queries
+    read the event time, empty for none.
     """
 
     columns: Any
+    ts_ms: Int64s
     stream: Int64s
     mark_ms: Int64s
     streams: frozenset[int]
     extras: Extras = field(default_factory=dict)
+    event_time: str = ""
 
     @classmethod
-    def of(cls, columns: Any, runs: Sequence[Run], extras: Extras | None = None) -> "Records":
+    def of(
+        cls,
+        columns: Any,
+        ts_ms: Int64s,
+        runs: Sequence[Run],
+        extras: Extras | None = None,
+        event_time: str = "",
+    ) -> "Records":
         """Put the records of these runs together; there are as many rows as they say."""
         lengths = [run.records for run in runs]
         marks = [NO_MARK if run.mark_ms is None else run.mark_ms for run in runs]
         streams = np.array([run.stream for run in runs], np.int64)
         of_record = np.repeat(streams, lengths), np.repeat(np.array(marks, np.int64), lengths)
-        return cls(columns, *of_record, frozenset(streams.tolist()), extras or {})
+        known = frozenset(streams[np.array(lengths, np.int64) > 0].tolist())
+        return cls(columns, ts_ms, *of_record, known, extras or {}, event_time)
 
     def __len__(self) -> int:
         return len(self.stream)
@@ -67,23 +80,27 @@ class Records:
         stream = self.stream[first:stop]
         return Records(
             self.columns.slice(first, stop - first),
+            self.ts_ms[first:stop],
             stream,
             self.mark_ms[first:stop],
             frozenset(np.unique(stream).tolist()),
             {name: values[first:stop] for name, values in self.extras.items()},
+            self.event_time,
         )
 
-    @cached_property
-    def ts_ms(self) -> Int64s:
-        """Return event times in milliseconds."""
-        return np.asarray(self.columns[EVENT_TIME].cast(pa.int64()))
+    def shown(self, rows: Int64s) -> Any:
+        """Return some of the records as a table: stream, event time, and the columns."""
+        at = pa.array(rows)
+        times = pa.array(self.ts_ms[rows]).view(TIME)
+        found = {"stream": pa.array(self.stream[rows]), self.event_time or "event time": times}
+        return pa.table(found | {n: self.columns[n].take(at) for n in self.columns.column_names})
 
     @cached_property
     def evaluator(self) -> Evaluator:
         """Return what evaluates expressions over these records."""
         names = self.columns.column_names
         columns = {name: _whole(self.columns[name]) for name in names}
-        return Evaluator({**columns, STREAM: pa.array(self.stream)}, len(self))
+        return _evaluator(columns, self.ts_ms, self.event_time, self.stream)
 
     def is_late(self, lateness_ms: int) -> NDArray[np.bool_]:
         """Return which records are older than what came before them allows.
@@ -108,8 +125,13 @@ def _whole(column: Any) -> Any:
     return pc.take(column, pa.array(np.arange(len(column)))).combine_chunks()
 
 
-def evaluator_of(stream: int, block: Any) -> Evaluator:
-    """Return what evaluates expressions over the records of one block of a stream."""
-    columns = dict(zip(block.schema.names, block.columns, strict=True))
-    records = block.num_rows
-    return Evaluator({**columns, STREAM: pa.array(np.full(records, stream))}, records)
+def evaluator_of(stream: int, columns: Any, ts_ms: Int64s, event_time: str) -> Evaluator:
+    """Return what evaluates expressions over records of one stream; arguments as of `Records`."""
+    by_name = dict(zip(columns.schema.names, columns.columns, strict=True))
+    return _evaluator(by_name, ts_ms, event_time, np.full(len(ts_ms), stream, np.int64))
+
+
+def _evaluator(columns: dict[str, Any], ts_ms: Int64s, event_time: str, stream: Any) -> Evaluator:
+    if event_time:
+        columns[event_time] = pa.array(ts_ms).view(TIME)
+    return Evaluator({**columns, STREAM: pa.array(stream)}, len(ts_ms))

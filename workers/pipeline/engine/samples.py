@@ -53,11 +53,7 @@ def _plain(value: Any) -> Any:
 def sample_of_records(records: Records, streams: frozenset[int]) -> str:
     """Return the first records of these streams with the id of their stream."""
     mine = np.flatnonzero(np.isin(records.stream, list(streams)))[:_ROWS]
-    columns = records.columns.take(pa.array(mine))
-    stream = pa.array(records.stream[mine])
-    if "stream" not in columns.column_names:
-        columns = columns.add_column(0, "stream", stream)
-    return sample_of(columns)
+    return sample_of(records.shown(mine))
 
 
 def sample_of_query(query: int, *tables: Any) -> str:

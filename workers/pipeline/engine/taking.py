@@ -28,22 +28,26 @@ LEAST_SLICE: Final = 1_000
 _SEARCH_SECONDS: Final = 1.0
 
 
-def added_by(tasks: Tasks, records: Records | None, found: Changed) -> dict[str, list[Any]]:
-    """Return the rows that a batch adds, by form."""
+def added_by(
+    tasks: Tasks, records: Records | Sequence[Records] | None, found: Changed
+) -> dict[str, list[Any]]:
+    """Return the rows that a batch adds, by form; `records`: those of the same columns together."""
+    every = [records] if isinstance(records, Records) else list(records or ())
     added: dict[str, list[Any]] = {}
-    if records is None or not len(records):
-        return added
     for group in tasks.groups:
-        # Records of other streams may lack what split nodes add for this query.
-        if records.streams & group.streams:
-            _add_group(group, records, added, found)
+        # Records of other streams may lack its columns, and what split nodes add for this query.
+        mine = [one for one in every if one.streams & group.streams]
+        if mine:
+            _add_group(group, mine, added, found)
     return added
 
 
-def _add_group(group: Group, records: Records, added: dict[str, list[Any]], found: Changed) -> None:
+def _add_group(
+    group: Group, records: Sequence[Records], added: dict[str, list[Any]], found: Changed
+) -> None:
     """Add the rows that the queries of one computation take of the records."""
     started = time.thread_time_ns()
-    taken = _evaluated(group, records, found.faults)
+    taken = [part for one in records for part in _evaluated(group, one, found.faults)]
     for part in taken:
         for name, rows in _assigned(group, part, found):
             added.setdefault(name, []).append(rows)
@@ -177,14 +181,20 @@ def _under_one_mark(rows: Any) -> Any:
     return rows.set_column(rows.schema.get_field_index("stream"), "stream", rows["query"])
 
 
-def _operator(group: Group, records: Records, taken: Sequence[_Taken], cpu_us: int) -> Operator:
-    mine = len(records)
-    if not records.streams <= group.streams:
-        mine = int(np.isin(records.stream, list(group.streams)).sum())
+def _operator(
+    group: Group, records: Sequence[Records], taken: Sequence[_Taken], cpu_us: int
+) -> Operator:
+    mine = sum(_read_by(group, one) for one in records)
     first = min(one.query for one in group.subscriptions)
     selected = sum(part.panes.selected for part in taken)
     rows = sum(len(part.panes.rows) for part in taken)
     return Operator(first, len(group.subscriptions), mine, selected, rows, cpu_us)
+
+
+def _read_by(group: Group, records: Records) -> int:
+    if records.streams <= group.streams:
+        return len(records)
+    return int(np.isin(records.stream, list(group.streams)).sum())
 
 
 def bytes_of_tasks(rows: Any, size: int) -> Int64s:

@@ -83,7 +83,8 @@ def test_out_of_memory_is_told_and_nothing_is_half_appended(
     redis_client: "redis.Redis", log: RedisLog
 ) -> None:
     """Every part of the append is refused; what is committed is given back all the same."""
-    end = log.append({1: Block(3, b"x" * 100, 0)}, Stamp("p", 64))
+    block = Block(3, b"x" * 100, 0)
+    end = log.append({1: block}, Stamp("p", 64))
     before: Any = redis_client.dbsize()
     redis_client.config_set("maxmemory", "1")
     try:
@@ -96,7 +97,7 @@ def test_out_of_memory_is_told_and_nothing_is_half_appended(
     assert redis_client.dbsize() == before + 1, "of new keys only that of the commit"
     assert positions(log, 1) == [end]
     assert log.committed_cut() == Cut(end, 3)
-    assert log.append({1: ONE}, Stamp("p", 64)) == end
+    assert log.append({1: block}, Stamp("p", 64)) == end
 
 
 def test_a_log_that_does_not_answer_is_told() -> None:

@@ -77,7 +77,8 @@ def batch_of(columns: Mapping[str, Any], stream: int = 1, mark_ms: int | None = 
         table = table.append_column(
             "ts", pa.repeat(pa.scalar(0, pa.timestamp("ms", "UTC")), len(table))
         )
-    return Records.of(table, [Run(stream, len(table), mark_ms)])
+    times = np.asarray(table["ts"].cast(pa.int64()))
+    return Records.of(table, times, [Run(stream, len(table), mark_ms)], event_time="ts")
 
 
 def results(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -239,8 +240,7 @@ def test_the_sample_is_the_record_on_which_the_query_fails() -> None:
     boxes = np.arange(64)
     boxes[41] = 77
     at = records.columns.schema.get_field_index("box")
-    records = type(records)(records.columns.set_column(at, "box", pa.array(boxes)),
-                            records.stream, records.mark_ms, records.streams)  # fmt: skip
+    records = replace(records, columns=records.columns.set_column(at, "box", pa.array(boxes)))
     tasks = Tasks.of([group_of(computation({"s": "sum(test_odd_box(box))"}), [5])])
     (fault,) = advanced(Memory(), tasks, records, {}, 0).faults.values()
     assert fault.why == "test_odd_box raised ValueError: 77 is odd"

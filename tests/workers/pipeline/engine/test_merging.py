@@ -1,5 +1,6 @@
 """Merge nodes: parts of windows, in any order and again and again, make each window once."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,7 @@ def parts_of(rows: list[Row], tasks: int, cuts: int, rng: np.random.Generator) -
     for batch, at in enumerate(np.array_split(np.arange(len(rows)), cuts)):
         records = records_of([rows[place] for place in at], None)
         chosen = rng.integers(0, tasks, len(records)).astype(np.uint64)
-        records = type(records)(
-            records.columns, records.stream, records.mark_ms, records.streams, {"to": chosen}
-        )
+        records = replace(records, extras={"to": chosen})
         tables: dict[str, list[Any]] = {}
         for store, mine in nodes:
             for name, _, table in advanced(store, mine, records, {}, batch).windows:

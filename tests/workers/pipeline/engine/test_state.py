@@ -58,7 +58,8 @@ def records_of(rows: Sequence[Row], mark: int | None) -> Records:
     )
     streams = [row[0] for row in rows]
     runs = [Run(stream, streams.count(stream), mark) for stream in sorted(set(streams))]
-    return Records.of(table, runs)
+    times = np.array([row[1] for row in rows], np.int64)
+    return Records.of(table, times, runs, event_time="ts")
 
 
 def owned(panes: Panes) -> Any:

@@ -36,7 +36,8 @@ def readings(count: int, seed: int = 1, streams: Sequence[int] = (1, 2), late: i
     lengths = [size] * (len(streams) - 1) + [count - size * (len(streams) - 1)]
     runs = [Run(stream, n, 5_000) for stream, n in zip(streams, lengths, strict=True)]
     luck = {LUCK: luck_of(streams[0], f"{seed}-0", count)}
-    return Records.of(pa.Table.from_pylist(rows, SCHEMA), runs, luck)
+    times = np.array([row["ts"] for row in rows], np.int64)
+    return Records.of(pa.Table.from_pylist(rows, SCHEMA), times, runs, luck, event_time="ts")
 
 
 def computation(values: Mapping[str, str], **more: Any) -> Computation:

@@ -15,12 +15,14 @@ from controlplane.wire.routing import (
     RoutingTable,
     SetCapacity,
     SetNodes,
+    SetSchema,
     SetScheme,
     SetShed,
     Span,
     spans_of,
 )
 from controlplane.wire.shedding import ALWAYS, INPUT, Shed
+from tests.support.schemas import declared
 from tests.workers.pipeline.schedules.queries import TWO_CHOICES, Asked
 
 
@@ -36,7 +38,8 @@ class Chance:
     def beginning(self, asked: list[Asked], streams: int) -> list[Op]:
         """Return the first table: streams on split nodes, tasks anywhere."""
         assigned = [AssignStream(s, self._below(self.splits)) for s in range(1, streams + 1)]
-        return [*assigned, *(self._arrival(one) for one in asked)]
+        columns = declared(range(1, streams + 1))
+        return [*assigned, *columns, *(self._arrival(one) for one in asked)]
 
     def _arrival(self, one: Asked) -> AddQuery:
         owners = sorted(self._node() for _ in range(one.tasks))
@@ -126,7 +129,7 @@ class Chance:
 
 def _subject(op: Op) -> int:
     match op:
-        case AssignStream() | SetShed():
+        case AssignStream() | SetSchema() | SetShed():
             return op.stream
         case SetCapacity():
             return op.node

@@ -9,13 +9,13 @@ import pandas as pd
 import pyarrow as pa
 import redis
 
-from controlplane.wire.blocks import KINDS
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import computation_of
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import Op, RoutingDelta, RoutingTable
 from controlplane.wire.shedding import INPUT
+from tests.support.schemas import REPORTS
 from tests.workers.pipeline.schedules.queries import Asked, Place, Values
 from workers.pipeline.engine.shedding import is_dropped, luck_of
 
@@ -111,6 +111,6 @@ class World:
 
     def measured(self, one: Asked) -> dict[Place, Values]:
         """Return the windows that a reader of a query sees."""
-        computation = computation_of(one.text, KINDS)
+        computation = computation_of(one.text, REPORTS.kinds)
         windows = read_windows(self.client, self.cluster, one.query, computation)
         return {(row.start_ms, tuple(row.key.values())): dict(row.values) for row in windows}

@@ -1,0 +1,195 @@
+"""Dead letters: records that were taken into the log and cannot be evaluated, with the reason.
+
+The split node that reads a record finds that it does not fit, leaves it out of what it hands on,
+and keeps it here: so many of a cluster, and so many bytes; the oldest make room. A dead letter has
+an id made of its stream, position and index: writing it again after a crash changes nothing. How
+many there were, by stream and reason, is counted with the batch and does not depend on what is
+kept.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final, cast
+
+import redis
+
+from controlplane.wire import keys
+
+# What is kept of one cluster.
+MAX_COUNT: Final = 10_000
+MAX_BYTES: Final = 16 * 1024 * 1024
+# A larger record is kept without its content.
+MAX_RECORD_BYTES: Final = 64 * 1024
+# Of one batch and split node; the rest is only counted.
+MAX_OF_BATCH: Final = 1_000
+# The index of a dead letter that is a whole block.
+WHOLE_BLOCK: Final = -1
+MAX_PAGE: Final = 1_000
+
+
+class Reason(StrEnum):
+    """Why a record became a dead letter."""
+
+    FUTURE = "future"
+    NO_TIME = "no_time"
+    SCHEMA = "schema"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One record, or a whole block (`index` is `WHOLE_BLOCK`), and why it was left out.
+
+    `data`: the record as a block of its own (`blocks.decode_block`), or the block's bytes; empty
+    where it is too large to be kept. `records`: how many it stands for. `number`: its place in the
+    list, which grows; 0 before it is kept.
+    """
+
+    stream: int
+    position: str
+    index: int
+    reason: Reason
+    message: str
+    data: bytes
+    records: int = 1
+    number: int = 0
+
+    @property
+    def id(self) -> str:
+        """Return what names it: position, stream and index."""
+        return f"{self.position}:{self.stream}:{self.index}"
+
+
+# KEYS: order (sorted set of ids by number), data (hash), state (hash of number and bytes);
+# ARGV: most, most bytes; then (id, data) of each.
+_KEEP: Final = """
+for i = 3, #ARGV, 2 do
+  if redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) == 1 then
+    local number = redis.call('HINCRBY', KEYS[3], 'number', 1)
+    redis.call('ZADD', KEYS[1], number, ARGV[i])
+    redis.call('HINCRBY', KEYS[3], 'bytes', #ARGV[i + 1])
+  end
+end
+local count = redis.call('ZCARD', KEYS[1])
+local bytes = tonumber(redis.call('HGET', KEYS[3], 'bytes') or 0)
+while count > 0 and (count > tonumber(ARGV[1]) or bytes > tonumber(ARGV[2])) do
+  local oldest = redis.call('ZPOPMIN', KEYS[1])[1]
+  bytes = bytes - redis.call('HSTRLEN', KEYS[2], oldest)
+  redis.call('HDEL', KEYS[2], oldest)
+  count = count - 1
+end
+redis.call('HSET', KEYS[3], 'bytes', bytes)
+"""
+
+# KEYS: order, data, state; ARGV: ids. Answers how many there were.
+_REMOVE: Final = """
+local removed = 0
+for i = 1, #ARGV do
+  local size = redis.call('HSTRLEN', KEYS[2], ARGV[i])
+  if redis.call('HDEL', KEYS[2], ARGV[i]) == 1 then
+    redis.call('ZREM', KEYS[1], ARGV[i])
+    redis.call('HINCRBY', KEYS[3], 'bytes', -size)
+    removed = removed + 1
+  end
+end
+return removed
+"""
+
+# KEYS: counts; ARGV: batch; then (stream:reason, records) of each. A batch counts once.
+_COUNT: Final = """
+local last = redis.call('HGET', KEYS[1], 'batch')
+if last and tonumber(last) >= tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'batch', ARGV[1])
+for i = 2, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return 1
+"""
+
+
+def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> None:
+    """Keep dead letters; those that are kept already change nothing."""
+    if not letters:
+        return
+    arguments: list[Any] = [MAX_COUNT, MAX_BYTES]
+    for one in letters[:MAX_OF_BATCH]:
+        arguments += [one.id, _encoded(one)]
+    client.eval(_KEEP, 3, *_names(cluster), *arguments)
+
+
+def page(
+    client: "redis.Redis", cluster: str, *, after: int = 0, limit: int = 100
+) -> list[DeadLetter]:
+    """Return kept dead letters in the order of their numbers, from behind `after`."""
+    order, data, _ = _names(cluster)
+    found = cast(
+        "list[tuple[bytes, float]]",
+        client.zrangebyscore(
+            order, f"({after}", "+inf", start=0, num=min(limit, MAX_PAGE), withscores=True
+        ),
+    )
+    if not found:
+        return []
+    rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in found]))
+    pairs = zip(found, rows, strict=True)
+    return [
+        replace(_decoded(name.decode(), row), number=int(number))
+        for (name, number), row in pairs
+        if row is not None
+    ]
+
+
+def every(client: "redis.Redis", cluster: str) -> Iterator[DeadLetter]:
+    """Yield all kept dead letters, page by page."""
+    after = 0
+    while found := page(client, cluster, after=after, limit=MAX_PAGE):
+        yield from found
+        after = found[-1].number
+
+
+def remove(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> int:
+    """Forget dead letters that were appended again or given up; return how many there were."""
+    if not ids:
+        return 0
+    return int(cast("int", client.eval(_REMOVE, 3, *_names(cluster), *ids)))
+
+
+def count(
+    client: "redis.Redis", cluster: str, batch: int, counts: Mapping[str, Mapping[str, int]]
+) -> None:
+    """Count the dead letters of a batch, by stream and reason; a batch counts once."""
+    rows = [
+        value
+        for stream, reasons in counts.items()
+        for reason, records in reasons.items()
+        for value in (f"{stream}:{reason}", records)
+    ]
+    if rows:
+        client.eval(_COUNT, 1, keys.dead_counts_key(cluster), batch, *rows)
+
+
+def counted(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
+    """Return how many dead letters there ever were, by stream and reason."""
+    found: dict[int, dict[Reason, int]] = {}
+    rows = cast("dict[bytes, bytes]", client.hgetall(keys.dead_counts_key(cluster)))
+    for name, records in rows.items():
+        stream, colon, reason = name.decode().partition(":")
+        if colon:
+            found.setdefault(int(stream), {})[Reason(reason)] = int(records)
+    return found
+
+
+def _names(cluster: str) -> tuple[str, str, str]:
+    return keys.dead_order_key(cluster), keys.dead_data_key(cluster), keys.dead_state_key(cluster)
+
+
+def _encoded(one: DeadLetter) -> bytes:
+    head = json.dumps([one.reason, one.message, one.records], separators=(",", ":")).encode()
+    return head + b"\n" + (one.data if len(one.data) <= MAX_RECORD_BYTES else b"")
+
+
+def _decoded(name: str, row: bytes) -> DeadLetter:
+    position, stream, index = name.split(":")
+    head, _, data = row.partition(b"\n")
+    reason, message, records = json.loads(head)
+    return DeadLetter(int(stream), position, int(index), Reason(reason), message, data, records)

@@ -1,0 +1,59 @@
+"""Where a producer has the schemas of streams from: given to it, or published in the site's Redis.
+
+The control plane writes each stream's schema into one hash per cluster, in the moment in which it
+publishes the routing version that the pipeline reads it with.
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.errors import LogAway, UnknownSchema
+from controlplane.wire.schema import StreamSchema
+
+
+class Schemas:
+    """The schemas of one cluster's streams, each read once and again on `refreshed`."""
+
+    def __init__(
+        self,
+        client: "redis.Redis | None",
+        cluster: str,
+        given: Mapping[int, StreamSchema] | None = None,
+    ) -> None:
+        """Read from the hash behind `client` (None: nowhere); `given` come first and stay."""
+        self._client = client
+        self._cluster = cluster
+        self._given = dict(given or {})
+        self._known: dict[int, StreamSchema] = {}
+
+    def of(self, stream: int) -> StreamSchema:
+        """Return the schema of a stream. Raises `UnknownSchema`, and `LogAway` without Redis."""
+        found = self._given.get(stream) or self._known.get(stream)
+        return found or self.refreshed(stream)
+
+    def refreshed(self, stream: int) -> StreamSchema:
+        """Return the schema as it is published now; raises as `of`."""
+        if stream in self._given:
+            return self._given[stream]
+        text = self._published(stream)
+        if text is None:
+            raise UnknownSchema(self._cluster, stream)
+        found = self._known[stream] = StreamSchema.from_text(text)
+        return found
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._client is not None:
+            self._client.close()
+
+    def _published(self, stream: int) -> bytes | None:
+        if self._client is None:
+            return None
+        try:
+            found = self._client.hget(keys.schemas_key(self._cluster), str(stream))
+        except redis.RedisError as error:
+            raise LogAway(str(error)) from error
+        return cast("bytes | None", found)

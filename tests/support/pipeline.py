@@ -1,0 +1,83 @@
+"""The data plane without Spark: its source, nodes and sink, called as Spark calls them."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.publish import publish
+from controlplane.wire.routing import Op, RoutingDelta
+from tests.workers.pipeline.engine.test_node import Memory
+from workers.pipeline.connections import client_of, log_of, tables_of
+from workers.pipeline.row import input_of
+from workers.pipeline.salt import node_keys
+from workers.pipeline.sink import SinkWriter
+from workers.pipeline.source import LogReader
+from workers.pipeline.turn import Turn
+
+
+@dataclass
+class Pipeline:
+    """One cluster; `batch` does what a micro-batch does. State is kept in memory, by node."""
+
+    client: "redis.Redis"
+    url: str
+    cluster: str = "c"
+    nodes: int = 2
+    splits: int = 1
+    max_records: int = 10_000
+    log_url: str = ""
+    version: int = 0
+    stores: dict[int, Memory] = field(default_factory=dict)
+    offset: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for known in (client_of, log_of, tables_of):
+            known.cache_clear()
+        self.reader = LogReader(
+            self.cluster, self.url, self.nodes, self.nodes, self.splits, self.max_records, 1 << 30,
+            1 << 30, self.log_url,
+        )  # fmt: skip
+        self.stores = {node: Memory() for node in range(self.nodes)}
+
+    def publish(self, *ops: Op) -> None:
+        """Publish the next routing version."""
+        self.version += 1
+        publish(self.client, self.cluster, RoutingDelta(self.version, ops))
+
+    def batch(self, repeat: int = 1) -> dict[str, Any]:
+        """Process what is in the log as one batch, and return its telemetry row.
+
+        `repeat`: how often it is processed, from the same state, as after a crash.
+        """
+        begin = self.offset or self.reader.initialOffset()
+        end = self.reader.latestOffset(begin, None)
+        before = {node: Memory(store) for node, store in self.stores.items()}
+        for _ in range(repeat):
+            self.stores = {node: Memory(store) for node, store in before.items()}
+            self._process(begin, end)
+        self.offset = end
+        entries: Any = self.client.xrange(keys.telemetry_key(self.cluster))
+        row: dict[str, Any] = json.loads(entries[-1][1][b"t"])
+        return row
+
+    def commit(self) -> None:
+        """Let the log forget what is processed."""
+        self.reader.commit(self.offset)
+
+    def _process(self, begin: dict[str, Any], end: dict[str, Any]) -> None:
+        parts = self.reader.partitions(begin, end)
+        routed = pa.Table.from_batches([rows for part in parts for rows in self.reader.read(part)])
+        frame, sink = routed.to_pandas(), SinkWriter(self.cluster, self.url)
+        frame["node"] = [node_keys(self.nodes).node_of(key) for key in frame["nk"].tolist()]
+        written = []
+        for node, mine in frame.groupby("node"):
+            given = input_of(int(str(node)), [mine])
+            tables = tables_of(self.url, self.cluster)
+            turn = Turn(self.client, self.cluster, tables, self.stores[given.node], given)
+            frames = [pa.RecordBatch.from_pandas(one) for one in turn.run().frames()]
+            written.append(sink.write(iter(frames)))
+        sink.commit(list(written), 0)

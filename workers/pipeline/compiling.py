@@ -1,0 +1,86 @@
+"""What a route computes over the columns that its streams have.
+
+Columns of the streams of one side are unified by name (`schema.common_kinds`). Tables have
+thousands of queries over streams of few schemas, and another version every second: what was
+compiled once is looked up.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import (
+    STREAM,
+    BadQuery,
+    Computation,
+    QueryText,
+    columns_in,
+    computation_of,
+)
+from controlplane.wire.routing import Route
+from controlplane.wire.schema import StreamSchema, common_kinds
+
+_KEPT = 16_384
+
+
+class BadRoute(Exception):
+    """A query cannot be computed: a stream has no schema, or not the columns that it reads."""
+
+
+def computation_of_route(route: Route, schemas: Mapping[int, StreamSchema]) -> Computation:
+    """Return what a route's query computes. Raises `BadRoute`."""
+    right = _right_of(route.text)
+    left = [stream for stream in route.streams if stream not in right]
+    found = _compiled(route.text, _schemas_of(left, schemas), _schemas_of(right, schemas))
+    if isinstance(found, str):
+        raise BadRoute(found)
+    return found
+
+
+def _schemas_of(
+    streams: Collection[int], schemas: Mapping[int, StreamSchema]
+) -> frozenset[StreamSchema]:
+    try:
+        return frozenset([schemas[stream] for stream in streams])
+    except KeyError as missing:
+        raise BadRoute(f"stream {missing} has no schema: declare it") from None
+
+
+@lru_cache(maxsize=_KEPT)
+def _right_of(text: str) -> frozenset[int]:
+    return frozenset(json.loads(text).get("right", ()))
+
+
+@lru_cache(maxsize=_KEPT)
+def _compiled(
+    text: str, left: frozenset[StreamSchema], right: frozenset[StreamSchema]
+) -> Computation | str:
+    """Return the computation, or why there is none."""
+    try:
+        kinds = _common(left), _common(right) if right else None
+        return computation_of(QueryText.from_json(json.loads(text)), *kinds)
+    except BadQuery as error:
+        return str(error)
+
+
+@lru_cache(maxsize=1024)
+def _common(schemas: frozenset[StreamSchema]) -> dict[str, Kind]:
+    return common_kinds(schemas)[0]
+
+
+@lru_cache(maxsize=_KEPT)
+def read_columns(computation: Computation, stream: int) -> frozenset[str]:
+    """Return the columns of a stream's records that a computation looks at."""
+    join = computation.join
+    if join is None:
+        expressions = [computation.where, *(one for _, one in computation.key)]
+        expressions += [one.argument for _, one in computation.aggregates]
+        found = {
+            column.name for one in expressions if one is not None for column in columns_in(one)
+        }
+        return frozenset(found - {STREAM})
+    right = stream in join.right
+    names = {column.name for pair in join.on for column in columns_in(pair[right])}
+    side = join.right_columns if right else join.left
+    return frozenset((names | {one.name.partition(".")[2] for one in side}) - {STREAM})
