@@ -24,27 +24,34 @@ class Gate:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._looked: dict[str, float] = {}
+        self._looked: dict[str, tuple[float, Report | None]] = {}
 
     def hold(self, spec: DriverSpec, now: float, runs: bool) -> Report | None:
         """Return why a driver may not run, None where it may.
 
-        Repairs what was lost. Raises what the database raises.
+        Repairs what was lost. Never raises: trouble with one cluster does not affect the others.
         """
-        if runs and now - self._looked.get(spec.cluster, float("-inf")) < _EVERY_S:
-            return None
-        self._looked[spec.cluster] = now
-        cluster = Cluster.objects.filter(slug=spec.cluster).first()
-        if cluster is None:
-            return None
+        looked_at, held = self._looked.get(spec.cluster, (float("-inf"), None))
+        if runs and now - looked_at < _EVERY_S:
+            return held
+        held = self._look(spec, runs=runs)
+        self._looked[spec.cluster] = now, held
+        return held
+
+    def _look(self, spec: DriverSpec, *, runs: bool) -> Report | None:
         try:
+            cluster = Cluster.objects.filter(slug=spec.cluster).first()
+            if cluster is None:
+                return None
             self._reconcile(cluster, spec, runs=runs)
+            return _undecided(cluster)
         except redis.RedisError as error:
             logger.warning("%s: losses cannot be looked for: %s", spec.cluster, error)
             return None if runs else Report("degraded", f"Redis: {error}", "redis-away")
-        except OSError as error:
-            return None if runs else Report("failed", f"The checkpoint: {error}", "checkpoint")
-        return _undecided(cluster)
+        except Exception as error:
+            logger.exception("%s: losses cannot be looked for", spec.cluster)
+            why = f"losses cannot be looked for: {error}"
+            return None if runs else Report("failed", why, "gate")
 
     def _reconcile(self, cluster: Cluster, spec: DriverSpec, *, runs: bool) -> None:
         path = checkpoint_of(spec, self._site)

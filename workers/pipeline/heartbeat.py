@@ -37,6 +37,9 @@ class Heartbeat:
             "batch": -1,
             "error": "",
             "note": "",
+            # Those of an earlier driver are in the same hash.
+            "jvm_ms": 0,
+            "phase": "",
         }
         self._lock = threading.Lock()
         self._stopped = threading.Event()

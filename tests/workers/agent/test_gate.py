@@ -100,3 +100,19 @@ def test_an_emptied_redis_is_noticed_under_a_running_driver(sf: Cluster, tmp_pat
     assert not Incident.objects.exists(), "looked at every two seconds"
     assert gate.hold(spec_of(sf), 4.0, runs=True) is None
     assert Incident.objects.get().kind == "redis-lost"
+
+
+def test_trouble_with_one_cluster_is_a_report_and_no_exception(
+    sf: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent keeps other clusters in the same loop; a driver that runs goes on."""
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("the routing table changes too quickly")
+
+    monkeypatch.setattr("workers.agent.gate.reconcile", refuse)
+    gate = Gate(Site(tmp_path, "redis://unused", {}))
+    held = gate.hold(spec_of(sf), 1.0, runs=False)
+    assert held is not None
+    assert (held.state, held.code) == ("failed", "gate")
+    assert gate.hold(spec_of(sf), 9.0, runs=True) is None
