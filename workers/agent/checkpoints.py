@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,18 @@ from controlplane.services.losses.detect import CheckpointFacts
 def read_checkpoint(path: Path) -> CheckpointFacts | None:
     """Return what a checkpoint holds, None where it has no batch that can be read.
 
-    Spark writes `offsets/<n>` before batch n runs and `commits/<n>` once it is whole. A file that
-    a full disk has cut off counts as not written.
+    Spark writes `metadata` when a query first starts, `offsets/<n>` before batch n runs and
+    `commits/<n>` once it is whole. A file that a full disk has cut off counts as not written. A
+    directory without `metadata` was removed under a running query, which has written on. The seed
+    of a checkpoint that was made from another one stands for that one's newest batch.
     """
-    offsets = _numbers(path / "offsets")
-    begun = next((row for n in reversed(offsets) if (row := _offset(path, n))), None)
+    seed = _seed(path)
+    offsets = _numbers(path / "offsets") if (path / "metadata").exists() else []
+    commits = set(_numbers(path / "commits"))
+    begun = _newest(path, offsets) or seed
+    done = _newest(path, [n for n in offsets if n in commits]) or seed
     if begun is None:
         return None
-    commits = set(_numbers(path / "commits"))
-    done = next(
-        (row for n in reversed(offsets) if n in commits and (row := _offset(path, n))), None
-    )
     return CheckpointFacts(
         whole=int(done["batch"]) if done else None,
         begun=int(begun["batch"]),
@@ -30,11 +32,35 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
     )
 
 
+def is_settled(path: Path) -> bool:
+    """Return whether no swap of the checkpoint is under way, which the driver finishes first."""
+    return not path.with_name(f"{path.name}.swap").exists()
+
+
 def set_aside(path: Path) -> str:
-    """Rename a checkpoint so that a new one can begin in its place; return the new name."""
+    """Rename a checkpoint so that a new one can begin in its place; return the new name.
+
+    Returns "" where there is no checkpoint.
+    """
+    if not path.exists():
+        return ""
     aside = path.with_name(f"{path.name}.older-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}")
     path.rename(aside)
     return aside.name
+
+
+def _newest(path: Path, batches: Sequence[int]) -> dict[str, Any] | None:
+    """Return the end of the newest batch whose file can be read."""
+    return next((row for n in reversed(batches) if (row := _offset(path, n))), None)
+
+
+def _seed(path: Path) -> dict[str, Any] | None:
+    """Return the offset at which a seed begins, None without one."""
+    try:
+        row = json.loads((path / "seed" / "seed.json").read_text())["offset"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def _numbers(directory: Path) -> list[int]:

@@ -9,7 +9,7 @@ import redis
 from controlplane.models import Cluster, Incident
 from controlplane.services.losses.facts import facts_of
 from controlplane.services.losses.repair import reconcile
-from workers.agent.checkpoints import read_checkpoint, set_aside
+from workers.agent.checkpoints import is_settled, read_checkpoint, set_aside
 from workers.agent.driver import DriverSpec, Site, checkpoint_of
 from workers.agent.report import Report
 
@@ -55,8 +55,8 @@ class Gate:
 
     def _reconcile(self, cluster: Cluster, spec: DriverSpec, *, runs: bool) -> None:
         path = checkpoint_of(spec, self._site)
-        if runs:
-            # Spark writes there: only Redis and the database can be compared.
+        if runs or not is_settled(path):
+            # Something writes there: only Redis and the database can be compared.
             facts = facts_of(cluster, None, path.name).without_checkpoint()
         else:
             facts = facts_of(cluster, read_checkpoint(path), path.name)

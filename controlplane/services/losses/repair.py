@@ -29,8 +29,8 @@ STOP: Final = "stop"
 def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> list[Kind]:
     """Repair what was lost, record incidents, and return what was found.
 
-    `set_aside` moves an older checkpoint away and returns its new name. Nothing is repaired while
-    an administrator has to decide. Raises `redis.RedisError`.
+    `set_aside` moves what is left of a checkpoint away and returns its new name. Nothing is
+    repaired while an administrator has to decide. Raises `redis.RedisError`.
     """
     found = losses(facts)
     if Kind.DATABASE_OLDER in found:
@@ -40,8 +40,7 @@ def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> l
         if kind in (Kind.REDIS_LOST, Kind.REDIS_OLDER):
             _repair_redis(cluster, facts, kind, states=len(found) == 1)
         else:
-            aside = set_aside() if kind == Kind.CHECKPOINT_OLDER else ""
-            _repair_checkpoint(cluster, facts, kind, aside)
+            _repair_checkpoint(cluster, facts, kind, set_aside())
     if not found:
         _adopt_generation(cluster, facts)
     return found
@@ -131,7 +130,7 @@ def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -
         )
     done = [f"Began a new run of {begun} queries; its results add to those of the run before"]
     if aside:
-        done.append(f"Moved the older checkpoint to {aside}")
+        done.append(f"Moved what there was of the checkpoint to {aside}")
     _record(cluster, kind, lost, done, facts)
     # Until a batch of the new checkpoint is seen, its absence is no loss.
     _keep(cluster, checkpoint="")

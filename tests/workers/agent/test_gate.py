@@ -14,6 +14,7 @@ from workers.agent.checkpoints import read_checkpoint
 from workers.agent.driver import Site
 from workers.agent.fleet import spec_of
 from workers.agent.gate import Gate
+from workers.pipeline.seed import SeedWriter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,6 +34,7 @@ def write_batch(path: Path, number: int, *, batch: int, version: int, whole: boo
     """Write what Spark writes of a batch."""
     for name in ("offsets", "commits"):
         (path / name).mkdir(parents=True, exist_ok=True)
+    (path / "metadata").touch()
     row = {"batch": batch, "position": "1-0", "total": 5, "version": version}
     text = f"v1\n{json.dumps({'conf': {}})}\n{json.dumps(row)}"
     (path / "offsets" / str(number)).write_text(text)
@@ -116,3 +118,29 @@ def test_trouble_with_one_cluster_is_a_report_and_no_exception(
     assert held is not None
     assert (held.state, held.code) == ("failed", "gate")
     assert gate.hold(spec_of(sf), 9.0, runs=True) is None
+
+
+def test_a_checkpoint_that_was_made_from_another_one_is_not_lost(
+    sf: Cluster, tmp_path: Path
+) -> None:
+    """It has no batch yet, but the state of all nodes: a new run would throw that away."""
+    site = Site(tmp_path, "redis://unused", {})
+    path, version = site.checkpoint("sf"), sf.routing_version
+    Gate(site).hold(spec_of(sf), 1.0, runs=False)
+    ClusterHealth.objects.update(batch=9, checkpoint=path.name, observed_at=timezone.now())
+    row = {"batch": 9, "version": version, "end": "1-0"}
+    redis_client().xadd(keys.telemetry_key("sf"), {"t": json.dumps(row)}, id="9-0")
+    SeedWriter(path).finish(2, {"batch": 9, "position": "1-0", "total": 5, "version": version})
+    assert Gate(site).hold(spec_of(sf), 2.0, runs=False) is None
+    # Killed between the two renames of a swap: the driver finishes it.
+    path.rename(path.with_name("sf-2.next"))
+    path.with_name("sf-2.swap").touch()
+    assert Gate(site).hold(spec_of(sf), 3.0, runs=False) is None
+    assert not Incident.objects.exists()
+
+
+def test_a_checkpoint_that_was_removed_under_a_running_query_is_lost(tmp_path: Path) -> None:
+    """Spark has written on, but what it would start from is gone."""
+    write_batch(tmp_path, 7, batch=8, version=2)
+    (tmp_path / "metadata").unlink()
+    assert read_checkpoint(tmp_path) is None
