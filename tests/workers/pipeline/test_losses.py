@@ -1,0 +1,191 @@
+"""Results after a loss: real source, nodes and sink on a real Redis, and Spark's part by hand.
+
+What Spark does between them is little: it plans a batch, runs it, and marks the one before as
+committed when it plans the next. So each loss takes seconds here; the end-to-end test has Spark.
+"""
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from django.utils import timezone
+
+from controlplane.connections import redis_client
+from controlplane.models import Cluster, ClusterHealth, Incident, Query
+from controlplane.selectors.windows import keyed_windows
+from controlplane.services.losses.detect import CheckpointFacts, Kind
+from controlplane.services.losses.facts import facts_of
+from controlplane.services.losses.repair import reconcile
+from tests.support.cluster import actor, placed_split, small_cluster, stream_id
+from tests.support.records import append_at
+from workers.pipeline.connections import client_of, tables_of
+from workers.pipeline.engine.pages import Store
+from workers.pipeline.row import input_of
+from workers.pipeline.salt import node_keys
+from workers.pipeline.sink import SinkWriter
+from workers.pipeline.source import LogReader
+from workers.pipeline.turn import Turn
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOON_MS = 1_760_000_400_000
+NAME = "checkpoint"
+
+
+class Memory(dict[str, bytes]):
+    """A state store in a dictionary."""
+
+    def put(self, name: str, value: bytes) -> None:
+        self[name] = value
+
+    def remove(self, name: str) -> None:
+        self.pop(name, None)
+
+
+class Plant:
+    """One cluster, its application and its checkpoint: offset and states of nodes."""
+
+    def __init__(self, url: str, scheme: str) -> None:
+        self.url, by = url, actor()
+        self.cluster: Cluster = small_cluster(by, stream_count=2)
+        self.query: Query = placed_split(by, self.cluster, scheme=scheme)
+        self.start()
+
+    def start(self, *, anew: bool = True) -> None:
+        """Start the application's processes; `anew`: without its checkpoint."""
+        tables_of.cache_clear()
+        self.reader = LogReader("sf", self.url, 1, 4, 2, 10_000, 1 << 24, 1 << 30)
+        self.sink = SinkWriter("sf", self.url)
+        if anew:
+            self.stores: dict[int, Store] = defaultdict(Memory)
+            self.offset: dict[str, Any] = _stored(self.reader.initialOffset())
+            self.ran = False
+
+    def run(self) -> list[int]:
+        """Run batches until there is nothing to do; return their numbers."""
+        numbers = []
+        while (end := _stored(self.reader.latestOffset(self.offset, None))) != self.offset:
+            if self.ran:
+                self.reader.commit(self.offset)
+            self._batch(end)
+            self.offset, self.ran = end, True
+            numbers.append(end["batch"])
+        self.cluster.refresh_from_db()
+        values = {"observed_at": timezone.now(), "batch": self.offset["batch"]}
+        if self.ran:
+            ClusterHealth.objects.update_or_create(
+                cluster=self.cluster, defaults={**values, "checkpoint": NAME}
+            )
+        return numbers
+
+    def _batch(self, end: dict[str, Any]) -> None:
+        rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for split in self.reader.partitions(self.offset, end):
+            for table in self.reader.read(split):
+                for row in table.to_pylist():
+                    rows[row["nk"]].append(row)
+        frames = [frame for key, mine in rows.items() for frame in self._turn(key, mine)]
+        tables = [pa.RecordBatch.from_pandas(frame, preserve_index=False) for frame in frames]
+        self.sink.commit([self.sink.write(iter(tables))], 0)
+
+    def _turn(self, key: int, rows: list[dict[str, Any]]) -> list[Any]:
+        node = node_keys(1).node_of(key)
+        batch = input_of(node, [pd.DataFrame(rows)])
+        tables = tables_of(self.url, "sf")
+        return list(Turn(client_of(self.url), "sf", tables, self.stores[node], batch).run().frames())
+
+    def send(self, count: int) -> None:
+        """Append records of one key in one minute."""
+        for at in range(count):
+            append_at(self.cluster, stream_id(self.cluster, f"s{at % 2}"), NOON_MS + at)
+
+    def reconcile(self, *, lost: bool = False) -> list[Kind]:
+        """Let the agent look for losses; `lost`: there is no checkpoint."""
+        batch, version = self.offset["batch"], self.offset["version"]
+        checkpoint = None if lost else CheckpointFacts(batch, batch, version)
+        self.cluster.refresh_from_db()
+        return reconcile(self.cluster, facts_of(self.cluster, checkpoint, NAME), str)
+
+    def counted(self) -> int:
+        """Return the records that the query's results have."""
+        self.query.refresh_from_db()
+        return sum(row.values["n"] for row in keyed_windows(self.cluster, self.query))
+
+
+def _stored(offset: dict[str, Any]) -> dict[str, Any]:
+    """Return an offset as it comes back from Spark's log."""
+    found: dict[str, Any] = json.loads(json.dumps(offset))
+    return found
+
+
+@pytest.fixture(params=["", "two_choices"])
+def plant(request: pytest.FixtureRequest, redis_url: str, transactional_db: None) -> Plant:
+    """A cluster whose query, with and without a merge node, has counted five records."""
+    plant = Plant(redis_url, request.param)
+    plant.reconcile(lost=True)
+    plant.send(5)
+    plant.run()
+    assert plant.counted() == 5
+    assert plant.reconcile() == []
+    return plant
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_an_emptied_redis_loses_no_open_window(plant: Plant, restarted: bool) -> None:
+    """Nodes have it in their states. Without a record to read, too."""
+    redis_client().flushdb()
+    assert plant.counted() == 0
+    assert plant.reconcile() == [Kind.REDIS_LOST]
+    if restarted:
+        plant.start(anew=False)
+    before = plant.offset["batch"]
+    assert min(plant.run()) > before
+    assert plant.counted() == 5
+    plant.send(3)
+    plant.run()
+    assert plant.counted() == 8
+    assert plant.reconcile() == []
+
+
+def test_a_lost_checkpoint_counts_each_record_once(plant: Plant) -> None:
+    """The newest batch is finished and not marked: it is not read again."""
+    before = plant.offset["batch"]
+    assert plant.reconcile(lost=True) == [Kind.CHECKPOINT_LOST]
+    plant.send(3)
+    plant.start()
+    assert min(plant.run()) > before
+    assert plant.counted() == 8
+    assert plant.reconcile() == []
+    assert not any("micro-batch" in text for text in Incident.objects.get().lost)
+
+
+def test_after_the_loss_of_both_windows_begin_anew(plant: Plant) -> None:
+    """And batch numbers do not."""
+    before = plant.offset["batch"]
+    redis_client().flushdb()
+    assert plant.reconcile(lost=True) == [Kind.REDIS_LOST, Kind.CHECKPOINT_LOST]
+    plant.send(2)
+    plant.start()
+    assert min(plant.run()) > before
+    assert plant.counted() == 2
+    assert plant.reconcile() == []
+
+
+def test_a_redis_of_an_older_moment_gets_its_open_windows_back(plant: Plant) -> None:
+    """What it has of them is older than the states of the nodes."""
+    client = redis_client()
+    backup = {key: client.dump(key) for key in client.keys("weir:{sf}:*")}
+    plant.send(4)
+    plant.run()
+    assert plant.counted() == 9
+    client.flushdb()
+    for key, value in backup.items():
+        client.restore(key, 0, value)
+    assert plant.counted() == 5
+    assert plant.reconcile() == [Kind.REDIS_OLDER]
+    plant.run()
+    assert plant.counted() == 9
+    assert plant.reconcile() == []
