@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace, data: Path) -> None:
 
     from controlplane.services import tokens  # noqa: PLC0415
 
-    call_command("migrate", verbosity=0)
+    call_command("migrate_all", verbosity=0)
     begun = time.perf_counter()
     user, cluster = fill(arguments.queries, arguments.streams, arguments.proposals)
     if connection.vendor == "postgresql":

@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace, data: Path) -> None:
     django.setup()
     from django.core.management import call_command  # noqa: PLC0415
 
-    call_command("migrate", verbosity=0)
+    call_command("migrate_all", verbosity=0)
     _measure_snapshots(arguments.queries)
     with running_services(data) as (url, ready):
         ready()

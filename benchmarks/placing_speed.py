@@ -44,7 +44,7 @@ def _run(live: int, posts: int, data: Path) -> None:
     django.setup()
     from django.core.management import call_command  # noqa: PLC0415
 
-    call_command("migrate", verbosity=0)
+    call_command("migrate_all", verbosity=0)
     actor, cluster = _cluster()
     begun = time.perf_counter()
     _fill(actor, cluster, live)

@@ -1,6 +1,7 @@
 """Django settings, read from the environment by controlplane.env: the composition root's values."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import dj_database_url
@@ -28,6 +29,7 @@ INSTALLED_APPS = [
     "ninja",
     "django_htmx",
     "controlplane",
+    "controlplane.archive",
     "dashboard",
 ]
 
@@ -71,6 +73,16 @@ WEBSOCKET_URLPATTERNS = "dashboard.routing.websocket_urlpatterns"
 TASK_APP = "workers.celery.app"
 
 
+SQLITE_OPTIONS = {
+    "timeout": 20,
+    "transaction_mode": "IMMEDIATE",
+    "init_command": (
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;"
+        " PRAGMA cache_size=-32000;"
+    ),
+}
+
+
 def database() -> dict[str, Any]:
     """Return PostgreSQL by DATABASE_URL, else SQLite in the data directory.
 
@@ -88,18 +100,33 @@ def database() -> dict[str, Any]:
         config = {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "db.sqlite3"}
     # Opened anew, each connection would read the schema and fill its cache again.
     config["CONN_MAX_AGE"] = 60
-    config["OPTIONS"] = {
-        "timeout": 20,
-        "transaction_mode": "IMMEDIATE",
-        "init_command": (
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;"
-            " PRAGMA cache_size=-32000;"
-        ),
-    }
+    config["OPTIONS"] = SQLITE_OPTIONS
+    return config
+
+
+def results_database(default: dict[str, Any]) -> dict[str, Any]:
+    """Return WEIR_RESULTS_DATABASE_URL, else a file beside SQLite's, else PostgreSQL as it is.
+
+    Archived windows are written by the thousand: in a file of their own they hold no lock that the
+    system of record waits for.
+    """
+    given = env.text("WEIR_RESULTS_DATABASE_URL")
+    if given and not given.startswith("sqlite"):
+        return dict(dj_database_url.parse(given, conn_max_age=60, conn_health_checks=True))
+    config = dict(default)
+    if given:
+        config |= dj_database_url.parse(given)
+        config["OPTIONS"] = SQLITE_OPTIONS
+        config["CONN_MAX_AGE"] = 60
+    elif config["ENGINE"].endswith("sqlite3") and config["NAME"] != ":memory:":
+        main = Path(config["NAME"])
+        config["NAME"] = main.with_name(f"{main.stem}-results{main.suffix}")
     return config
 
 
 DATABASES = {"default": database()}
+DATABASES["results"] = results_database(DATABASES["default"])
+DATABASE_ROUTERS = ["controlplane.archive.router.ArchiveRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = {

@@ -12,6 +12,7 @@ tend_ledger       every 10 s     compare what executions promised with what was 
 tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
 tend_lab          every 15 s     queue anew the runs of lost workers and of lost messages
 watch             every 10 s     let the watch loops look at every cluster
+archive           every 2 s      move windows that are final from Redis to the disk
 roll_up           every 10 s     10 s and 60 s samples
 prune             every 5 min    samples, ended queries, old versions, sessions past their time
 """
@@ -41,6 +42,7 @@ RUN_LAB = "weir.run_lab"
 TEND_LAB = "weir.tend_lab"
 ROLL_UP = "weir.roll_up"
 PRUNE = "weir.prune"
+ARCHIVE = "weir.archive"
 
 
 def send_on_commit(name: str, *args: Any, expires_s: float | None = None) -> None:

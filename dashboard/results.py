@@ -28,6 +28,8 @@ class ResultRow:
 
     start: datetime
     cells: list[Cell]
+    state: str = "open"
+    final_at: datetime | None = None
 
 
 def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn]) -> list[ResultRow]:
@@ -40,6 +42,8 @@ def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn])
                 *(Cell(key_text(value)) for value in one.key.values()),
                 *(Cell(result(value), name in numbers) for name, value in one.values.items()),
             ],
+            str(one.state),
+            one.final_at,
         )
         for one in windows
     ]
@@ -59,7 +63,9 @@ def lines_of(windows: Sequence[KeyedWindow], value: str) -> dict[str, list[tuple
     """Return (start in ms, value) by key, oldest first, of the keys that have most windows."""
     found: dict[str, list[tuple[int, Any]]] = {}
     for one in windows:
-        point = (round(one.start.timestamp() * 1000), one.values[value])
+        number = one.values[value]
+        # What is no number has no place on the axis.
+        point = (round(one.start.timestamp() * 1000), None if isinstance(number, str) else number)
         found.setdefault(_name(one.key), []).append(point)
     order = sorted(found, key=lambda name: (-len(found[name]), name))
     return {name: sorted(found[name], key=_start) for name in order[:SHOWN_KEYS]}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
 DATABASES = ("sqlite", "postgresql")
+ALIASES = ("default", "results")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -32,6 +33,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what starts Spark: a long file should not begin when all others have ended."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    for item in items:
+        _let_it_use_the_archive(item)
+
+
+def _let_it_use_the_archive(item: pytest.Item) -> None:
+    """Whoever may use the database may use both of Weir's: the rows and the archived windows."""
+    mark = item.get_closest_marker("django_db")
+    fixtures = getattr(item, "fixturenames", ())
+    if mark is None and not {"db", "transactional_db"}.intersection(fixtures):
+        return
+    given = dict(mark.kwargs) if mark is not None else {}
+    item.add_marker(pytest.mark.django_db(**{"databases": ALIASES, **given}), append=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -60,12 +73,13 @@ def postgres_database(
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Put the test database into a file, as worker threads have connections of their own."""
+    """Put the test databases into files, as worker threads have connections of their own."""
     from django.db import connections  # noqa: PLC0415 - settings are not read before a test asks
 
-    config = connections["default"].settings_dict
-    if config["ENGINE"] == "django.db.backends.sqlite3":
-        config["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+    for alias in ALIASES:
+        config = connections[alias].settings_dict
+        if config["ENGINE"] == "django.db.backends.sqlite3":
+            config["TEST"]["NAME"] = str(tmp_path_factory.mktemp(alias) / "test.sqlite3")
 
 
 @pytest.fixture(scope="session")

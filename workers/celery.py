@@ -9,6 +9,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 from django.conf import settings
 
 from controlplane.task_names import (
+    ARCHIVE,
     PRUNE,
     ROLL_UP,
     TEND_EXECUTIONS,
@@ -31,6 +32,7 @@ app.conf.beat_schedule = {
     "tend ledger": {"task": TEND_LEDGER, "schedule": 10.0, "options": {"expires": 10}},
     "tend lab": {"task": TEND_LAB, "schedule": 15.0, "options": {"expires": 15}},
     "watch": {"task": WATCH, "schedule": 10.0, "options": {"expires": 10}},
+    "archive": {"task": ARCHIVE, "schedule": 2.0, "options": {"expires": 2}},
     "roll up": {"task": ROLL_UP, "schedule": 10.0, "options": {"expires": 10}},
     "prune": {"task": PRUNE, "schedule": 300.0, "options": {"expires": 300}},
 }

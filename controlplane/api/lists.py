@@ -24,8 +24,13 @@ def listed(
     if isinstance(found, Page):
         return {"total": found.total, "page": found.number, "pages": found.pages, "next": None}
     if found.next:
-        response["Link"] = f'<{_next(request, found.next)}>; rel="next"'
+        link_next(request, response, found.next)
     return {"total": found.total, "page": None, "pages": None, "next": found.next or None}
+
+
+def link_next(request: HttpRequest, response: HttpResponse, cursor: str) -> None:
+    """Name the page at a cursor in the header Link."""
+    response["Link"] = f'<{_next(request, cursor)}>; rel="next"'
 
 
 def _next(request: HttpRequest, cursor: str) -> str:

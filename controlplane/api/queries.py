@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from controlplane.api.examples import QUERY_EXAMPLES, with_examples
-from controlplane.api.lists import by_number, listed
+from controlplane.api.lists import by_number, link_next, listed
 from controlplane.api.schemas import (
     CheckOut,
     ColumnOut,
@@ -20,6 +20,7 @@ from controlplane.api.schemas import (
     QueryPage,
     SubmittedOut,
     WindowOut,
+    WindowPageOut,
 )
 from controlplane.api.security import caller, cluster_of
 from controlplane.selectors.clusters import cluster_by_slug
@@ -31,13 +32,12 @@ from controlplane.selectors.queries import (
     query_by_id,
     query_by_name,
 )
-from controlplane.selectors.windows import keyed_windows
+from controlplane.selectors.windows import WindowFilters, windows_page
 from controlplane.services import queries
 from controlplane.services.queries import QuerySpec
 from controlplane.services.texts import output_columns, places
 
 router = Router(tags=["queries"])
-MAX_WINDOWS = 1000
 _ONE = with_examples(QUERY_EXAMPLES)
 _MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values())}})
 
@@ -119,18 +119,22 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     return QueryOut.of(query_by_id(cluster, query.pk))
 
 
-@router.get("/{slug}/queries/{name}/results", response=list[WindowOut])
-def list_results(request: HttpRequest, slug: str, name: str, limit: int = 200) -> Any:
-    """Return the newest windows of a query, newest first, keys in order."""
+@router.get("/{slug}/queries/{name}/results", response=WindowPageOut)
+def list_results(request: HttpRequest, response: HttpResponse, slug: str, name: str) -> Any:
+    """List the windows of a query, the newest first, keys in descending order.
+
+    Query parameters from and to (starts, ISO 8601 or ms; to is not included), key (a JSON array or
+    object of the key's columns, or the value of the only one), state (open, final, incomplete),
+    order (newest or oldest), cursor, limit (up to 1000). The next page is in next and in Link.
+    """
     caller(request)
-    cluster = cluster_by_slug(slug)
+    cluster = cluster_of(request)
     query = query_by_name(cluster, name).query
-    return [
-        WindowOut(
-            window_start=one.start, key=dict(one.key), values=dict(one.values), batch=one.batch
-        )
-        for one in keyed_windows(cluster, query, min(max(1, limit), MAX_WINDOWS))
-    ]
+    page = windows_page(cluster, query, WindowFilters.of(request.GET))
+    if page.next:
+        link_next(request, response, page.next)
+    rows = [WindowOut.of(one) for one in page.windows]
+    return WindowPageOut(windows=rows, next=page.next or None)
 
 
 def _spec(body: QueryIn) -> QuerySpec:

@@ -16,6 +16,7 @@ from controlplane.api.examples import QUERY_EXAMPLES
 from controlplane.models import Cluster
 from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.streams import StreamRow
+from controlplane.selectors.windows import KeyedWindow
 from controlplane.services.texts import Pointed
 from controlplane.wire.log import shown
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
@@ -341,14 +342,40 @@ class SubmittedOut(Schema):
 class WindowOut(Schema):
     """One window of one key of a query: key and aggregates by name.
 
-    Moments are ISO 8601, the key column `stream` holds the stream's name. batch is the newest
-    micro-batch that changed the window.
+    Moments are ISO 8601, the key column `stream` holds the stream's name; decimals, infinities and
+    NaN are texts. batch is the newest micro-batch that changed the window. state is open (records
+    may change it), final (complete, since final_at) or incomplete (nothing changes it any more, but
+    its query ended before all its records had come, or it was open for too long). errors says of
+    an aggregate that has no value why.
     """
 
     window_start: datetime
     key: dict[str, Any]
     values: dict[str, Any]
     batch: int
+    state: str
+    final_at: datetime | None = None
+    errors: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, window: KeyedWindow) -> "WindowOut":
+        """Return a window as the API sends it."""
+        return cls(
+            window_start=window.start,
+            key=dict(window.key),
+            values=dict(window.values),
+            batch=window.batch,
+            state=str(window.state),
+            final_at=window.final_at,
+            errors=dict(window.errors),
+        )
+
+
+class WindowPageOut(Schema):
+    """Some windows of a query; next is the cursor of those behind them, null behind the last."""
+
+    windows: list[WindowOut]
+    next: str | None
 
 
 class QueryPage(ListOut):

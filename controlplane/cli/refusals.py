@@ -96,7 +96,7 @@ def _planning(error: Any) -> Refused:
 
 def _database(error: Any) -> Refused:
     told = str(error).strip().splitlines()
-    advice = "check WEIR_DATA or DATABASE_URL; make run, or manage.py migrate, sets it up"
+    advice = "check WEIR_DATA or DATABASE_URL; make run, or manage.py migrate_all, sets it up"
     return Refused(Code.AWAY, "the database does not answer as it should", told[:3], advice)
 
 

@@ -6,6 +6,9 @@ from controlplane.models.cluster import Cluster, Node
 from controlplane.models.stream import Stream
 
 LIVE_STATES = ("pending", "running", "ending")
+# How long windows are kept (event time), and how many of a query, where it does not say.
+DEFAULT_RETENTION_S = 7 * 86_400
+DEFAULT_RETENTION_WINDOWS = 1_000_000
 
 
 class Query(models.Model):
@@ -16,7 +19,8 @@ class Query(models.Model):
     is the length of its windows in seconds, for lists. task_count is over how many tasks its key
     is split, scheme how its keys find their task (controlplane.wire.schemes; blank: by hash, and
     nobody merges), merge_node who merges its windows while it is routed. run counts its lives: a
-    move without state begins the next, a live move does not. submitted_by is a user name, kept as
+    move without state begins the next, a live move does not. Windows are kept for retention_s of
+    event time, and retention_windows of them at most. submitted_by is a user name, kept as
     text so that it outlives the user.
     """
 
@@ -40,6 +44,8 @@ class Query(models.Model):
         Node, on_delete=models.PROTECT, null=True, blank=True, related_name="merged_queries"
     )
     run = models.PositiveIntegerField(default=0)
+    retention_s = models.PositiveIntegerField(default=DEFAULT_RETENTION_S)
+    retention_windows = models.PositiveIntegerField(default=DEFAULT_RETENTION_WINDOWS)
     submitted_by = models.CharField(max_length=150, blank=True)
     submitted_at = models.DateTimeField()
     placed_at = models.DateTimeField(null=True, blank=True)

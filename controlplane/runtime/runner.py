@@ -172,7 +172,7 @@ def _broker_options() -> dict[str, Any]:
 def _migrate() -> ChildSpec:
     return ChildSpec(
         "migrate",
-        children.django("migrate", "--no-input", "--verbosity", "1"),
+        children.django("migrate_all", "--verbosity", "1"),
         "check DATABASE_URL, and that the database is of this version of Weir or older",
     )
 

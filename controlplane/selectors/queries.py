@@ -7,7 +7,6 @@ from typing import Any, Final
 from django.db.models import F, FilteredRelation, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
-from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.selectors.computations import computation_of_query
@@ -22,9 +21,7 @@ from controlplane.selectors.paging import (
     whole,
 )
 from controlplane.selectors.query_rows import QueryRow, rows_of
-from controlplane.wire.finishing import WindowRow
 from controlplane.wire.query import BadQuery, Computation
-from controlplane.wire.results import read_windows
 
 # What a column is called in a query string, and what it is called in the table.
 ORDERS: Final = {
@@ -100,21 +97,6 @@ def computed_by(query: Query) -> Computation:
     except BadQuery as bad:
         told = f"What {query.name} computes cannot be read any more: {bad}"
         raise Conflict("unreadable", told) from None
-
-
-def query_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[WindowRow]:
-    """Return the newest windows of a query, newest first, keys in order.
-
-    Raises `Conflict` as `computed_by` does.
-    """
-    found = read_windows(redis_client(), cluster.slug, query.pk, computed_by(query))
-    found.sort(key=lambda row: (-row.start_ms, [_ordered(one) for one in row.key.values()]))
-    return found[:limit]
-
-
-def _ordered(value: Any) -> tuple[str, Any]:
-    """Return what keys are sorted by: null first, and never a number against a text."""
-    return ("", 0) if value is None else (type(value).__name__, value)
 
 
 def state_counts(cluster: Cluster) -> dict[str, int]:

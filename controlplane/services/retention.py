@@ -14,15 +14,20 @@ CHUNK = 500
 
 
 def prune_queries(now: datetime) -> int:
-    """Delete the queries that ended WEIR_QUERY_RETENTION_HOURS ago; returns how many."""
-    before = now - timedelta(hours=settings.QUERY_RETENTION_HOURS)
-    old = Query.objects.filter(
-        state__in=(Query.State.ENDED, Query.State.FAILED), ended_at__lt=before
-    )
+    """Delete the queries that ended WEIR_QUERY_RETENTION_HOURS ago; returns how many.
+
+    Those that keep their results for longer stay as long.
+    """
+    least = timedelta(hours=settings.QUERY_RETENTION_HOURS)
+    over = Query.objects.filter(state__in=(Query.State.ENDED, Query.State.FAILED))
+    old = over.filter(ended_at__lt=now - least).order_by()
     gone = 0
-    while ids := list(old.order_by("id").values_list("id", flat=True)[:CHUNK]):
-        Query.objects.filter(pk__in=ids).delete()
-        gone += len(ids)
+    for seconds in list(old.values_list("retention_s", flat=True).distinct()):
+        before = now - max(least, timedelta(seconds=seconds))
+        mine = old.filter(retention_s=seconds, ended_at__lt=before)
+        while ids := list(mine.order_by("id").values_list("id", flat=True)[:CHUNK]):
+            Query.objects.filter(pk__in=ids).delete()
+            gone += len(ids)
     return gone
 
 

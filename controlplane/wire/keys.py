@@ -110,6 +110,11 @@ def watermarks_key(cluster: str) -> str:
     return f"{cluster_prefix(cluster)}watermarks"
 
 
+def stored_key(cluster: str) -> str:
+    """Return the key of the set of queries that have windows in Redis."""
+    return f"{cluster_prefix(cluster)}stored"
+
+
 def feed_key(cluster: str, query: int) -> str:
     """Return the key of one query's change feed (a Redis Stream), written while followed."""
     return f"{cluster_prefix(cluster)}windows:{query}:feed"

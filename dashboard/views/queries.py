@@ -1,6 +1,7 @@
 """Queries: the list, one of them with its results, ending; views.query_new submits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
@@ -9,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from redis import RedisError
 
-from controlplane.errors import Conflict, Forbidden, WeirError
+from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Query
 from controlplane.selectors.computations import text_of
 from controlplane.selectors.queries import (
@@ -20,7 +21,7 @@ from controlplane.selectors.queries import (
     state_counts,
 )
 from controlplane.selectors.query_rows import QueryRow
-from controlplane.selectors.windows import keyed_windows
+from controlplane.selectors.windows import STATES, WindowFilters, keyed_windows, windows_page
 from controlplane.services import queries
 from controlplane.services.texts import OutputColumn, output_columns
 from dashboard.figures.parts import Figure
@@ -34,7 +35,7 @@ from dashboard.shown import show, show_list, tell, tell_refusal
 PER_PAGE = 100
 SHOWN_WINDOWS = 100
 # Enough for some hundred windows of a few keys.
-DRAWN_WINDOWS = 20_000
+DRAWN_WINDOWS = 5_000
 
 
 @cluster_page
@@ -101,19 +102,36 @@ def _text(row: QueryRow) -> dict[str, Any]:
 
 def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return the rows of the results table; redis_away where they cannot be read now."""
+    asked = {"filter": request.GET, "states": STATES, "is_filtered": _is_filtered(request)}
     try:
+        wanted = replace(WindowFilters.of(request.GET), limit=SHOWN_WINDOWS)
         columns = output_columns(computed_by(query))
-        windows = keyed_windows(cluster, query, SHOWN_WINDOWS)
+        page = windows_page(cluster, query, wanted)
     except RedisError:
-        return {"results": [], "redis_away": True}
+        return asked | {"results": [], "redis_away": True}
+    except Invalid as refusal:
+        return asked | {"results": [], "faults": refusal.fields}
     except Conflict as gone:
-        return {"results": [], "unreadable": str(gone)}
-    return {
-        "results": result_rows(windows, columns),
+        return asked | {"results": [], "unreadable": str(gone)}
+    return asked | {
+        "results": result_rows(page.windows, columns),
         "columns": columns,
         "drawn": drawn_values(columns),
         "chosen": _chosen(request, columns),
+        "older": _at_cursor(request, page.next) if page.next else "",
+        "newest": _at_cursor(request, "") if wanted.after else "",
     }
+
+
+def _is_filtered(request: PageRequest) -> bool:
+    return any(request.GET.get(name) for name in ("from", "to", "key", "state", "cursor"))
+
+
+def _at_cursor(request: PageRequest, cursor: str) -> str:
+    """Return the query string of the windows behind a cursor, "" : of the first ones."""
+    values = request.GET.copy()
+    values["cursor"] = cursor
+    return str(values.urlencode())
 
 
 def _figures(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Figure]:

@@ -66,7 +66,7 @@ def windows(page: Page) -> list[Windows]:
     """Return the newest windows of the sides and the join, by start and car."""
     found = []
     for name, car in (("left-side", "car"), ("right-side", "car"), ("both-sides", "a.car")):
-        rows = read(page, f"queries/{name}/results?limit=1000")
+        rows = read(page, f"queries/{name}/results?limit=1000")["windows"]
         found.append({(row["window_start"], row["key"][car]): row["values"] for row in rows})
     return found
 

@@ -128,7 +128,7 @@ class KeptDriver(Application):
             "REDIS_URL": redis_url,
             "DJANGO_SETTINGS_MODULE": "controlplane.settings",
         }
-        for step in ("migrate", "setup_demo"):
+        for step in ("migrate_all", "setup_demo"):
             subprocess.run(
                 [sys.executable, "-m", "django", step, "--verbosity", "0"],
                 env={**os.environ, **self._environment},

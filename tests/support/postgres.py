@@ -32,6 +32,7 @@ _SETTINGS = {
     "shared_buffers": "32MB",
 }
 _USER = "weir"
+_ALIASES = ("default", "results")
 # PostgreSQL refuses to run as root: these are tried in its place.
 _UNPRIVILEGED = ("postgres", "nobody")
 
@@ -154,20 +155,22 @@ def as_default(config: dict[str, Any]) -> Iterator[None]:
     """Let all of Weir speak to another database, in this thread and in those begun meanwhile."""
     from django.db import connections  # noqa: PLC0415
 
-    before = connections.settings["default"]
-    _use(config)
+    before = {alias: connections.settings[alias] for alias in _ALIASES}
+    # The archive is in the same database, as it is wherever PostgreSQL has the rows.
+    _use(dict.fromkeys(_ALIASES, config))
     try:
         yield
     finally:
         _use(before)
 
 
-def _use(config: dict[str, Any]) -> None:
+def _use(configs: dict[str, dict[str, Any]]) -> None:
     from django.contrib.contenttypes.models import ContentType  # noqa: PLC0415
     from django.db import connections  # noqa: PLC0415
 
-    connections["default"].close()
-    del connections["default"]
-    connections.settings["default"] = config
+    for alias, config in configs.items():
+        connections[alias].close()
+        del connections[alias]
+        connections.settings[alias] = config
     # It remembers primary keys, which are others there.
     ContentType.objects.clear_cache()

@@ -4,16 +4,18 @@ from celery import shared_task
 from django.utils import timezone
 
 from controlplane.services import (
+    archiving,
     attached_upkeep,
     deliveries,
     idempotency,
     metrics,
     policies,
     proposals,
+    result_retention,
     retention,
     watching,
 )
-from controlplane.task_names import PRUNE, ROLL_UP
+from controlplane.task_names import ARCHIVE, PRUNE, ROLL_UP
 
 
 @shared_task(name=ROLL_UP)
@@ -22,12 +24,19 @@ def roll_up() -> None:
     metrics.roll_up(timezone.now())
 
 
+@shared_task(name=ARCHIVE)
+def archive() -> None:
+    """Move windows that nothing changes any more from Redis to the disk."""
+    archiving.archive_windows(timezone.now())
+
+
 @shared_task(name=PRUNE)
 def prune() -> None:
     """Delete what is kept no longer or has expired, and fail proposals of lost workers."""
     now = timezone.now()
     metrics.prune(now)
     retention.prune_queries(now)
+    result_retention.prune_windows(now)
     retention.prune_routing()
     retention.prune_sessions(now)
     attached_upkeep.prune(now)

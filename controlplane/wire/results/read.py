@@ -67,14 +67,18 @@ class StoredWindow:
 class WindowsPage:
     """Some windows in order; `next` is the place behind which the next begin, empty for none.
 
-    `final_ms`: windows that start up to then are final, since `final_at_ms` at the latest; None
-    before the first is.
+    `final_ms`: windows that start up to then take no change any more, None before the first;
+    `final_at_ms`: since when those of them that are here are final, None where they are not.
     """
 
     windows: list[StoredWindow]
     next: bytes
     final_ms: int | None
     final_at_ms: int | None
+
+    def is_frozen(self, window: StoredWindow) -> bool:
+        """Return whether a window takes no change any more."""
+        return self.final_ms is not None and window.row.start_ms <= self.final_ms
 
 
 def read_page(
@@ -83,7 +87,7 @@ def read_page(
     """Return a page of the windows of a query that are in Redis."""
     forms = names_of(layout_of(computation))
     sections = _sections(computation)
-    key = _key(computation, wanted.key)
+    key = b"" if wanted.key is None else bytes_of_key(computation, wanted.key)
     arguments: list[Any] = [*_bounds(wanted), int(wanted.newest_first), max(1, wanted.limit)]
     arguments += [MAX_BYTES, sections, key]
     names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query)]
@@ -127,7 +131,7 @@ def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> 
 
 
 def _int(value: bytes | None) -> int | None:
-    return None if value is None else int(value)
+    return int(value) if value else None
 
 
 def _sections(computation: Computation) -> str:
@@ -137,9 +141,8 @@ def _sections(computation: Computation) -> str:
     return "".join(dict.fromkeys(section_of(name) for name in names))
 
 
-def _key(computation: Computation, key: Sequence[Any] | None) -> bytes:
-    if key is None or not computation.key:
-        return b""
+def bytes_of_key(computation: Computation, key: Sequence[Any]) -> bytes:
+    """Return what a key is in places, from its values in the order of the query's key."""
     form = named(names_of(layout_of(computation))[0])
     return key_bytes(key, [form.schema.field(name).type for name in key_columns(form)])
 

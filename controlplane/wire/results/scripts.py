@@ -18,17 +18,17 @@ local function start_of(member)
 end
 """
 
-# KEYS: order of windows, rows, feed.
-# ARGV: batch, smallest start, what the feed gets ('' for none), the feed's length, the number of
-# forms, number and name of each, then a member with its section and the row of each.
+# KEYS: order of windows, rows, feed, queries with windows.
+# ARGV: batch, smallest start, what the feed gets ('' for none), the feed's length, the query, the
+# number of forms, number and name of each, then a member with its section and the row of each.
 WRITE: Final = (
     _START_OF
     + f"""
-local batch, forms, ignored = tonumber(ARGV[1]), tonumber(ARGV[5]), 0
+local batch, forms, ignored = tonumber(ARGV[1]), tonumber(ARGV[6]), 0
 local about = redis.call('HMGET', KEYS[2], 'batch', 'final')
 local newest, final = tonumber(about[1] or -1), tonumber(about[2])
 local careful = batch < newest or (final and tonumber(ARGV[2]) <= final)
-local first = 6 + forms * 2
+local first = 7 + forms * 2
 local rows, members = {{}}, {{}}
 local function flush(least)
     if #rows > least then
@@ -66,9 +66,10 @@ for at = first, #ARGV, 2 do
         flush({_CHUNK})
     end
 end
+if #members > 0 then redis.call('SADD', KEYS[4], ARGV[5]) end
 flush(0)
-local about = {{'batch', math.max(batch, newest)}}
-for at = 6, first - 1 do
+about = {{'batch', math.max(batch, newest)}}
+for at = 7, first - 1 do
     about[#about + 1] = ARGV[at]
 end
 redis.call('HSET', KEYS[2], unpack(about))
@@ -175,20 +176,32 @@ local about = redis.call('HMGET', KEYS[2], 'final', 'final_at')
 return {about[1], about[2], next, found, rows}
 """
 
-# KEYS: rows. ARGV: newest start of the windows that are final now, and the moment. Never backwards.
-FREEZE: Final = """
-local final = tonumber(redis.call('HGET', KEYS[1], 'final'))
-if final and final >= tonumber(ARGV[1]) then return 0 end
-redis.call('HSET', KEYS[1], 'final', ARGV[1], 'final_at', ARGV[2])
-return 1
+# KEYS: order of windows, rows. ARGV: newest start of windows that take no change from now on, and
+# since when they are final ('' for not). Never backwards, and not before all from the time before
+# have left: so each window has the moment that it became final.
+# Returns how many members start until then (some, not all), -1 where others have to leave first.
+FREEZE: Final = (
+    _START_OF
+    + """
+local final = tonumber(redis.call('HGET', KEYS[2], 'final'))
+local first = redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1]
+local start = first and start_of(first)
+if final and start and start <= final then return -1 end
+if not final or tonumber(ARGV[1]) > final then
+    final = tonumber(ARGV[1])
+    redis.call('HSET', KEYS[2], 'final', ARGV[1], 'final_at', ARGV[2])
+end
+return start and start <= final and 1 or 0
 """
+)
 
-# KEYS: order of windows, rows. ARGV: all sections, then members: takes them out.
+# KEYS: order of windows, rows, queries with windows. ARGV: the query, all sections, then members:
+# takes them out.
 REMOVE: Final = f"""
 local members, fields = {{}}, {{}}
-for at = 2, #ARGV do
+for at = 3, #ARGV do
     members[#members + 1] = ARGV[at]
-    for section in string.gmatch(ARGV[1], '.') do
+    for section in string.gmatch(ARGV[2], '.') do
         fields[#fields + 1] = ARGV[at] .. section
     end
     if #fields > {_CHUNK} or at == #ARGV then
@@ -197,5 +210,6 @@ for at = 2, #ARGV do
         members, fields = {{}}, {{}}
     end
 end
+if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
 return 1
 """

@@ -54,12 +54,12 @@ def write(
     pipe = client.pipeline(transaction=False)
     for query, rows in _by_query(changes, batch).items():
         names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-                 keys.feed_key(cluster, query)]  # fmt: skip
+                 keys.feed_key(cluster, query), keys.stored_key(cluster)]  # fmt: skip
         feed = _feed_entry(rows.fields) if query in listened else b""
         forms = [value for number, name in rows.forms.items() for value in (f"form:{number}", name)]
         script(
             keys=names,
-            args=[batch, start_of(rows.least), feed, FEED_ENTRIES, len(rows.forms), *forms,
+            args=[batch, start_of(rows.least), feed, FEED_ENTRIES, query, len(rows.forms), *forms,
                   *rows.fields],
             client=pipe,
         )  # fmt: skip

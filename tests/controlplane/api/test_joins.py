@@ -94,7 +94,7 @@ def test_results_name_the_streams_of_both_sides(script: Client, sf: Cluster) -> 
     assert post(script, QUERIES, GOOD).status_code == 201
     s3 = sf.streams.get(name="s3").pk
     write_windows(Query.objects.get(), 5, [{"k0": 7, "k1": s3, "s0": 2, "s1": 1, "s2": 36}])
-    (window,) = script.get(f"{QUERIES}/q/results").json()
+    (window,) = script.get(f"{QUERIES}/q/results").json()["windows"]
     assert window["key"] == {"a.car": 7, "b.stream": "s3"}
 
 

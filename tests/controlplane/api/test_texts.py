@@ -135,16 +135,21 @@ def test_results_are_windows_by_key(script: Client, sf: Cluster) -> None:
         early | {"pane": 60_000, "s1": float("nan")},
     ]
     write_windows(query, 5, rows)
-    late, merged = script.get(f"{QUERIES}/q/results").json()
+    late, merged = script.get(f"{QUERIES}/q/results").json()["windows"]
     assert late["window_start"] == "1970-01-01T00:01:00Z"
-    assert late["values"]["fast"] is None
+    assert late["values"]["fast"] == "NaN"
     assert merged == {
         "window_start": "1970-01-01T00:00:00Z",
         "key": {"stream": "s0", "car": 7},
         "values": {"n": 5, "fast": 36.0, "last": "1970-01-01T00:00:02Z"},
         "batch": 5,
+        "state": "open",
+        "final_at": None,
+        "errors": {},
     }
-    assert len(script.get(f"{QUERIES}/q/results?limit=1").json()) == 1
+    page = script.get(f"{QUERIES}/q/results?limit=1")
+    assert len(page.json()["windows"]) == 1
+    assert page.json()["next"] in page["Link"]
 
 
 def test_a_query_whose_function_is_gone_says_so(script: Client, sf: Cluster) -> None:

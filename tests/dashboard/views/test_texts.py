@@ -159,9 +159,9 @@ def test_results_are_rows_by_key_newest_first(operating: Client, sf: Cluster) ->
     content = operating.get(path).content.decode()
     rows = [re.findall(r"<td[^>]*>([^<]*)", row) for row in content.split("<tr>")[2:]]
     assert rows == [
-        ["1970-01-01 00:01:00", "s1", "2", "12,000", "9"],
-        ["1970-01-01 00:01:00", "s1", "1007", "12,000", "41.25"],
-        ["1970-01-01 00:00:00", "s1", "1007", "12,000", "41.25"],
+        ["1970-01-01 00:01:00", "s1", "1007", "12,000", "41.25", "open"],
+        ["1970-01-01 00:01:00", "s1", "2", "12,000", "9", "open"],
+        ["1970-01-01 00:00:00", "s1", "1007", "12,000", "41.25", "open"],
     ]
 
 

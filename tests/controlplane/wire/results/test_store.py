@@ -14,10 +14,9 @@ from controlplane.wire import keys
 from controlplane.wire.forms import names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import Changes, Range, read_page, read_windows, write
+from controlplane.wire.results import Changes, Range, closing, read_page, read_windows, write
 from controlplane.wire.results.places import key_bytes, members_of, place_of
 from controlplane.wire.results.read import pages
-from controlplane.wire.results.scripts import FREEZE, REMOVE
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS as ENGINE_COLUMNS
@@ -157,16 +156,14 @@ def test_replays_in_any_order_leave_the_newest(redis_client: "redis.Redis") -> N
 def test_final_windows_take_no_change(redis_client: "redis.Redis") -> None:
     """Neither from a replay nor from a stream that was thought idle; what came is counted."""
     put(redis_client, 1, {"k0": "a", "s0": 1}, {"pane": HOUR_MS, "k0": "a", "s0": 1})
-    freeze = redis_client.register_script(FREEZE)
-    assert freeze(keys=[keys.rows_key("c", 9)], args=[0, 5_000]) == 1
-    assert freeze(keys=[keys.rows_key("c", 9)], args=[-HOUR_MS, 6_000]) == 0
+    assert closing.freeze(redis_client, "c", {9: 0, 10: 0}, 5_000) == {9: 1, 10: 0}
+    assert closing.freeze(redis_client, "c", {9: HOUR_MS}, 6_000) == {9: closing.BEHIND}
     put(redis_client, 2, {"k0": "a", "s0": 2}, {"pane": HOUR_MS, "k0": "a", "s0": 2})
     assert totals(redis_client) == {(0, "a"): 1, (HOUR_MS, "a"): 2}
     page = read_page(redis_client, "c", 9, METERS, Range(last_ms=0))
     assert (page.final_ms, page.final_at_ms) == (0, 5_000)
-    remove = redis_client.register_script(REMOVE)
-    names = [keys.windows_key("c", 9), keys.rows_key("c", 9)]
-    remove(keys=names, args=["s", *page.windows[0].members])
+    closing.remove(redis_client, "c", 9, page.windows[0].members)
+    assert closing.freeze(redis_client, "c", {9: -HOUR_MS}, 7_000) == {9: 0}
     put(redis_client, 3, {"k0": "a", "s0": 9})
     assert totals(redis_client) == {(HOUR_MS, "a"): 2}
     assert redis_client.hget(keys.rows_key("c", 9), "ignored") == b"2"

@@ -1,0 +1,201 @@
+"""What the result store costs: a changed row, a page of a thousand windows, a window's archiving.
+
+    .venv/bin/python -m benchmarks.result_store_speed [--windows 1000000]
+
+One JSON object per measure, with medians in ms or µs. The page is what the API's call does: Redis
+and archive together, values as they are sent. Redis and databases are its own, in a temporary
+directory; `parquet`: the same windows in files, for comparison.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+KEYS = 1_000
+QUERY = 1
+HOUR_MS = 3_600_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--windows", type=int, default=1_000_000)
+    count = parser.parse_args().windows
+    from tests.support.redis_server import running_redis  # noqa: PLC0415 - after the arguments
+
+    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as url:
+        os.environ |= {"WEIR_DATA": folder, "REDIS_URL": url,
+                       "DJANGO_SETTINGS_MODULE": "controlplane.settings"}  # fmt: skip
+        import django  # noqa: PLC0415 - the environment first
+
+        django.setup()
+        from django.core.management import call_command  # noqa: PLC0415
+
+        call_command("migrate_all", verbosity=0)
+        for name, measured in measures(count, Path(folder)):
+            print(json.dumps({"measure": name, **measured}), flush=True)
+
+
+def measures(count: int, folder: Path) -> Any:
+    """Yield each measure's name and figures."""
+    from controlplane.connections import redis_client  # noqa: PLC0415 - Django is set up by now
+
+    query = made_query()
+    yield "write", written(query, count)
+    memory: Any = redis_client().info("memory")
+    yield "redis", {"bytes_per_window": round(memory["used_memory_dataset"] / count)}
+    yield "page_of_redis", paged(query)
+    moved = archived(query, count)
+    yield "archive", moved
+    yield "page_of_archive", paged(query)
+    yield "parquet", parquet(count, folder)
+
+
+def made_query() -> Any:
+    """Return a query over sensors that is in the database."""
+    from django.utils import timezone  # noqa: PLC0415
+
+    from controlplane.models import Cluster, Query, Stream  # noqa: PLC0415
+    from controlplane.selectors.computations import stored  # noqa: PLC0415
+    from controlplane.wire.query import QueryText  # noqa: PLC0415
+
+    cluster = Cluster.objects.create(slug="bench", name="bench", slots=1)
+    stream = Stream.objects.create(cluster=cluster, name="s")
+    text = QueryText({"n": "count(*)", "last": "max(ts)"}, 3600.0, key=("stream",))
+    query = Query.objects.create(
+        pk=QUERY, cluster=cluster, name="q", state="running", text=stored(text), window_s=3600.0,
+        submitted_at=timezone.now(), retention_windows=2 * 10**9, retention_s=2**31 - 1,
+    )  # fmt: skip
+    query.streams.add(stream)
+    return query
+
+
+def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
+    """Return an hour's windows of so many keys as a node gives them out."""
+    import numpy as np  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+
+    from controlplane.selectors.computations import computation_of_query  # noqa: PLC0415
+    from controlplane.wire.forms import named, names_of  # noqa: PLC0415
+    from controlplane.wire.layout import layout_of  # noqa: PLC0415
+
+    name = names_of(layout_of(computation_of_query(query)))[0]
+    schema = named(name).schema
+    columns = {field.name: pa.array(np.zeros(keys, np.int64)).cast(field.type) for field in schema}
+    columns |= {"query": pa.array(np.full(keys, query.pk)), "k0": pa.array(np.arange(keys)),
+                "pane": pa.array(np.full(keys, first * HOUR_MS)),
+                "s0": pa.array(np.arange(keys))}  # fmt: skip
+    return name, pa.table([columns[field.name] for field in schema], schema)
+
+
+def written(query: Any, count: int) -> dict[str, Any]:
+    """Write windows, then change the newest of each key again and again."""
+    from controlplane.connections import redis_client  # noqa: PLC0415
+    from controlplane.wire.results import Changes, write  # noqa: PLC0415
+
+    client, hours = redis_client(), count // KEYS
+
+    def put(batch: int, table: Any) -> float:
+        return timed(lambda: write(client, "bench", batch, Changes([table])))
+
+    fresh = [put(at, table_of(query, at)) for at in range(hours)]
+    again = [put(hours + at, table_of(query, hours - 1)) for at in range(50)]
+    few = [put(hours + 50 + at, table_of(query, hours - 1, 1)) for at in range(200)]
+    return {
+        "us_per_new_row": round(statistics.median(fresh) * 1000 / KEYS, 2),
+        "us_per_changed_row": round(statistics.median(again) * 1000 / KEYS, 2),
+        "us_of_a_query_with_one_row": round(statistics.median(few) * 1000, 1),
+    }
+
+
+def paged(query: Any) -> dict[str, Any]:
+    """Read pages of a thousand: the newest, one in the middle, of one key."""
+    from controlplane.api.schemas import WindowOut, WindowPageOut  # noqa: PLC0415
+    from controlplane.selectors.windows import WindowFilters, windows_page  # noqa: PLC0415
+
+    def call(**asked: Any) -> int:
+        page = windows_page(query.cluster, query, WindowFilters(limit=1000, **asked))
+        rows = [WindowOut.of(one) for one in page.windows]
+        WindowPageOut(windows=rows, next=page.next or None).model_dump_json()
+        return len(rows)
+
+    found: dict[str, Any] = {}
+    every: dict[str, dict[str, Any]] = {
+        "newest": {},
+        "middle": {"last_ms": 100 * HOUR_MS},
+        "oldest_first": {"newest_first": False},
+        "one_key": {"key": "s"},
+    }
+    for name, asked in every.items():
+        rows = call(**asked)
+        times = [timed(partial(call, **asked)) for _ in range(15)]
+        found[f"{name}_ms"] = round(statistics.median(times), 1)
+        found[f"{name}_windows"] = rows
+    return found
+
+
+def archived(query: Any, count: int) -> dict[str, Any]:
+    """Move all windows to the archive."""
+    from controlplane.connections import redis_client  # noqa: PLC0415
+    from controlplane.services import archiving  # noqa: PLC0415
+    from controlplane.wire.results import closing  # noqa: PLC0415
+
+    client, known = redis_client(), archiving.Known()
+    closing.freeze(client, "bench", {query.pk: closing.FOREVER}, 1)
+    started = time.monotonic()
+    turn = archiving.Pass(client, query.cluster, known, 0, started + 3600)
+    moved, _ = archiving.move_windows(turn, query.pk)
+    seconds = time.monotonic() - started
+    return {"windows": moved, "windows_per_s": round(moved / seconds), "all": moved == count}
+
+
+def parquet(count: int, folder: Path) -> dict[str, Any]:
+    """Write the same windows as files of 1,000, and read a page out of all of them."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.dataset as ds  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    place = folder / "parquet"
+    place.mkdir()
+    files = min(count // KEYS, 1_000)
+    started = time.monotonic()
+    for at in range(files):
+        rows: dict[str, Any] = {
+            "start_ms": [at * HOUR_MS] * KEYS,
+            "key": [f'["{key}"]' for key in range(KEYS)],
+            "values": ["[12,34]"] * KEYS,
+        }
+        pq.write_table(pa.table(rows), place / f"{at:06}.parquet")
+    rate = files * KEYS / (time.monotonic() - started)
+
+    def page() -> None:
+        found = ds.dataset(place).to_table(filter=ds.field("start_ms") == 100 * HOUR_MS)
+        assert len(found) == KEYS
+
+    def one_key() -> None:
+        ds.dataset(place).to_table(filter=ds.field("key") == '["7"]')
+
+    size = sum(file.stat().st_size for file in place.iterdir()) / (files * KEYS)
+    return {
+        "windows_per_s": round(rate),
+        "page_ms": round(statistics.median(timed(page) for _ in range(3)), 1),
+        "one_key_ms": round(statistics.median(timed(one_key) for _ in range(3)), 1),
+        "bytes_per_window": round(size, 1),
+    }
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Return how many ms something takes."""
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+if __name__ == "__main__":
+    main()

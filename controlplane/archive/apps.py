@@ -1,0 +1,12 @@
+"""The Django application that holds archived windows."""
+
+from django.apps import AppConfig
+
+
+class ArchiveConfig(AppConfig):
+    """Windows of queries that nothing changes any more."""
+
+    name = "controlplane.archive"
+    label = "archive"
+    verbose_name = "Weir's archive of results"
+    default_auto_field = "django.db.models.BigAutoField"

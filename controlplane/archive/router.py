@@ -1,0 +1,36 @@
+"""Which database a model is in: archived windows in `results`, all else in `default`."""
+
+from typing import Any
+
+from django.db import connections
+
+from controlplane.archive.apps import ArchiveConfig
+
+RESULTS = "results"
+DEFAULT = "default"
+_SAME = ("ENGINE", "NAME", "HOST", "PORT")
+
+
+def is_shared() -> bool:
+    """Return whether both aliases are one database (PostgreSQL, unless a second one is named)."""
+    default, results = (connections[alias].settings_dict for alias in (DEFAULT, RESULTS))
+    return all(default.get(name) == results.get(name) for name in _SAME)
+
+
+class ArchiveRouter:
+    """Sends the archive's models to the alias `results`."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        """Return the alias that a model is read from, None for no opinion."""
+        return RESULTS if model._meta.app_label == ArchiveConfig.label else None  # noqa: SLF001 - Django's documented name
+
+    def db_for_write(self, model: Any, **hints: Any) -> str | None:
+        """Return the alias that a model is written to, None for no opinion."""
+        return self.db_for_read(model)
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
+        """Return whether the tables of an application belong into a database."""
+        if is_shared():
+            # One list of applied migrations: the default alias makes all tables.
+            return db == DEFAULT
+        return (db == RESULTS) == (app_label == ArchiveConfig.label)

@@ -1,0 +1,60 @@
+"""Values of windows as text in the archive: JSON that keeps what JSON alone would not.
+
+Numbers, texts, truth values and null are themselves (NaN and infinities as Python writes them);
+anything else is an object with one field that says what it is.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+_DECIMAL: Final = "decimal"
+_DATE: Final = "date"
+_TIME: Final = "time"
+_BYTES: Final = "bytes"
+
+
+def to_json(values: Sequence[Any]) -> str:
+    """Return values as a JSON array; what is of no known type becomes its text."""
+    return json.dumps([_written(value) for value in values], separators=(",", ":"))
+
+
+def from_json(text: str) -> list[Any]:
+    """Return the values that `to_json` wrote."""
+    return [_read(value) for value in json.loads(text)]
+
+
+def _written(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list() | tuple():
+            return [_written(one) for one in value]
+        case Decimal():
+            return {_DECIMAL: str(value)}
+        case datetime() | date():
+            return {_TIME if isinstance(value, datetime) else _DATE: value.isoformat()}
+        case bytes():
+            return {_BYTES: base64.b64encode(value).decode()}
+    # A user's aggregate may return anything.
+    return str(value)
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, text),) = value.items()
+    return _READERS[kind](text)
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    _DECIMAL: Decimal,
+    _DATE: date.fromisoformat,
+    _TIME: datetime.fromisoformat,
+    _BYTES: base64.b64decode,
+}

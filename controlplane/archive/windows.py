@@ -1,0 +1,163 @@
+"""Windows in the archive: writing many at once, reading a range in order, deleting the oldest."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import connections, transaction
+from django.db.models import F, QuerySet
+
+from controlplane.archive.models import ArchivedQuery, ArchivedWindow
+from controlplane.archive.router import RESULTS
+from controlplane.archive.values import from_json, to_json
+from controlplane.wire.results.places import START_BYTES, start_bytes, start_of
+
+# Rows per statement that deletes: the write lock is held for milliseconds.
+CHUNK: Final = 2_000
+_INSERT: Final = (
+    "INSERT INTO archive_archivedwindow (query_id, place, start_ms, key_hash, key_json, "
+    "values_json, batch, final_at_ms) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "
+    "ON CONFLICT (query_id, place) DO NOTHING"
+)
+_DELETE: Final = (
+    "DELETE FROM archive_archivedwindow WHERE id IN (SELECT id FROM archive_archivedwindow "
+    "WHERE query_id = %s AND place < %s ORDER BY place LIMIT %s)"
+)
+_COLUMNS: Final = ("place", "key_json", "values_json", "batch", "final_at_ms")
+# Behind every place: no start has this first byte, and keys follow it.
+_END: Final = b"\xff" * (START_BYTES + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """A window as the archive has it: key and values in the order of the query's own.
+
+    `final_at_ms`: when it became final, None where it never did.
+    """
+
+    place: bytes
+    key: Sequence[Any]
+    values: Sequence[Any]
+    batch: int
+    final_at_ms: int | None
+
+    @property
+    def start_ms(self) -> int:
+        """Return when the window begins (event time, ms)."""
+        return start_of(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which windows of a query are wanted: `least` ≤ place < `past`.
+
+    `key`: the bytes of one key; then both bounds are starts alone. `is_final`: None for all.
+    """
+
+    query_id: int
+    least: bytes = b""
+    past: bytes = _END
+    key: bytes | None = None
+    is_final: bool | None = None
+    limit: int = 1000
+    newest_first: bool = True
+
+
+def insert(cluster_id: int, query_id: int, windows: Sequence[Archived]) -> int:
+    """Write windows of a query and count them; return how many were not there before.
+
+    What is there stays: a window that was archived does not change.
+    """
+    if not windows:
+        return 0
+    rows = [_row(query_id, window) for window in windows]
+    newest = max(window.start_ms for window in windows)
+    with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
+        cursor.executemany(_INSERT, rows)
+        new = max(0, int(cursor.rowcount))
+        count, is_first = ArchivedQuery.objects.get_or_create(
+            query_id=query_id,
+            defaults={"cluster_id": cluster_id, "windows": new, "newest_ms": newest},
+        )
+        if not is_first:
+            ArchivedQuery.objects.filter(pk=query_id).update(
+                windows=F("windows") + new, newest_ms=max(newest, count.newest_ms)
+            )
+    return new
+
+
+def read(wanted: Part) -> list[Archived]:
+    """Return windows in the order of their places."""
+    # The windows of one key are found by an index of their own, in which starts have the order.
+    column = "place" if wanted.key is None else "start_ms"
+    order = f"-{column}" if wanted.newest_first else column
+    rows = _wanted(wanted).order_by(order).values_list(*_COLUMNS)[: wanted.limit]
+    found = [
+        Archived(bytes(place), from_json(key), from_json(values), batch, final_at_ms)
+        for place, key, values, batch, final_at_ms in rows
+    ]
+    if wanted.key is None:
+        return found
+    # Two keys may have one hash.
+    return [one for one in found if one.place[START_BYTES:] == wanted.key]
+
+
+def delete_before(query_id: int, place: bytes, most: int) -> int:
+    """Delete at most so many of the oldest windows of a query before a place; return how many."""
+    gone = 0
+    while gone < most:
+        wanted = min(CHUNK, most - gone)
+        with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
+            cursor.execute(_DELETE, [query_id, place, wanted])
+            chunk = int(cursor.rowcount)
+            ArchivedQuery.objects.filter(pk=query_id).update(windows=F("windows") - chunk)
+        gone += chunk
+        if chunk < wanted:
+            break
+    return gone
+
+
+def delete_oldest(query_id: int, count: int) -> int:
+    """Delete so many of the oldest windows of a query; return how many there were."""
+    return delete_before(query_id, _END, count)
+
+
+def newest_place(query_id: int) -> bytes:
+    """Return the last place of a query that is archived, empty for none.
+
+    Windows of a query are archived in the order of their places: whoever has seen all up to a place
+    misses nothing by reading on behind it.
+    """
+    found = ArchivedWindow.objects.filter(query_id=query_id).order_by("-place")
+    place = found.values_list("place", flat=True).first()
+    return b"" if place is None else bytes(place)
+
+
+def _row(query_id: int, window: Archived) -> tuple[Any, ...]:
+    return (
+        query_id, window.place, window.start_ms, hash_of(window.place[START_BYTES:]),
+        to_json(window.key), to_json(window.values), window.batch, window.final_at_ms,
+    )  # fmt: skip
+
+
+def hash_of(key: bytes) -> int:
+    """Return a number by which the windows of one key are found, from the key's bytes."""
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big", signed=True)
+
+
+def _wanted(wanted: Part) -> QuerySet[ArchivedWindow]:
+    found = ArchivedWindow.objects.filter(query_id=wanted.query_id)
+    if wanted.is_final is not None:
+        found = found.filter(final_at_ms__isnull=not wanted.is_final)
+    if wanted.key is None:
+        return found.filter(place__gte=wanted.least, place__lt=wanted.past)
+    found = found.filter(key_hash=hash_of(wanted.key))
+    if wanted.least:
+        found = found.filter(start_ms__gte=start_of(wanted.least))
+    return found if wanted.past == _END else found.filter(start_ms__lt=start_of(wanted.past))
+
+
+def past_start(start_ms: int) -> bytes:
+    """Return what is behind all places of windows that start then, and before all later ones."""
+    return start_bytes(start_ms) + b"\xff"

@@ -1,0 +1,20 @@
+"""`manage.py migrate_all`: bring both databases up to date, the rows and the archive of results."""
+
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from controlplane.archive.router import DEFAULT, RESULTS, is_shared
+
+
+class Command(BaseCommand):
+    """Migrates the databases of both aliases; one alone where both are the same."""
+
+    help = "Migrate the database, and the one of archived results where that is another."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run Django's own command for each."""
+        for alias in (DEFAULT,) if is_shared() else (DEFAULT, RESULTS):
+            call_command("migrate", database=alias, interactive=False,
+                         verbosity=options["verbosity"])  # fmt: skip

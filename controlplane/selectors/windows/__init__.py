@@ -1,0 +1,21 @@
+"""Windows of a query, as people and scripts read them: from Redis and from the archive, as one."""
+
+from controlplane.selectors.windows.filters import (
+    MAX_WINDOWS,
+    STATES,
+    WindowFilters,
+    WindowState,
+)
+from controlplane.selectors.windows.pages import WindowPage, keyed_windows, windows_page
+from controlplane.selectors.windows.shown import KeyedWindow
+
+__all__ = [
+    "MAX_WINDOWS",
+    "STATES",
+    "KeyedWindow",
+    "WindowFilters",
+    "WindowPage",
+    "WindowState",
+    "keyed_windows",
+    "windows_page",
+]

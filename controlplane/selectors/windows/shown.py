@@ -1,0 +1,110 @@
+"""Values of windows as they are shown and sent: plain values of JSON, and names of streams."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from controlplane.selectors.windows.filters import WindowState, is_stream
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, QueryText
+from controlplane.wire.results.places import start_of
+
+
+@dataclass(frozen=True)
+class KeyedWindow:
+    """One window of one key; moments are datetimes.
+
+    Infinities and what is no number are the texts Infinity, -Infinity and NaN, which JSON's numbers
+    have no place for; decimals are texts, too. `errors`: by aggregate why it has no value.
+    `final_at`: since when the window is final, None where it is not.
+    """
+
+    start: datetime
+    key: Mapping[str, Any]
+    values: Mapping[str, Any]
+    batch: int
+    state: WindowState = WindowState.OPEN
+    final_at: datetime | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RawWindow:
+    """A window as it was found: its place, key and values in the order of the query's own."""
+
+    place: bytes
+    key: Sequence[Any]
+    values: Sequence[Any]
+    batch: int
+    state: WindowState
+    final_at_ms: int | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the columns of a query's results are called, and of what kind they are.
+
+    `computation`: None where the query calls a function that is gone.
+    """
+
+    text: QueryText
+    computation: Computation | None
+    streams: Mapping[int, str]
+
+    def shown(self, window: RawWindow) -> KeyedWindow:
+        """Return a window as people read it."""
+        key = {
+            name: self._key(name, value)
+            for name, value in zip(dict.fromkeys(self.text.key), window.key, strict=True)
+        }
+        values = {
+            name: plain(value, self._kind_of_value(name))
+            for name, value in zip(self.text.aggregates, window.values, strict=True)
+        }
+        final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
+        start = moment(start_of(window.place))
+        return KeyedWindow(start, key, values, window.batch, window.state, final_at, window.errors)
+
+    def _key(self, name: str, value: Any) -> Any:
+        columns = dict(self.computation.key) if self.computation else {}
+        expression = columns.get(name)
+        if expression is not None and is_stream(name, expression):
+            return self.streams.get(value, str(value))
+        return plain(value, Kind.NULL if expression is None else expression.kind)
+
+    def _kind_of_value(self, name: str) -> Kind:
+        aggregates = dict(self.computation.aggregates) if self.computation else {}
+        return aggregates[name].kind if name in aggregates else Kind.NULL
+
+
+def plain(value: Any, kind: Kind) -> Any:
+    """Return a value as JSON has it, times as datetimes."""
+    match value:
+        case bool() | int() | float() if kind is Kind.TIME and math.isfinite(value):
+            return moment(int(value))
+        case float() if not math.isfinite(value):
+            return _NOT_FINITE.get(value, "NaN")
+        case None | bool() | int() | float() | str() | datetime():
+            return value
+        case list() | tuple():
+            return [plain(one, Kind.NULL) for one in value]
+        case Decimal():
+            return format(value.normalize() if value else Decimal(0), "f")
+    # Dates, and whatever a user's aggregate returns.
+    return str(value)
+
+
+_NOT_FINITE: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
+_EDGES: Final = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
+
+
+def moment(ms: int) -> datetime:
+    """Return a time of ms since the epoch; what the calendar has not, at its edge."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return _EDGES[ms > 0]

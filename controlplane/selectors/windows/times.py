@@ -1,0 +1,74 @@
+"""When the windows of queries end, and what holds them open: for whoever closes windows."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controlplane.models import Query, QueryStream
+from controlplane.wire.query import QueryText
+from controlplane.wire.results.watermarks import Reading, Watermarks, complete_until
+from controlplane.wire.schema import DEFAULT_IDLE_AFTER_S
+
+# Queries per statement.
+_CHUNK: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Length and distance of a query's windows, how late records may be (ms), and what it reads."""
+
+    size_ms: int
+    slide_ms: int
+    lateness_ms: int
+    reading: Reading
+
+    def final_until(self, watermarks: Watermarks) -> int | None:
+        """Return up to which start (ms) windows are complete, None for none."""
+        until = complete_until(watermarks, self.reading)
+        return None if until is None else until - self.lateness_ms - self.size_ms
+
+
+def times_of(cluster_id: int, queries: Iterable[int]) -> dict[int, Times]:
+    """Return the times of queries of a cluster by id; those that are gone are left out."""
+    wanted = sorted(queries)
+    found: dict[int, Times] = {}
+    for at in range(0, len(wanted), _CHUNK):
+        found |= _times_of(cluster_id, wanted[at : at + _CHUNK])
+    return found
+
+
+def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
+    streams: dict[int, list[tuple[int, Mapping[str, Any]]]] = {}
+    links = QueryStream.objects.filter(query__in=ids).values_list(
+        "query_id", "stream_id", "stream__schema"
+    )
+    for query, stream, schema in links:
+        streams.setdefault(query, []).append((stream, schema))
+    rows = Query.objects.filter(pk__in=ids, cluster=cluster_id).values_list(
+        "pk", "text", "scheme", "submitted_at"
+    )
+    return {
+        pk: _times(text, _reading(streams.get(pk, []), scheme, submitted_at))
+        for pk, text, scheme, submitted_at in rows
+    }
+
+
+def _times(text: str, reading: Reading) -> Times:
+    query = QueryText.from_json(json.loads(text))
+    size = round(query.window_s * 1000)
+    slide = size if query.slide_s is None else round(query.slide_s * 1000)
+    return Times(size, slide, round(query.lateness_s * 1000), reading)
+
+
+def _reading(
+    streams: Iterable[tuple[int, Mapping[str, Any]]], scheme: str, submitted_at: Any
+) -> Reading:
+    known = dict(streams)
+    idle = {pk: _idle_ms(schema) for pk, schema in known.items()}
+    # Whether somebody merges a query's windows holds for its whole life.
+    return Reading(list(known), bool(scheme), round(submitted_at.timestamp() * 1000), idle)
+
+
+def _idle_ms(schema: Mapping[str, Any]) -> int:
+    return round(float(schema.get("idle_after_s", DEFAULT_IDLE_AFTER_S)) * 1000)

@@ -1,0 +1,76 @@
+"""Retention of archived windows: by event time and by number per query, in bounded steps.
+
+A query that lives keeps what starts within `retention_s` of its newest window; one that has ended
+keeps its windows for as long after its end. `retention_windows` bounds both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from controlplane.archive import windows as archive
+from controlplane.archive.models import ArchivedQuery
+from controlplane.models import Query
+from controlplane.wire.results.places import start_bytes
+
+# Windows that one pass deletes at most; the next one goes on.
+MOST: Final = 50_000
+# Queries that are looked at together.
+_CHUNK: Final = 500
+# A query's oldest windows are looked for once this share of its retention has passed.
+_SLACK: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a query keeps: ms of event time, windows; when it ended (ms), None while it lives."""
+
+    ms: int
+    windows: int
+    ended_ms: int | None
+
+
+def prune_windows(now: datetime) -> int:
+    """Delete archived windows that their queries keep no longer; return how many."""
+    now_ms, gone, last = _ms(now), 0, 0
+    while gone < MOST:
+        rows = list(ArchivedQuery.objects.filter(pk__gt=last).order_by("pk")[:_CHUNK])
+        if not rows:
+            break
+        last, kept = rows[-1].pk, _kept([row.pk for row in rows])
+        for row in rows:
+            gone += _prune(row, kept.get(row.pk), now_ms, max(1, MOST - gone))
+    return gone
+
+
+def _kept(queries: list[int]) -> Mapping[int, Kept]:
+    rows = Query.objects.filter(pk__in=queries).values_list(
+        "pk", "retention_s", "retention_windows", "ended_at"
+    )
+    return {
+        pk: Kept(seconds * 1000, windows, None if ended is None else _ms(ended))
+        for pk, seconds, windows, ended in rows
+    }
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def _prune(row: ArchivedQuery, kept: Kept | None, now_ms: int, most: int) -> int:
+    if kept is None or (kept.ended_ms is not None and kept.ended_ms + kept.ms < now_ms):
+        gone = archive.delete_oldest(row.pk, most)
+        if gone < most:
+            row.delete()
+        return gone
+    gone = archive.delete_oldest(row.pk, min(most, max(0, row.windows - kept.windows)))
+    before_ms = row.newest_ms - kept.ms
+    due = row.pruned_ms is None or before_ms - row.pruned_ms > kept.ms // _SLACK
+    if due and gone < most:
+        left = most - gone
+        aged = archive.delete_before(row.pk, start_bytes(before_ms), left)
+        if aged < left:
+            ArchivedQuery.objects.filter(pk=row.pk).update(pruned_ms=before_ms)
+        gone += aged
+    return gone
