@@ -95,7 +95,9 @@ class Plant:
         node = node_keys(1).node_of(key)
         batch = input_of(node, [pd.DataFrame(rows)])
         tables = tables_of(self.url, "sf")
-        return list(Turn(client_of(self.url), "sf", tables, self.stores[node], batch).run().frames())
+        return list(
+            Turn(client_of(self.url), "sf", tables, self.stores[node], batch).run().frames()
+        )
 
     def send(self, count: int) -> None:
         """Append records of one key in one minute."""
@@ -183,6 +185,7 @@ def test_a_redis_of_an_older_moment_gets_its_open_windows_back(plant: Plant) -> 
     assert plant.counted() == 9
     client.flushdb()
     for key, value in backup.items():
+        assert isinstance(value, bytes)
         client.restore(key, 0, value)
     assert plant.counted() == 5
     assert plant.reconcile() == [Kind.REDIS_OLDER]
