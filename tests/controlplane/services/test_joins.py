@@ -94,7 +94,6 @@ def test_the_audit_log_names_both_sides(operator: Actor, sf: Cluster) -> None:
         ({"right": [f"t{i}" for i in range(199)]}, "text.right", "At most 200 streams"),
         ({"right": ()}, "text.right", "Names no stream"),
         ({"streams": ()}, "streams", "Name 1 to 200 streams"),
-        ({"text": None}, "text.right", "Takes a text"),
         ({"text": text(on=())}, "text.on", "Names no pair"),
         ({"text": text(on=[["car"]])}, "text.on.0", "Must be two expressions"),
         ({"text": text(on=[["car", "car"], ["car", "ts"]])}, "text.on.1", "int with time"),

@@ -65,7 +65,7 @@ def test_the_node_with_the_least_traffic_merges(operator: Actor, sf: Cluster) ->
         ({"scheme": "best"}, "Must be one of hash, two_choices"),
         ({"scheme": "x" * 90}, "Must be one of hash"),
         ({"scheme": "two_choices", "tasks": 1}, "more than one task"),
-        ({"scheme": "hash", "text": None, "tasks": 1}, "more than one task"),
+        ({"scheme": "hash", "tasks": 1}, "more than one task"),
         ({"scheme": "two_choices", "right": ("s1",)}, "must meet in one task"),
     ],
 )
