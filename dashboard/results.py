@@ -40,7 +40,10 @@ def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn])
             one.start,
             [
                 *(Cell(key_text(value)) for value in one.key.values()),
-                *(Cell(result(value), name in numbers) for name, value in one.values.items()),
+                *(
+                    Cell(one.errors.get(name) or result(value), name in numbers)
+                    for name, value in one.values.items()
+                ),
             ],
             str(one.state),
             one.final_at,

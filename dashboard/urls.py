@@ -23,6 +23,7 @@ from dashboard.views import (
     query_new,
     schemes,
     streams,
+    stuck_batch,
     tokens,
     webhooks,
 )
@@ -33,6 +34,8 @@ _cluster: list[URLPattern] = [
     path(CLUSTER, clusters.overview, name="cluster"),
     path(f"{CLUSTER}charts.json", clusters.charts, name="cluster-charts"),
     path(f"{CLUSTER}aside/", clusters.aside, name="cluster-aside"),
+    path(f"{CLUSTER}stuck-batch/", stuck_batch.detail, name="stuck-batch"),
+    path(f"{CLUSTER}stuck-batch/skip/", stuck_batch.post_skip, name="skip-batch"),
     path(f"{CLUSTER}numbers/", clusters.numbers, name="cluster-numbers"),
     path(f"{CLUSTER}start/", clusters.post_want, {"verb": "start"}, name="cluster-start"),
     path(f"{CLUSTER}stop/", clusters.post_want, {"verb": "stop"}, name="cluster-stop"),

@@ -17,6 +17,7 @@ from controlplane.api import (
     queries,
     records,
     streams,
+    stuck_batch,
     tokens,
     versions,
     webhooks,
@@ -49,6 +50,7 @@ api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", audit.router)
 api.add_router("/clusters", clusters.router)
 api.add_router("/clusters", health.router)
+api.add_router("/clusters", stuck_batch.router)
 api.add_router("/clusters", streams.router)
 api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)

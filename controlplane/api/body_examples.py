@@ -27,6 +27,12 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "The restored database holds": {"choice": "adopt-database", "reason": "backup of noon"},
         "Another one will be restored": {"choice": "stop"},
     },
+    "SkipIn": {
+        "The batch that GET names": {
+            "batch": 4_211,
+            "reason": "its records end the process; agreed with the owner of the stream",
+        }
+    },
     "CapacityIn": {
         "As measured": {"capacity": 650.0, "reason": "new disks"},
         "Held to it": {"capacity": 200.0, "emulated": True},

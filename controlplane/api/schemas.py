@@ -270,13 +270,16 @@ class QueryOut(BaseModel):
     seconds. Of a join, streams are those of its left side and text.right names the others. Of a
     query that is split over several tasks, spans says which node has which: [node, first, past the
     last]; scheme how its keys find their task, "" for the hash; merge_node who puts its windows
-    together, null for whoever reads them. drops are those of its split arcs.
+    together, null for whoever reads them. drops are those of its split arcs. fault says why the
+    data plane could not compute the query: why, stage of the engine, node (index), and sample, some
+    rows of the input; empty for none.
     """
 
     id: int
     name: str
     state: str
     detail: str
+    fault: dict[str, Any]
     streams: list[str]
     window_s: float
     text: dict[str, Any]
@@ -302,6 +305,7 @@ class QueryOut(BaseModel):
             name=query.name,
             state=query.state,
             detail=query.detail,
+            fault=query.fault,
             streams=list(row.left),
             window_s=query.window_s,
             text=_text(row),

@@ -88,6 +88,11 @@ def _clusters(group: Any) -> None:
     one.add_argument("incident", type=int, help="its number, as `health` prints it")
     one.add_argument("choice", help="one of its choices")
     one.add_argument("--reason", default="", help="kept in the audit log")
+    one = _command(group, "skip-batch", "stuck_batch.skip",
+                   "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
+    one.add_argument("cluster")
+    one.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
+    one.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
     for name, about in (("start", "ask for a running application"), ("stop", "ask for none")):
         one = _command(group, name, f"clusters.{name}", about)
         one.add_argument("cluster")

@@ -14,6 +14,7 @@ from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
 from controlplane.models.query import Query, QueryStream, Task
 from controlplane.models.routing import RoutingVersion
+from controlplane.models.skipped import SkippedBatch
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.stream import Stream
 from controlplane.models.watching import Decision, LedgerEntry
@@ -47,6 +48,7 @@ __all__ = [
     "Query",
     "QueryStream",
     "RoutingVersion",
+    "SkippedBatch",
     "Snapshot",
     "Step",
     "Stream",

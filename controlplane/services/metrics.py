@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.selectors.metrics import KEPT
-from controlplane.services import arc_upkeep, executions, failing
+from controlplane.services import arc_upkeep, executions, failing, skipping
 from controlplane.services.events import send_samples
 from controlplane.services.samples import Before, Row, Sample, rolled_up, sample_of
 
@@ -96,6 +96,7 @@ def store(
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         executions.acknowledge(cluster, rows, samples)
         failing.end_failed(cluster, rows)
+        skipping.note_done(cluster, rows)
 
 
 def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:

@@ -4,7 +4,7 @@ import logging
 from datetime import datetime
 
 from controlplane.models import Cluster, Query
-from controlplane.services import arc_upkeep, placing, queries, routing
+from controlplane.services import arc_upkeep, placing, queries, routing, skipping
 from controlplane.services.losses.repair import ask, hold_back
 from controlplane.wire.errors import RoutingTaken
 
@@ -30,6 +30,7 @@ def tend_cluster(cluster: Cluster, now: datetime) -> None:
     if not hold_back(cluster):
         publish(cluster)
     arc_upkeep.settle(cluster)
+    skipping.publish_pending(cluster)
 
 
 def publish(cluster: Cluster) -> None:

@@ -6,7 +6,7 @@ here, in any order; so a reader sees each record exactly once.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any, Final
 
@@ -33,7 +33,8 @@ _UNIT: Final = Decimal("1e-9")
 class WindowRow:
     """One window of one key: its start (event time, ms), the key and the aggregates by name.
 
-    `batch`: the newest micro-batch that changed it. `parts`: how many were merged.
+    `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
+    name why an aggregate has no value although it should: its last step raised.
     """
 
     start_ms: int
@@ -41,6 +42,7 @@ class WindowRow:
     values: Mapping[str, Any]
     batch: int
     parts: int
+    errors: Mapping[str, str] = field(default_factory=dict)
 
 
 def finished(computation: Computation, tables: Mapping[str, Any]) -> list[WindowRow]:
@@ -59,16 +61,25 @@ def finished(computation: Computation, tables: Mapping[str, Any]) -> list[Window
     for row in _readable(rows).to_pylist():
         place = _place(row, layout.shape.key_names)
         numbers = [row[column] for column in layout.shape.slot_names]
-        values = {
-            name: extra.value(place, at, aggregate)
-            if aggregate.kept.sketch
-            else value_of(aggregate, [numbers[slot] for slot in layout.places[at]])
-            for at, (name, aggregate) in enumerate(computation.aggregates)
-        }
+        values: dict[str, Any] = {}
+        errors: dict[str, str] = {}
+        for at, (name, aggregate) in enumerate(computation.aggregates):
+            try:
+                values[name] = (
+                    extra.value(place, at, aggregate) if aggregate.kept.sketch
+                    else value_of(aggregate, [numbers[slot] for slot in layout.places[at]])
+                )  # fmt: skip
+            except Exception as error:  # noqa: BLE001 - of users' code; the others can be read
+                values[name], errors[name] = None, _reason(aggregate, error)
         key = {name: _plain(value, kind)
                for (name, kind), value in zip(kinds, place[1:], strict=True)}  # fmt: skip
-        found.append(WindowRow(row["pane"], key, values, row[_BATCH], row["parts"]))
+        found.append(WindowRow(row["pane"], key, values, row[_BATCH], row["parts"], errors))
     return found
+
+
+def _reason(aggregate: Aggregate, error: Exception) -> str:
+    name = aggregate.kept.sketch or aggregate.function
+    return f"{name} raised {type(error).__name__}: {error}"[:250]
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
@@ -130,11 +141,11 @@ def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
 
 def _readable(table: Any) -> Any:
     """Return times as milliseconds and dates as days: Python knows the years 1 to 9999 only."""
-    for at, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            table = table.set_column(at, field.name, table[field.name].cast(pa.int64()))
-        elif pa.types.is_date(field.type):
-            table = table.set_column(at, field.name, table[field.name].cast(pa.int32()))
+    for at, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(at, column.name, table[column.name].cast(pa.int64()))
+        elif pa.types.is_date(column.type):
+            table = table.set_column(at, column.name, table[column.name].cast(pa.int32()))
     return table
 
 

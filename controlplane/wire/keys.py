@@ -145,6 +145,21 @@ def driver_key(cluster: str) -> str:
     return f"{cluster_prefix(cluster)}driver"
 
 
+def attempts_key(cluster: str) -> str:
+    """Return the key of the attempts at the micro-batch under way: hash, see `attempts`."""
+    return f"{cluster_prefix(cluster)}attempts"
+
+
+def skip_key(cluster: str) -> str:
+    """Return the key of the number of the micro-batch that reads no records."""
+    return f"{cluster_prefix(cluster)}skip"
+
+
+def quarantine_key(cluster: str, batch: int) -> str:
+    """Return the key of the queries that nodes must not evaluate in a batch: hash by node."""
+    return f"{cluster_prefix(cluster)}quarantine:{batch}"
+
+
 def activity_key(cluster: str) -> str:
     """Return the key of the steps of micro-batches that were done: hash of count and batches."""
     return f"{cluster_prefix(cluster)}activity"

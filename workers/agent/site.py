@@ -17,6 +17,9 @@ def site_of(data: Path) -> Site:
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     java = find_java(os.environ, data / "java", logger.warning)
     checkpoints = env.text("WEIR_CHECKPOINTS")
+    # The drivers' workers inherit them; a wrong value is refused here, where somebody sees it.
+    env.integer("WEIR_CALL_SECONDS", 10, 1, 3_600)
+    env.integer("WEIR_WORKER_MEMORY_MB", 2_048, 256)
     return Site(
         data,
         env.redis_url(),

@@ -39,6 +39,12 @@ class NodeStore:
             self._read[name] = None if found is None else bytes(found[0])
         return self._read[name]
 
+    def everything(self) -> dict[str, bytes]:
+        """Return all that is kept, by name; read from the JVM now, so none of it is asked later."""
+        names = {*self._names, *self._written}
+        found = {name: self.get(name) for name in names}
+        return {name: data for name, data in found.items() if data is not None}
+
     def put(self, name: str, value: bytes) -> None:
         """Keep bytes."""
         if name != NAMES:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from workers.pipeline.activity import count_step
 from workers.pipeline.connections import client_of, settle, tables_of
+from workers.pipeline.engine.limits import limit_memory
 from workers.pipeline.node_store import NodeStore
 from workers.pipeline.row import input_of
 from workers.pipeline.salt import node_keys
@@ -44,6 +45,7 @@ class NodeProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> "Iterator[pd.DataFrame]":
         """Evaluate one batch and yield rows: the node's report and what it has changed."""
+        limit_memory()
         batch = input_of(node_keys(self.partitions).node_of(int(key[0])), list(rows))
         store = NodeStore(self._values)
         if self.seed is not None:

@@ -14,6 +14,7 @@ from workers.pipeline.engine.hashing import hashes_of
 from workers.pipeline.engine.records import LUCK, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.shedding import is_dropped, luck_of
 from workers.pipeline.envelope import EMPTY, Envelope
+from workers.pipeline.probe import survive
 from workers.pipeline.projection import TIME_COLUMN, Dead, Projection
 from workers.pipeline.schemes import Signals
 from workers.pipeline.tables import CompiledTable, Readers
@@ -90,11 +91,14 @@ def route(
     nodes: int,
     source: Mapping[str, Any],
     signals: Signals | None = None,
+    *,
+    careful: bool = False,
 ) -> Routed:
     """Return the envelopes of each node 0..nodes-1; a node without records gets an empty one.
 
     `source` is what the split node reports; it travels in the reporting node's first envelope,
-    together with how many records each input arc dropped and how many are dead letters.
+    together with how many records each input arc dropped and how many are dead letters. `careful`:
+    keys are evaluated in a forked child first, because the batch has ended the process before.
 
     A record goes once to every node that needs it, whatever number of queries there read it
     (paper 000, section 2: "a stream is delivered at most once per server"). A node that has only
@@ -108,7 +112,7 @@ def route(
         blocks = _kept(stream, read, table, dropped, dead)
         if readers is None or blocks is None:
             continue
-        for node, mine in _by_node(stream, blocks, readers, signals or {}).items():
+        for node, mine in _by_node(stream, blocks, readers, signals or {}, careful=careful).items():
             wanted[node].append(Part(stream, read, mine))
     report = {**source, "dropped": dropped} if dropped else dict(source)
     if dead.counts:
@@ -148,7 +152,9 @@ def _kept(
     return blocks.where(~gone)
 
 
-def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) -> dict[int, Blocks]:
+def _by_node(
+    stream: int, blocks: Blocks, readers: Readers, signals: Signals, *, careful: bool = False
+) -> dict[int, Blocks]:
     """Return the records that each node needs."""
     if not readers.keyed:
         return dict.fromkeys(readers.whole, blocks)
@@ -159,6 +165,8 @@ def _by_node(stream: int, blocks: Blocks, readers: Readers, signals: Signals) ->
     whole = dict.fromkeys(readers.whole)
     for key, owners, scheme, column in readers.keyed:
         try:
+            if careful:
+                survive(lambda key=key: [evaluator.array(one) for one in key])  # type: ignore[misc]
             hashes = hashes_of([evaluator.array(one) for one in key], count)
             task = scheme.tasks_of(hashes, owners, signals)
         except Exception:  # noqa: BLE001 - its nodes come to the same, and report the fault

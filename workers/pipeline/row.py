@@ -34,7 +34,7 @@ class Head:
     planned; `elapsed_ms`: since when the one before was, None for the first. `waits`: whether
     records waited at a node after the batch before. `split`: who says so. `nodes`: how many nodes
     take part in the batch. `republish`: whether the nodes write the rows of all open windows again,
-    as Redis has lost them.
+    as Redis has lost them. `attempt`: how often the batch was begun, with this time.
     """
 
     batch: int
@@ -47,6 +47,7 @@ class Head:
     split: int
     nodes: int
     republish: bool = False
+    attempt: int = 1
 
 
 def routed(head: Head, keys: NodeKeys, envelopes: Sequence[Sequence[Envelope]]) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
 from workers.pipeline import sockets
+from workers.pipeline.engine import limits
 from workers.pipeline.shipping import ship_code
 
 _COMMIT_MANAGER: Final = (
@@ -154,10 +155,10 @@ def _sockets(directory: str | None) -> dict[str, str]:
 
 def _spread(partitions: int) -> dict[str, str]:
     """Return what gives every partition an executor of its own, where there is room."""
-    # Users' functions and aggregates are looked up on the executors, too.
-    functions = os.environ.get(_FUNCTIONS, "")
+    # Users' functions are looked up, and their limits hold, on the executors, too.
+    inherited = {name: os.environ.get(name, "") for name in (_FUNCTIONS, *limits.SETTINGS)}
     return {
-        **({f"spark.executorEnv.{_FUNCTIONS}": functions} if functions else {}),
+        **{f"spark.executorEnv.{name}": value for name, value in inherited.items() if value},
         "spark.executor.cores": "1",
         # How many executors: of a standalone cluster, and of YARN and Kubernetes.
         "spark.cores.max": str(partitions),

@@ -7,6 +7,7 @@ records a batch holds, and under which routing table, is in the offsets alone.
 import json
 import logging
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from controlplane.wire import dead_letters
+from controlplane.wire import attempts, dead_letters
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.log import Log
@@ -24,6 +25,7 @@ from workers.pipeline import transfer
 from workers.pipeline.activity import count_step
 from workers.pipeline.bounds import records_within
 from workers.pipeline.connections import client_of, log_of, settle, tables_of
+from workers.pipeline.engine.limits import limit_memory
 from workers.pipeline.high_water import first_batch, first_cut
 from workers.pipeline.last_heard import Heard, last_heard, recent_loads
 from workers.pipeline.offset import News, Offset
@@ -37,6 +39,8 @@ logger = logging.getLogger("weir.pipeline")
 
 # So many records may wait at nodes whose capacity is emulated; then the log has to wait.
 MOST_WAITING: Final = 1_000_000
+# This process: a driver that plans a batch again has not failed in between.
+_DRIVER: Final = uuid.uuid4().hex
 
 
 class WeirLog(DataSource):
@@ -80,6 +84,7 @@ class SplitPartition(InputPartition):
     start: str
     end: str
     signals: Signals
+    skipped: bool = False
 
 
 @dataclass
@@ -176,15 +181,29 @@ class LogReader(DataSourceStreamReader):
         plan = stop.batch, stop.version, stop.before, begin.before
         nodes = self._nodes_in(stop.version, stop.before, begin.before)
         again = stop.restored != begin.restored
+        attempt, skipped = self._attempt(begin, stop)
+        first = stop.position if skipped else begin.position
         return [
             SplitPartition(
-                Head(*plan, *clock, stop.waits, split, nodes, again),
-                begin.position,
-                stop.position,
-                stop.heard(),
+                Head(*plan, *clock, stop.waits, split, nodes, again, attempt), first,
+                stop.position, stop.heard(), skipped,
             )
             for split in range(self._splits_at(stop.version))
-        ]
+        ]  # fmt: skip
+
+    def _attempt(self, begin: Offset, stop: Offset) -> tuple[int, bool]:
+        """Count an attempt at a batch; return how many there were, and whether it is skipped."""
+        client = client_of(self.redis_url)
+        plan = attempts.Attempt(
+            stop.batch, 0, begin.position, stop.position, stop.total - begin.total, stop.version,
+            -1 if stop.before is None else stop.before,
+            -1 if begin.before is None else begin.before,
+        )  # fmt: skip
+        count = attempts.begin(client, self.cluster, plan, _DRIVER)
+        skipped = attempts.is_skipped(client, self.cluster, stop.batch)
+        if skipped:
+            logger.warning("batch %s is skipped: %s records are lost", stop.batch, plan.records)
+        return count, skipped
 
     def _nodes_in(self, *versions: int | None) -> int:
         """Return how many nodes take part in a batch that hands state on between versions.
@@ -213,6 +232,7 @@ class LogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
+        limit_memory()
         head = partition.head
         table = tables_of(self.redis_url, self.cluster).of_batch(head.leaving, head.version)
         streams = table.streams_of_split(head.split)
@@ -223,8 +243,10 @@ class LogReader(DataSourceStreamReader):
             **source_report(head.split, entries, table),
             "behind": self._log().behind(streams, partition.end),
             "clock_ms": head.clock_ms,
+            **({"skipped": True} if partition.skipped else {}),
         }
-        found = route(entries, table, head.nodes, source, partition.signals)
+        careful = head.attempt > attempts.FAILURES
+        found = route(entries, table, head.nodes, source, partition.signals, careful=careful)
         dead_letters.keep(client_of(self.redis_url), self.cluster, found.dead.letters)
         settle()
         count_step(client_of(self.redis_url), self.cluster)

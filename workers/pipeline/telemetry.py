@@ -47,6 +47,8 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "dropped": _dropped(nodes, sources),
         # Records that became dead letters, by stream and reason.
         "dead": {stream: reasons for s in sources for stream, reasons in s.get("dead", {}).items()},
+        # An administrator has skipped the batch: its records were not read.
+        "skipped": any(source.get("skipped") for source in sources),
         "faults": [
             {
                 "query": query,

@@ -14,6 +14,7 @@ import numpy as np
 import redis
 
 from controlplane.wire import measures
+from controlplane.wire.attempts import FAILURES
 from controlplane.wire.hand_over import MERGE, Transfer
 from controlplane.wire.routing import NOBODY
 from workers.pipeline import merge_node, transfer
@@ -27,6 +28,7 @@ from workers.pipeline.engine.tasks import Task, Tasks
 from workers.pipeline.envelope import Envelope, newest_of, records_of
 from workers.pipeline.executor import executor
 from workers.pipeline.output import Output, size_of
+from workers.pipeline.quarantine import quarantined
 from workers.pipeline.report import NodeReport, arrivals_of
 from workers.pipeline.row import Input
 from workers.pipeline.tables import CompiledTable, TableCache
@@ -45,6 +47,8 @@ class Turn:
     tables: TableCache
     store: Store
     input: Input
+    # Queries that must not be evaluated, with the reason.
+    excluded: Mapping[int, Fault] = field(default_factory=dict)
     waiting: Waiting = field(init=False)
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)
@@ -59,9 +63,12 @@ class Turn:
         self.faults = read_faults(self.store, runs)
         broken = self.table.broken_of_node(self.input.node)
         self.note({query: Fault(why, "compile") for query, why in broken.items()})
+        self.note(self.excluded)
 
     def run(self) -> Output:
         """Take the batch, and return what the sink has to write."""
+        if self.input.head.attempt > FAILURES:
+            self.note(quarantined(self))
         started, cpu = time.perf_counter(), time.thread_time_ns()
         marks = marks_of(self.store)
         came = self._take_in()

@@ -1,5 +1,6 @@
 """weir queries."""
 
+import json
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
@@ -68,7 +69,9 @@ def shown(given: Namespace) -> None:
     if given.json:
         print_json(row)
         return
-    print_facts(row | {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None})
+    told = {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None}
+    fault = json.dumps(row["fault"]) if row["fault"] else None
+    print_facts(row | told | {"fault": fault})
 
 
 def submitted(given: Namespace) -> None:
@@ -126,6 +129,7 @@ def _row(row: QueryRow) -> dict[str, Any]:
         "name": query.name,
         "state": query.state,
         "detail": query.detail or None,
+        "fault": query.fault or None,
         "node": None if row.node is None else row.node.index,
         "streams": list(row.streams),
         "window_s": query.window_s,

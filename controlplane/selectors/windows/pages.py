@@ -169,7 +169,7 @@ def _of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
         state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
     row = window.row
     key, values = list(row.key.values()), list(row.values.values())
-    return RawWindow(window.place, key, values, row.batch, state, final_at)
+    return RawWindow(window.place, key, values, row.batch, state, final_at, row.errors)
 
 
 def _of_archived(window: Archived) -> RawWindow:

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from controlplane.wire.finishing import finished
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.query import Computation, QueryText, computation_of
 from tests.workers.pipeline.engine.test_node import Memory, seen_windows
@@ -101,3 +103,24 @@ def test_a_fault_is_remembered_until_its_query_leaves_or_begins_again() -> None:
     assert read_faults(store, {3: 1, 4: 2, 5: 1}) == {3: (1, NO)}
     keep_faults(store, {})
     assert read_faults(store, {3: 1}) == {}
+
+
+@aggregate(takes="int", gives="int", name="test_no_result")
+class NoResult(Fragile):
+    """The sum, which cannot be told of a window that begins with 5."""
+
+    def result(self, state: bytes) -> int:
+        raise LookupError("no scale")
+
+
+def test_a_result_that_raises_is_told_beside_the_other_values() -> None:
+    """The window can be read: its other values are there, and the reason."""
+    bad = computation("test_no_result(speed)", "speed < 5")
+    windows = advanced(Memory(), tasks_of({3: bad}), records_of(ROWS[:5], None), {}, 0).windows
+    tables = {name: rows.append_column("batch", pa.array([1] * len(rows)))
+              for name, _, rows in windows}  # fmt: skip
+    rows = finished(bad, tables)
+    assert sum(row.values["n"] for row in rows) == 5
+    for row in rows:
+        assert row.values["total"] is None
+        assert row.errors == {"total": "test_no_result raised LookupError: no scale"}

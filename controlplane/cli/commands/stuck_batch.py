@@ -1,0 +1,65 @@
+"""weir clusters skip-batch."""
+
+from argparse import Namespace
+from typing import Any
+
+from controlplane.cli.actors import viewed
+from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.models import SkippedBatch
+from controlplane.selectors.stuck_batches import losses_of, stuck_batch
+from controlplane.services import skipping
+
+
+def skip(given: Namespace) -> None:
+    """Print what skipping the stuck batch would lose; skip it if it is named."""
+    actor, cluster = viewed(given)
+    if given.batch is not None:
+        _print(_skipped(skipping.skip(actor, cluster, given.batch, given.reason)), given)
+        return
+    found = stuck_batch(cluster)
+    if found is None:
+        if given.json:
+            print_json(None)
+        else:
+            say("no batch fails again and again")
+        return
+    losses, attempt = losses_of(cluster, found.attempt), found.attempt
+    facts = {
+        "batch": found.batch,
+        "failures": attempt.failures,
+        "start": attempt.start,
+        "stop": attempt.end,
+        "total": losses.total,
+        "records": dict(losses.records),
+        "transfers": len(losses.transfers),
+        "cause": found.cause or None,
+        "skip_requested": found.skipped is not None,
+    }
+    _print(facts, given)
+    if not given.json:
+        say(f"to lose these records: --batch {found.batch} --reason WHY")
+
+
+def _print(facts: dict[str, Any], given: Namespace) -> None:
+    if given.json:
+        print_json(facts)
+        return
+    print_facts({name: value for name, value in facts.items() if name != "records"})
+    rows = [[name, count] for name, count in facts["records"].items()]
+    print_table({"stream": "name", "records lost": "number"}, rows, "no records")
+
+
+def _skipped(row: SkippedBatch) -> dict[str, Any]:
+    return {
+        "batch": row.batch,
+        "failures": row.failures,
+        "start": row.start,
+        "stop": row.stop,
+        "total": row.total,
+        "records": row.records,
+        "transfers": len(row.transfers),
+        "reason": row.reason,
+        "by": row.by,
+        "asked_at": row.asked_at.isoformat(timespec="seconds"),
+        "done_at": row.done_at.isoformat(timespec="seconds") if row.done_at else None,
+    }

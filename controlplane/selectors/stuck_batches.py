@@ -1,0 +1,114 @@
+"""The batch that a cluster cannot process, and what skipping it would lose."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, cast
+
+from django.conf import settings
+from redis import RedisError
+
+from controlplane.connections import redis_client
+from controlplane.errors import Away
+from controlplane.models import Cluster, SkippedBatch
+from controlplane.wire import attempts, keys
+from controlplane.wire.errors import LogAway, RoutingMissing
+from controlplane.wire.hand_over import Transfer, transfers
+from controlplane.wire.log import Log, open_log
+from controlplane.wire.publish import read_table
+
+logger = logging.getLogger(__name__)
+_AGAIN_S: Final = 5
+
+
+@dataclass(frozen=True)
+class StuckBatch:
+    """A batch that has failed at least three times in a row and is not processed.
+
+    `attempt`: what the data plane recorded of it; `cause`: how the newest attempt ended, as the
+    agent saw it; `skipped`: the request to skip it, None before there is one.
+    """
+
+    attempt: attempts.Attempt
+    cause: str
+    skipped: SkippedBatch | None
+
+    @property
+    def batch(self) -> int:
+        """Return the batch's number."""
+        return self.attempt.batch
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What is lost if a batch is skipped: records by stream name; tasks that move keep all."""
+
+    records: Mapping[str, int]
+    transfers: list[Transfer]
+
+    @property
+    def total(self) -> int:
+        """Return the number of records over all streams."""
+        return sum(self.records.values())
+
+
+def stuck_batch(cluster: Cluster) -> StuckBatch | None:
+    """Return the batch that fails again and again; None if there is none, or Redis is away."""
+    try:
+        attempt = attempts.newest(redis_client(), cluster.slug)
+        if attempt is None or not attempt.is_stuck or _newest_done(cluster) >= attempt.batch:
+            return None
+    except RedisError as error:
+        logger.info("cannot read the attempts of %s: %s", cluster.slug, error)
+        return None
+    last = cluster.restarts.filter(batch=attempt.batch).first()
+    skipped = cluster.skipped_batches.filter(batch=attempt.batch).first()
+    return StuckBatch(attempt, last.detail if last else "", skipped)
+
+
+def _newest_done(cluster: Cluster) -> int:
+    """Return the number of the newest batch that has been processed, -1 for none."""
+    key = keys.telemetry_key(cluster.slug)
+    rows = cast("list[tuple[bytes, object]]", redis_client().xrevrange(key, count=1))
+    return int(rows[0][0].partition(b"-")[0]) if rows else -1
+
+
+def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
+    """Return what skipping a batch loses, counted in the log. Raises `Away`."""
+    names = dict(cluster.streams.values_list("pk", "name"))
+    try:
+        log = _opened(cluster.log_url, cluster.slug, settings.REDIS_URL)
+        counts = {
+            # One stream after another: a batch may be large.
+            name: sum(
+                entry.records
+                for entry in log.read_streams([stream], attempt.start, attempt.end).get(stream, ())
+            )
+            for stream, name in names.items()
+        }
+        moved = _transfers(cluster, attempt)
+    except (LogAway, RedisError) as error:
+        told = f"{error}. What would be lost is not known"
+        raise Away("log_away", told, _AGAIN_S) from error
+    return Losses({name: count for name, count in sorted(counts.items()) if count}, moved)
+
+
+def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[Transfer]:
+    """Return the tasks that hand their state on in a batch, or did in the one before."""
+    client, found = redis_client(), []
+    for before in (attempt.arriving, attempt.leaving):
+        if before < 0:
+            continue
+        try:
+            old = read_table(client, cluster.slug, before)
+            found += list(transfers(old, read_table(client, cluster.slug, attempt.version, old)))
+        except RoutingMissing:
+            logger.warning("routing %s of %s is not in Redis", before, cluster.slug)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _opened(url: str, slug: str, site: str) -> Log:
+    """Return this process's log of a cluster."""
+    return open_log(url, slug, site)

@@ -1,0 +1,49 @@
+"""A batch that is skipped reads no records; all else of its plan goes on."""
+
+from typing import Any
+
+import pytest
+import redis
+
+from controlplane.wire import attempts
+from controlplane.wire.log import START, Block, open_log
+from controlplane.wire.publish import publish
+from controlplane.wire.routing import AssignStream, RoutingDelta
+from workers.pipeline.offset import Offset
+from workers.pipeline.source import LogReader, SplitPartition
+
+
+@pytest.fixture
+def reader(redis_client: "redis.Redis", redis_server: str) -> LogReader:
+    publish(redis_client, "c", RoutingDelta(1, (AssignStream(1, 0),)))
+    return LogReader("c", redis_server, 1, 1, 1, 1_000, 1 << 20, 1 << 30)
+
+
+def test_a_skipped_batch_has_its_plan_and_no_records(
+    reader: LogReader, redis_client: "redis.Redis", redis_server: str
+) -> None:
+    log = open_log("", "c", redis_server)
+    end = log.append({1: Block(30, b"no Arrow at all", 5)})
+    log.close()
+    assert end
+    begin = Offset(7, START, 0, 1).to_json()
+    stop = Offset(8, end, 30, 1, before=1, clock_ms=99).to_json()
+    (plain,) = partitions(reader, begin, stop)
+    assert (plain.start, plain.end, plain.skipped) == (START, end, False)
+    known = attempts.newest(redis_client, "c")
+    assert known == attempts.Attempt(8, 1, START, end, 30, 1, leaving=1)
+    attempts.skip(redis_client, "c", 8)
+    (skipped,) = partitions(reader, begin, stop)
+    assert (skipped.start, skipped.end, skipped.skipped) == (end, end, True)
+    assert skipped.head == plain.head
+    rows = list(reader.read(skipped))
+    assert sum(row.num_rows for row in rows) == 1, "each node has its turn"
+    # The next batch has records again.
+    (later,) = partitions(reader, stop, Offset(9, f"{end}9", 31, 1).to_json())
+    assert not later.skipped
+
+
+def partitions(reader: LogReader, begin: Any, stop: Any) -> list[SplitPartition]:
+    found = list(reader.partitions(begin, stop))
+    assert all(isinstance(one, SplitPartition) for one in found)
+    return found  # type: ignore[return-value]
