@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from controlplane.wire.blocks import described, descriptor_of
 from controlplane.wire.log.values import NO_TIME
+from workers.pipeline.engine.idle import Appended
 from workers.pipeline.engine.records import Extras, Records, Run
 from workers.pipeline.projection import TIME_COLUMN
 
@@ -36,7 +37,8 @@ class Envelope:
     `marks_ms[i]` (None for none). `records` holds the runs one behind the other, its first column
     the event time in ms; under which name queries read that, `event_time` says. `extras`: what the
     split node says of each record, by name. `source` is what the split node has to report about
-    its own work, in one envelope of each batch.
+    its own work, in one envelope of each batch; `read_ms`: when the newest of all that it has read
+    in the batch was appended, whoever gets it (0: it read nothing).
     """
 
     streams: Sequence[int] = ()
@@ -48,6 +50,7 @@ class Envelope:
     extras: Extras = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     event_time: str = ""
+    read_ms: int = 0
 
     def runs(self) -> list[Run]:
         """Return the runs as the engine takes them."""
@@ -59,7 +62,7 @@ class Envelope:
         runs = (self.streams, self.appended_ms, self.lengths, self.newest_ms, self.marks_ms)
         sizes = {name: values.nbytes for name, values in self.extras.items()}
         columns = descriptor_of(self.records.schema, "").decode() if self.records.num_rows else ""
-        row = [*map(list, runs), sizes, self.source, self.event_time, columns]
+        row = [*map(list, runs), sizes, self.source, self.event_time, self.read_ms, columns]
         head = json.dumps(row, separators=(",", ":")).encode()
         extras = [values.tobytes() for values in self.extras.values()]
         body = self.records.serialize() if self.records.num_rows else b""
@@ -70,7 +73,7 @@ class Envelope:
         """Return the envelope that `encode` wrote."""
         (size,) = _HEAD.unpack_from(data)
         at = _HEAD.size + size
-        *runs, sizes, source, event_time, columns = json.loads(data[_HEAD.size : at])
+        *runs, sizes, source, event_time, read_ms, columns = json.loads(data[_HEAD.size : at])
         extras = {}
         for name, length in sizes.items():
             extras[name] = np.frombuffer(data[at : at + length], np.uint64)
@@ -80,7 +83,9 @@ class Envelope:
             schema = described(columns.encode()).schema
             records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[at:]), schema)
         streams, appended, lengths, newest, marks = runs
-        return cls(streams, appended, lengths, newest, marks, records, extras, source, event_time)
+        return cls(
+            streams, appended, lengths, newest, marks, records, extras, source, event_time, read_ms
+        )
 
     def slice(self, first: int, past: int) -> "Envelope":
         """Return the records [first, past), and the runs without records between them.
@@ -177,3 +182,13 @@ def newest_of(envelopes: Sequence[Envelope]) -> Mapping[int, int]:
         for stream, ms in zip(envelope.streams, envelope.newest_ms, strict=True):
             newest[stream] = max(ms, newest.get(stream, ms))
     return {stream: ms for stream, ms in newest.items() if ms != NO_TIME}
+
+
+def appended_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> Appended:
+    """Return what these envelopes say of the log: of its newest append and of each stream's."""
+    streams: dict[int, int] = {}
+    for envelope in envelopes:
+        for stream, ms in zip(envelope.streams, envelope.appended_ms, strict=True):
+            streams[stream] = max(ms, streams.get(stream, ms))
+    now_ms = max((envelope.read_ms for envelope in envelopes), default=0)
+    return Appended(max(now_ms, 0, *streams.values()), streams, idle_ms)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from controlplane.wire import keys
 from controlplane.wire.forms import Form, from_bytes, named
 from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.idle import Clock
 from workers.pipeline.engine.isolation import AGGREGATOR, attempted, no_sample
 from workers.pipeline.engine.merging import merged_parts
 
@@ -14,12 +15,13 @@ if TYPE_CHECKING:
     from workers.pipeline.turn import Turn
 
 
-def merged(turn: "Turn", marks: Mapping[int, int]) -> list[tuple[str, Form, Any]]:
+def merged(turn: "Turn", marks: Mapping[int, int], clock: Clock) -> list[tuple[str, Form, Any]]:
     """Return the windows that the node has merged anew, by form.
 
     A part comes to the merge node one batch after it was given out: by then all nodes have
     written theirs, whoever was first. A replay reads the same. `marks`: what the node knew at the
     end of that batch, as all others did, unless records wait somewhere; then no window is closed.
+    `clock`: what it knew of the log then.
     """
     every = turn.table.merges_of_node(turn.input.node)
     members = {query: one for query, one in every.items() if query not in turn.faults}
@@ -27,7 +29,7 @@ def merged(turn: "Turn", marks: Mapping[int, int]) -> list[tuple[str, Form, Any]
     batch = turn.input.head.batch - 1
     parts = _parts(turn, list(members), batch, unreadable) if members else {}
     closing = {} if turn.input.head.waits else marks
-    found, faults = merged_parts(turn.store, members, parts, closing)
+    found, faults = merged_parts(turn.store, members, parts, closing, clock)
     turn.note(unreadable | faults)
     return found
 

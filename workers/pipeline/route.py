@@ -114,12 +114,13 @@ def route(
             continue
         for node, mine in _by_node(stream, blocks, readers, signals or {}, careful=careful).items():
             wanted[node].append(Part(stream, read, mine))
+    read_ms = max((one.appended_ms for read in entries.values() for one in read), default=0)
     report = {**source, "dropped": dropped} if dropped else dict(source)
     if dead.counts:
         report["dead"] = dead.counts
     return Routed(
         [
-            _envelopes(parts, report if node == REPORTING_NODE else {})
+            _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
             for node, parts in enumerate(wanted)
         ],
         dead,
@@ -198,6 +199,7 @@ def source_report(
         "split": split,
         "streams": records,
         "newest": _newest(entries),
+        "appended_ms": max((e.appended_ms for read in entries.values() for e in read), default=0),
         "bytes": sum(len(entry.block) for read in entries.values() for entry in read),
         "read": sum(n for stream, n in records.items() if stream in table.readers_of_stream),
     }
@@ -208,17 +210,17 @@ def _newest(entries: Mapping[int, Sequence[Entry]]) -> dict[int, int]:
     return {stream: ms for stream, ms in found.items() if ms != NO_TIME}
 
 
-def _envelopes(parts: Sequence[Part], source: Mapping[str, Any]) -> list[Envelope]:
+def _envelopes(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) -> list[Envelope]:
     """Return an envelope for each kind of columns, one where there is none."""
     same: dict[tuple[pa.Schema, str], list[Part]] = {}
     for part in parts:
         kind = part.blocks.records.schema, part.blocks.event_time
         same.setdefault(kind, []).append(part)
     first, *rest = same.values() or [()]
-    return [_envelope(first, source), *(_envelope(some, {}) for some in rest)]
+    return [_envelope(first, source, read_ms), *(_envelope(some, {}, read_ms) for some in rest)]
 
 
-def _envelope(parts: Sequence[Part], source: Mapping[str, Any]) -> Envelope:
+def _envelope(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) -> Envelope:
     filled = [part.blocks for part in parts if part.blocks.records.num_rows]
     entries = [entry for part in parts for entry in part.entries]
     return Envelope(
@@ -231,6 +233,7 @@ def _envelope(parts: Sequence[Part], source: Mapping[str, Any]) -> Envelope:
         extras=_extras(filled),
         source=dict(source),
         event_time=filled[0].event_time if filled else "",
+        read_ms=read_ms,
     )
 
 

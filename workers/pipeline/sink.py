@@ -168,8 +168,13 @@ def write_watermarks(
 
 
 def clock_of(reports: Sequence[NodeReport]) -> int:
-    """Return when a batch was planned (ms)."""
-    return max((source["clock_ms"] for one in reports for source in one.sources), default=0)
+    """Return when the newest of what a batch has read was appended (ms), 0 if it read nothing.
+
+    By this clock, that of the log, streams are idle: a pipeline that is behind has not yet read
+    what others wait for.
+    """
+    sources = [source for one in reports for source in one.sources]
+    return max((one.get("appended_ms", one["clock_ms"]) for one in sources), default=0)
 
 
 def write_telemetry(client: "redis.Redis", cluster: str, row: Mapping[str, Any]) -> None:

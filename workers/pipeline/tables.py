@@ -197,6 +197,12 @@ class CompiledTable:
         named = (*self._routes_of_node, *self._merges)
         return max(self.table.nodes, 1 + max(named, default=-1))
 
+    @cached_property
+    def idle_ms(self) -> dict[int, int]:
+        """Return by stream after how many ms without records it is idle."""
+        schemas = self.table.schemas.items()
+        return {stream: round(schema.idle_after_s * 1000) for stream, schema in schemas}
+
     def streams_of_split(self, split: int) -> list[int]:
         """Return the streams that a split node reads."""
         return sorted(stream for stream, owner in self.table.splits.items() if owner == split)

@@ -21,11 +21,12 @@ from workers.pipeline import merge_node, transfer
 from workers.pipeline.engine import merging, moving
 from workers.pipeline.engine.changed import Changed
 from workers.pipeline.engine.faults import Fault, Faults, keep_faults, read_faults, reported
+from workers.pipeline.engine.idle import Appended, Clock
 from workers.pipeline.engine.isolation import EXPORT, IMPORT, attempted, no_sample
 from workers.pipeline.engine.node import advanced, marks_of
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.tasks import Task, Tasks
-from workers.pipeline.envelope import Envelope, newest_of, records_of
+from workers.pipeline.envelope import Envelope, appended_of, newest_of, records_of
 from workers.pipeline.executor import executor
 from workers.pipeline.output import Output, size_of
 from workers.pipeline.quarantine import quarantined
@@ -71,10 +72,11 @@ class Turn:
             self.note(quarantined(self))
         started, cpu = time.perf_counter(), time.thread_time_ns()
         marks = marks_of(self.store)
+        clock = Clock.read(self.store, Appended(idle_ms=self.table.idle_ms))
         came = self._take_in()
         works, taken = self._works()
         changed = self._advance(works)
-        merged = merge_node.merged(self, marks)
+        merged = merge_node.merged(self, marks, clock)
         left = self._hand_on()
         self.waiting.save()
         keep_faults(self.store, self.faults)
@@ -158,6 +160,7 @@ class Turn:
                 self.store, tasks, records_of(work.envelopes), newest,
                 self.input.head.batch, takers, closes=at == len(every) and not older,
                 republish=at == 1 and self.input.head.republish,
+                appended=appended_of(work.envelopes, self.table.idle_ms),
             )  # fmt: skip
             found.take(part)
             self.note(part.faults)

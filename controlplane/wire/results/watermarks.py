@@ -14,18 +14,21 @@ import redis
 
 from controlplane.wire import keys
 
-# KEYS: watermarks. ARGV: batch, clock (ms), records that wait, then stream and newest event time.
+# KEYS: watermarks. ARGV: batch, clock (ms; it never goes back), records that wait, then stream and
+# newest event time.
 # Fields: `read:` the newest event time, `active:` the clock of the last batch with records,
 # `settled:` and `merged:` up to where windows are complete, without and with a merge node.
 _COMMIT: Final = """
 local batch = tonumber(ARGV[1])
+local clock = redis.call('HGET', KEYS[1], 'clock')
+if not clock or tonumber(ARGV[2]) > tonumber(clock) then clock = ARGV[2] end
 local before = tonumber(redis.call('HGET', KEYS[1], 'batch') or -1)
 if batch <= before then return 0 end
 local function list(name)
     local text = redis.call('HGET', KEYS[1], name)
     return text and cjson.decode(text) or {}
 end
-local fields = {'batch', batch, 'clock', ARGV[2]}
+local fields = {'batch', batch, 'clock', clock}
 local function set(name, value)
     fields[#fields + 1] = name
     fields[#fields + 1] = value
@@ -39,7 +42,7 @@ for at = 4, #ARGV, 2 do
     local stream, newest = ARGV[at], ARGV[at + 1]
     local there = redis.call('HGET', KEYS[1], 'read:' .. stream)
     if there and tonumber(there) > tonumber(newest) then newest = there end
-    redis.call('HSET', KEYS[1], 'read:' .. stream, newest, 'active:' .. stream, ARGV[2])
+    redis.call('HSET', KEYS[1], 'read:' .. stream, newest, 'active:' .. stream, clock)
     if not known[stream] then open[#open + 1] = stream end
 end
 if tonumber(ARGV[3]) == 0 then
@@ -55,7 +58,7 @@ end
 for at = 1, #fields, 4000 do
     redis.call('HSET', KEYS[1], unpack(fields, at, math.min(at + 3999, #fields)))
 end
-redis.call('HSETNX', KEYS[1], 'since', ARGV[2])
+if tonumber(clock) > 0 then redis.call('HSETNX', KEYS[1], 'since', clock) end
 return 1
 """
 

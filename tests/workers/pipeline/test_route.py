@@ -59,6 +59,7 @@ def test_unread_stream_is_counted_and_not_delivered() -> None:
         "split": 0,
         "streams": {1: 3, 2: 1, 3: 2},
         "newest": {1: 0, 2: 0, 3: 0},
+        "appended_ms": 0,
         "bytes": sum(len(e.block) for read in ENTRIES.values() for e in read),
         "read": 4,
     }

@@ -4,7 +4,6 @@ A task keeps the records of its windows as a multiset: equal records are one row
 a window gets a record it is paired and aggregated anew, so what it gives out is always whole.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -142,8 +141,3 @@ def _owned(table: Any, query: int, run: int) -> Any:
     for name, value in (("query", query), ("run", run)):
         table = table.append_column(name, pa.array(np.full(size, value)))
     return table
-
-
-def slowest(marks: Mapping[int, int], streams: tuple[int, ...]) -> int:
-    """Return up to where all of these streams have come; before every time until then."""
-    return min((marks.get(stream, NO_MARK) for stream in streams), default=NO_MARK)

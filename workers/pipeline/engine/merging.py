@@ -15,8 +15,8 @@ from controlplane.wire.finishing import newest
 from controlplane.wire.forms import Form, from_bytes, named, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.idle import Clock
 from workers.pipeline.engine.isolation import AGGREGATOR, attempted
-from workers.pipeline.engine.joins import slowest
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.samples import sample_of
 from workers.pipeline.engine.state import Merged, is_closed, regrouped, whole_windows
@@ -34,13 +34,14 @@ def merged_parts(
     members: Mapping[int, Member],
     parts: Mapping[int, Tables],
     marks: Mapping[int, int],
+    clock: Clock | None = None,
 ) -> tuple[list[tuple[str, Form, Any]], dict[int, Fault]]:
     """Take new parts of the windows of these queries; return the windows that changed, and faults.
 
     `parts`: by query the tables of its parts by form's name, oldest first. `marks`: the newest
     event time of each stream as those who gave the parts knew it: a window behind it is closed, as
     no part of it can come any more. Queries that are not among `members` are forgotten. Faults are
-    what the merging of a query, by its id, could not compute.
+    what the merging of a query, by its id, could not compute. `clock`: by which streams are idle.
     """
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     before = json.dumps(known)
@@ -49,7 +50,7 @@ def merged_parts(
     found: list[tuple[str, Form, Any]] = []
     faults: dict[int, Fault] = {}
     for query, tables in parts.items():
-        work = partial(_taken_parts, store, members[query], tables, marks)
+        work = partial(_taken_parts, store, members[query], tables, marks, clock or Clock())
         for taken in attempted(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
             names = known.setdefault(str(query), [])
             for name, windows, kept in taken:
@@ -63,7 +64,7 @@ def merged_parts(
 
 
 def _taken_parts(
-    store: Store, member: Member, tables: Tables, marks: Mapping[int, int]
+    store: Store, member: Member, tables: Tables, marks: Mapping[int, int], clock: Clock
 ) -> list[tuple[str, Any, bytes]]:
     """Return by form's name the windows of a query that changed, and the bytes of what is kept.
 
@@ -76,7 +77,7 @@ def _taken_parts(
         state = _of_run(from_bytes(form, store.get(key)), run)
         new = [_of_run(one, run) for one in rows]
         kept, changed = _merge(form, state, new, run, _work(member))
-        open_ = ~is_closed(kept, {query: member.closing}, _marks(member, marks))
+        open_ = ~is_closed(kept, {query: member.closing}, _marks(member, marks, clock))
         found.append((name, changed, to_bytes(kept.filter(pa.array(open_)))))
     return found
 
@@ -132,9 +133,9 @@ def _merge(form: Form, state: Any, new: Sequence[Any], run: int, work: WorkOf) -
     return rows, whole_windows(form, regrouped(form, Merged(same, fresh), users))
 
 
-def _marks(member: Member, marks: Mapping[int, int]) -> Mapping[int, int]:
+def _marks(member: Member, marks: Mapping[int, int], clock: Clock) -> Mapping[int, int]:
     """Return the marks that close a query's windows; all streams of a join close one together."""
-    return {0: slowest(marks, member.subscription.streams)} if member.joins else marks
+    return {0: clock.slowest(marks, member.subscription.streams)} if member.joins else marks
 
 
 def _work(member: Member) -> WorkOf:

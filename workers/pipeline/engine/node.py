@@ -18,8 +18,9 @@ from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.changed import Changed
 from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.idle import Appended, Clock
 from workers.pipeline.engine.isolation import JOIN, MERGE, SAVE, WINDOW, enter, isolated
-from workers.pipeline.engine.joins import joined, slowest
+from workers.pipeline.engine.joins import joined
 from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, page_of
 from workers.pipeline.engine.records import Records
 from workers.pipeline.engine.republish import reopened, republished
@@ -44,6 +45,7 @@ def advanced(
     *,
     closes: bool = True,
     republish: bool = False,
+    appended: Appended | None = None,
 ) -> Changed:
     """Take a batch's records into the state of a node's tasks.
 
@@ -52,13 +54,20 @@ def advanced(
     windows and ended queries leave. `takers`: the tasks that take these records, where not all do.
     `closes`: whether windows may be closed, which older records that are still to come forbid.
     `republish`: all windows that were open before this batch count as changed, as what was written
-    of them is lost.
+    of them is lost. `appended`: what the batch says of the log, by which streams are idle.
     """
     found = Changed()
     again = marks_of(store) if republish else None
     marks = _marks(store, newest)
     added = added_by(takers or tasks, records, found)
     started = time.thread_time_ns()
+    clock = Clock.read(store, appended)
+    closed = dict(clock.closed)
+    _take_late(added, tasks, closed, found)
+    if closes:
+        clock.close(tasks.joins, marks)
+    joins = clock.closed if closes else {}
+    turn = _Turn(marks if closes else {}, joins, batch, again, closed)
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     before = dict(sizes)
     known = {key.rpartition("/")[0] for key in sizes}
@@ -66,7 +75,8 @@ def advanced(
         form = named(name)
         pages = Pages(store, form, name, sizes)
         rows = pa.concat_tables([form.schema.empty_table(), *added.get(name, [])])
-        _advance_form(pages, tasks, rows, _Turn(marks if closes else {}, batch, again), found)
+        _advance_form(pages, tasks, rows, turn, found)
+    clock.keep(store, tasks.joins)
     if sizes != before:
         store.put(SIZES, json.dumps(sizes).encode())
     found.state_bytes = sum(sizes.values())
@@ -78,12 +88,15 @@ def advanced(
 class _Turn:
     """One batch, as every form of rows meets it.
 
+    `joins`: by join up to where its windows are closed, `closed`: up to where they were before.
     `again`: by stream the newest event time before a batch that republishes, None in all others.
     """
 
     marks: Mapping[int, int]
+    joins: Mapping[int, int]
     batch: int
-    again: Mapping[int, int] | None = None
+    again: Mapping[int, int] | None
+    closed: Mapping[int, int]
 
 
 def marks_of(store: Store) -> dict[int, int]:
@@ -100,6 +113,19 @@ def _marks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
         marks |= grown
         store.put(MARKS, json.dumps(marks).encode())
     return marks
+
+
+def _take_late(
+    added: dict[str, list[Any]], tasks: Tasks, closed: Mapping[int, int], found: Changed
+) -> None:
+    """Take out what comes for windows of joins that are closed: a stream was idle and returned."""
+    for name in filter(is_pairs, list(added)):
+        kept = []
+        for rows in added[name]:
+            late = is_closed(rows, tasks.closing, closed)
+            found.late += int(np.asarray(rows["s0"])[late].sum())
+            kept.append(rows.filter(pa.array(~late)) if late.any() else rows)
+        added[name] = kept
 
 
 def _advance_form(pages: Pages, tasks: Tasks, added: Any, turn: _Turn, found: Changed) -> None:
@@ -156,7 +182,7 @@ class _Advanced(NamedTuple):
 def _advanced(pages: Pages, tasks: Tasks, turn: _Turn, state: Any, added: Any) -> _Advanced:
     """Return what rows of state and what comes to them make together. Raises what they raise."""
     result, windows = _merged_form(pages, tasks, turn, state, added)
-    marks = _marks_of_form(pages, tasks, turn.marks)
+    marks = turn.joins if is_pairs(pages.name) else turn.marks
     closing = tasks.closing
     open_ = ~is_closed(result.rows, closing, marks)
     return _Advanced(result.rows if open_.all() else result.rows.filter(pa.array(open_)), windows)
@@ -191,14 +217,6 @@ def _of(queries: Collection[int], rows: Any) -> Any:
     return rows if mine.all() else rows.filter(pa.array(mine))
 
 
-def _marks_of_form(pages: Pages, tasks: Tasks, marks: Mapping[int, int]) -> Mapping[int, int]:
-    """Return the marks that close rows: of a join's rows by query, of others by stream."""
-    if not is_pairs(pages.name):
-        return marks
-    return {query: slowest(marks, one.subscription.streams)
-            for query, one in tasks.members.items() if one.joins}  # fmt: skip
-
-
 def _merged_form(
     pages: Pages, tasks: Tasks, turn: _Turn, state: Any, added: Any
 ) -> tuple[Merged, list[tuple[str, Form, Any]]]:
@@ -208,7 +226,7 @@ def _merged_form(
     queries = np.unique(np.asarray(result.rows["query"])).tolist()
     shown, marks = result, None
     if turn.again is not None:
-        marks = _marks_of_form(pages, tasks, turn.again)
+        marks = turn.closed if is_pairs(pages.name) else turn.again
         shown = reopened(result, tasks.closing, marks)
     if is_pairs(pages.name):
         enter(JOIN, queries)

@@ -51,6 +51,11 @@ class Tasks:
         return {query: member.closing for query, member in self.members.items()}
 
     @property
+    def joins(self) -> dict[int, tuple[int, ...]]:
+        """Return the streams of each join."""
+        return {query: one.subscription.streams for query, one in self.members.items() if one.joins}
+
+    @property
     def split(self) -> list[int]:
         """Return the queries of which other nodes may have tasks."""
         return [query for query, one in self.members.items() if one.subscription.tasks > 1]
