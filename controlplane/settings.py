@@ -7,6 +7,7 @@ from typing import Any
 import dj_database_url
 
 from controlplane import env
+from controlplane.runtime.demos import demos
 
 BASE_DIR = env.ROOT
 DATA_DIR = env.data_dir()
@@ -214,6 +215,8 @@ USE_TZ = True
 USE_I18N = False
 
 # Hours after which an ended query and its task leave the database.
+# Which demonstrations the runner started with; none: no replayer runs.
+DEMOS = demos()
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 
 # Networks (CIDR) that webhooks may reach, by http also, although they are not public ones.

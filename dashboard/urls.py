@@ -31,6 +31,7 @@ from dashboard.views import (
 CLUSTER = "clusters/<slug:slug>/"
 
 _cluster: list[URLPattern] = [
+    path("demo/<slug:slug>/", fleet.post_demo, name="demo-add"),
     path(CLUSTER, clusters.overview, name="cluster"),
     path(f"{CLUSTER}charts.json", clusters.charts, name="cluster-charts"),
     path(f"{CLUSTER}aside/", clusters.aside, name="cluster-aside"),

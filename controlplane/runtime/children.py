@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from controlplane import env
+from controlplane.runtime.demos import SLUGS
 
 # Two cores are shared by all: no library may start a thread per core in every process.
 ONE_THREAD: Final = {
@@ -117,11 +118,14 @@ def service_children(place: Place) -> list[ChildSpec]:
 
 
 def replayer_child(place: Place) -> ChildSpec:
-    """Return the demo's producer; it waits by itself for the web and for its token."""
+    """Return the demonstrations' producer; it waits for the web, its token and the clusters.
+
+    It knows all demonstrations: one that is not there yet can be added on a page.
+    """
     command = python(
-        "-m", "workers.demo.replay", "--cluster", "sf", "--url", place.address.rstrip("/"),
+        "-m", "workers.demo.replay", "--demos", ",".join(SLUGS), "--url", place.address.rstrip("/"),
         "--token-file", str(place.data / "secrets" / "demo_token"), "--redis-url", place.redis_url,
-        "--queries", str(env.integer("WEIR_DEMO_MICE", DEMO_QUERIES)),
+        "--long-lived", str(env.integer("WEIR_DEMO_MICE", DEMO_QUERIES)),
         "--speed", str(env.integer("WEIR_DEMO_SPEED", DEMO_SPEED, minimum=1, maximum=10_000)),
     )  # fmt: skip
     advice = "read its log; WEIR_DEMO=0 make run starts without the demo"

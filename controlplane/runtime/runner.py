@@ -22,6 +22,7 @@ from controlplane.runtime.checks import (
 )
 from controlplane.runtime.children import ChildSpec, Place
 from controlplane.runtime.credentials import Login, ensure_login
+from controlplane.runtime.demos import demos
 from controlplane.runtime.errors import CheckFailed, Stopped
 from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import OwnRedis, answers, check_given, check_writes, find_own
@@ -39,7 +40,7 @@ class RunOptions:
     host: str = "127.0.0.1"
     port: int = 8000
     redis_url: str | None = None
-    demo: bool = True
+    demos: tuple[str, ...] = ("sf",)
     free_bytes: int = FREE_BYTES
 
     @classmethod
@@ -50,7 +51,7 @@ class RunOptions:
             host=env.text("WEIR_HOST", "127.0.0.1"),
             port=env.integer("WEIR_PORT", 8000, minimum=1, maximum=65535),
             redis_url=env.redis_url() if env.text("REDIS_URL") else None,
-            demo=env.flag("WEIR_DEMO", default=True),
+            demos=demos(),
         )
 
 
@@ -62,7 +63,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     """
     begun = time.monotonic()
     place, own = prepare(options, say)
-    login = ensure_login(options.data) if options.demo else None
+    login = ensure_login(options.data) if options.demos else None
     processes.adopt_orphans()
     supervisor = Supervisor(options.data / "logs", place.environment(), say, requests.asked)
     try:
@@ -130,9 +131,9 @@ def start_all(
     supervisor.start(children.agent_child())
     for spec in children.service_children(place):
         supervisor.start(spec)
-    if options.demo:
-        say("preparing the demo cluster")
-        supervisor.run_step(_setup_demo())
+    if options.demos:
+        say(f"preparing the demo: {', '.join(options.demos)}")
+        supervisor.run_step(_setup_demo(options.demos))
         supervisor.start(children.replayer_child(place))
     with redis.Redis.from_url(place.redis_url, socket_timeout=5) as client:
         probes = _probes(place, client, since_ms)
@@ -177,10 +178,10 @@ def _migrate() -> ChildSpec:
     )
 
 
-def _setup_demo() -> ChildSpec:
+def _setup_demo(names: tuple[str, ...]) -> ChildSpec:
     return ChildSpec(
         "setup_demo",
-        children.django("setup_demo"),
+        children.django("setup_demo", *names),
         "read logs/setup_demo.log; WEIR_DEMO=0 make run starts without the demo",
     )
 

@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 
 from controlplane.selectors.clusters import FleetRow, fleet
+from controlplane.services import demo
 from dashboard import grades
 from dashboard.guards import PageRequest, anyone_page
-from dashboard.shown import show_list
+from dashboard.shown import show_list, tell
 
 
 @anyone_page
@@ -16,7 +19,17 @@ def overview(request: PageRequest) -> HttpResponse:
     """Show every cluster that one may see with its measures, graded."""
     now = timezone.now()
     rows = [_graded(row, now.timestamp()) for row in fleet(request.actor.clusters)]
-    return show_list(request, "fleet.html", "_fleet_table.html", {"rows": rows})
+    context = {"rows": rows, "demos": demo.addable() if request.actor.is_operator else []}
+    return show_list(request, "fleet.html", "_fleet_table.html", context)
+
+
+@require_POST
+@anyone_page
+def post_demo(request: PageRequest, slug: str) -> HttpResponse:
+    """Add the cluster of a demonstration and open its page."""
+    cluster = demo.add(request.actor, slug)
+    tell(request, f"{cluster.name} is added and starts.")
+    return redirect("cluster", cluster.slug)
 
 
 def _graded(row: FleetRow, now: float) -> dict[str, object]:

@@ -1,5 +1,5 @@
-"""The demonstration: one day of San Francisco taxis, replayed over and over.
+"""The demonstrations: recorded days, replayed over and over into clusters of their own.
 
-Every 1 km map tile is a stream of position reports, every taxi trip a query over the tiles it
-crosses that arrives when the trip starts and departs when it ends.
+`sf`: taxis of San Francisco; every 1 km map tile is a stream of position reports, every trip a
+query over the tiles that it crosses, from its start to its end. `web`: requests to a web server.
 """

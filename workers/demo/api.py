@@ -5,22 +5,11 @@ from typing import Any, Final
 
 import httpx
 
-from workers.demo.timeline import Wanted
+from workers.demo.program import Wanted
 
 # Well under the API's limit of 1000, so that one request stays short beside live traffic.
 BULK: Final = 500
 PAGE: Final = 1000
-# What every query of the demo computes: the numbers of one minute by tile; speeds are in cm/s.
-TEXT: Final = {
-    "key": ["stream"],
-    "aggregates": {
-        "records": "count(*)",
-        "mean_speed": "mean(speed)",
-        "lowest_speed": "min(speed)",
-        "highest_speed": "max(speed)",
-    },
-    "window_s": 60.0,
-}
 
 
 class Refused(Exception):
@@ -38,6 +27,14 @@ class WeirApi:
         self._client = client
         self._base = f"/api/v1/clusters/{cluster}"
 
+    def exists(self) -> bool:
+        """Return whether there is such a cluster."""
+        answer = self._client.get(self._base)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return False
+        answer.raise_for_status()
+        return True
+
     def register(self, declarations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         """Register streams, or bring them up to date, and return their ids by name."""
         body = self._call("POST", "/streams", {"streams": list(declarations)})
@@ -54,8 +51,7 @@ class WeirApi:
 
     def submit(self, wanted: Sequence[Wanted]) -> None:
         """Submit queries together, all or none. Raises `Refused`, for one when a name is taken."""
-        rows = [{"name": w.name, "streams": list(w.streams), "text": TEXT} for w in wanted]
-        self._call("POST", "/queries/bulk", {"queries": rows})
+        self._call("POST", "/queries/bulk", {"queries": [query.body() for query in wanted]})
 
     def end(self, names: Sequence[str]) -> None:
         """End live queries together, all or none. Raises `Refused` when one is not alive."""

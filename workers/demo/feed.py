@@ -1,4 +1,4 @@
-"""Feeds reports into the log at a multiple of the speed at which they were recorded."""
+"""Feeds records into the log at a multiple of the speed at which they were recorded."""
 
 import logging
 import time
@@ -12,8 +12,7 @@ import redis
 from controlplane.wire.errors import LogAway, LogFull
 from controlplane.wire.producer import Producer
 from workers.demo.place import StoredMoment
-from workers.demo.recording import Recording
-from workers.demo.timeline import reports_between
+from workers.demo.program import Program
 
 logger = logging.getLogger(__name__)
 
@@ -33,26 +32,27 @@ class Feed:
     """Moves the replay on, one atomic append per tick.
 
     The moment is stored after the append, so that a kill between the two repeats one tick of
-    reports and never loses one.
+    records and never loses one.
     """
 
     def __init__(
         self,
-        recording: Recording,
+        program: Program,
         streams: Mapping[str, int],
         producer: Producer,
         place: StoredMoment,
         speed: float,
     ) -> None:
-        self._recording = recording
-        self._stream_of = [streams[tile.name] for tile in recording.tiles]
+        """Feed a program's records into its streams, whose ids are given by name."""
+        self._program = program
+        self._streams = streams
         self._producer = producer
         self._place = place
         self._speed = speed
         self.moment = place.read()
 
     def advance(self, elapsed_s: float) -> None:
-        """Append what was reported in the meantime.
+        """Append the records of the meantime.
 
         Raises `LogFull`, `LogAway` or `redis.RedisError` and stands still where the log does not
         take it.
@@ -75,5 +75,5 @@ class Feed:
             last = now
 
     def _blocks(self, until: int) -> dict[int, pa.RecordBatch]:
-        reports = reports_between(self._recording, self.moment, until)
-        return {self._stream_of[tile]: batch for tile, batch in reports.items()}
+        records = self._program.records_between(self.moment, until)
+        return {self._streams[name]: batch for name, batch in records.items()}

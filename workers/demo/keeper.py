@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workers.demo.api import BULK, WeirApi
-from workers.demo.timeline import Wanted
+from workers.demo.program import Wanted
 
 
 @dataclass(frozen=True)

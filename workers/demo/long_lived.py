@@ -9,11 +9,22 @@ from typing import Final
 
 import numpy as np
 
-from workers.demo.timeline import Wanted
+from workers.demo.program import Wanted
 
 MOST_STREAMS: Final = 4
 EXPONENT: Final = 1.0
 SEED: Final = 20_080_524
+# What every query of the taxis computes: the numbers of one minute by tile; speeds are in cm/s.
+TEXT: Final = {
+    "key": ["stream"],
+    "aggregates": {
+        "records": "count(*)",
+        "mean_speed": "mean(speed)",
+        "lowest_speed": "min(speed)",
+        "highest_speed": "max(speed)",
+    },
+    "window_s": 60.0,
+}
 
 
 def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> list[Wanted]:
@@ -26,7 +37,7 @@ def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> lis
     shares = weights / weights.sum()
     most = min(MOST_STREAMS, len(streams))
     return [
-        Wanted(query_name(number), _drawn(draw, streams, shares, most))
+        Wanted(query_name(number), _drawn(draw, streams, shares, most), TEXT)
         for number in range(1, count + 1)
     ]
 

@@ -1,12 +1,13 @@
-"""Replay the recorded day into a cluster: streams, reports, and the queries of the trips.
+"""Replay demonstrations into their clusters: streams, records and queries.
 
-python -m workers.demo.replay --cluster sf --url http://127.0.0.1:8000 --token-file F --redis-url U
+python -m workers.demo.replay --demos sf,web --token-file F --redis-url U
 """
 
 import argparse
 import logging
 import signal
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Final, TypeVar
@@ -18,10 +19,10 @@ from controlplane.wire.producer import Producer
 from workers.demo.api import Refused, WeirApi
 from workers.demo.feed import TICK_S, Feed
 from workers.demo.keeper import QueryKeeper
-from workers.demo.long_lived import draw_long_lived
 from workers.demo.place import StoredMoment
-from workers.demo.recording import Recording, load_recording
-from workers.demo.timeline import Wanted, trips_at
+from workers.demo.program import Program, Wanted
+from workers.demo.taxis import Taxis
+from workers.demo.web.program import Web
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,12 @@ _REQUEST_TIMEOUT_S: Final = 30.0
 _FAREWELL_S: Final = 3.0
 T = TypeVar("T")
 
-PREFIXES: Final = ("trip-", "mouse-")
+# A demonstration whose cluster nobody has created yet is looked for so often.
+_NO_CLUSTER_S: Final = 2.0
+PROGRAMS: Final[Mapping[str, Callable[[argparse.Namespace], Program]]] = {
+    "sf": lambda arguments: Taxis(arguments.speed, arguments.long_lived),
+    "web": lambda arguments: Web(arguments.speed),
+}
 
 
 class TokenFile(httpx.Auth):
@@ -57,58 +63,67 @@ def main() -> None:
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    limit = _stopping_after(arguments.limit_minutes, stop)
+    with ThreadPoolExecutor(len(arguments.demos)) as pool:
+        replays = [
+            pool.submit(replay_one, PROGRAMS[name], arguments, stop) for name in arguments.demos
+        ]
+        # One that fails ends the others: the process is then restarted whole.
+        wait(replays, return_when=FIRST_EXCEPTION)
+        stop.set()
+    limit.cancel()
+    for one in replays:
+        one.result()
+
+
+def replay_one(
+    make: Callable[[argparse.Namespace], Program], arguments: argparse.Namespace, stop: Event
+) -> None:
+    """Replay one program as soon as its cluster exists, until `stop`."""
+    program = make(arguments)
     auth = TokenFile(arguments.token_file)
-    limit_s = None if arguments.limit_minutes is None else 60 * arguments.limit_minutes
     with (
         httpx.Client(base_url=arguments.url, auth=auth, timeout=_REQUEST_TIMEOUT_S) as client,
-        Producer(arguments.redis_url, arguments.cluster) as producer,
+        Producer(arguments.redis_url, program.slug) as producer,
     ):
-        place = StoredMoment(redis.Redis.from_url(arguments.redis_url), arguments.cluster)
-        api = WeirApi(client, arguments.cluster)
-        replay(api, producer, place, stop, arguments.speed, arguments.queries, limit_s)
+        place = StoredMoment(redis.Redis.from_url(arguments.redis_url), program.slug)
+        api = WeirApi(client, program.slug)
+        while not persistently(api.exists, stop):
+            if stop.wait(_NO_CLUSTER_S):
+                return
+        replay(program, api, producer, place, stop, arguments.speed)
 
 
 def replay(
+    program: Program,
     api: WeirApi,
     producer: Producer,
     place: StoredMoment,
     stop: Event,
     speed: float,
-    queries: int,
-    limit_s: float | None = None,
 ) -> None:
-    """Register the streams, then feed reports and keep queries until `stop` or the limit.
+    """Register the streams, then feed records and keep queries until `stop`.
 
-    The queries are kept by a thread of their own: reports flow on while the web is away.
+    The queries are kept by a thread of their own: records flow on while the web is away.
     """
-    recording = load_recording()
-    declarations = [tile.declaration(speed) for tile in recording.tiles]
-    streams = persistently(lambda: api.register(declarations), stop)
+    streams = persistently(lambda: api.register(program.declarations()), stop)
     if streams is None:
         return
-    feed = Feed(recording, streams, producer, place, speed)
-    logger.info("%d streams registered; replaying from moment %d", len(streams), feed.moment)
-    long_lived = draw_long_lived(queries, [tile.name for tile in recording.tiles])
-    keeper = QueryKeeper(api, PREFIXES)
-    keeping = Thread(
+    feed = Feed(program, streams, producer, place, speed)
+    logger.info("%s: %d streams registered, moment %d", program.slug, len(streams), feed.moment)
+    keeper = QueryKeeper(api, program.prefixes)
+    queries = Thread(
         target=keep_queries,
-        args=(keeper, lambda: wanted(recording, long_lived, feed), stop),
+        args=(keeper, lambda: program.queries_at(feed.moment), stop),
         daemon=True,
     )
-    keeping.start()
-    limit = _stopping_after(limit_s, stop)
+    queries.start()
     try:
         feed.run(stop)
     finally:
-        limit.cancel()
         stop.set()
-        keeping.join(_FAREWELL_S)
-    logger.info("stopped at moment %d", feed.moment)
-
-
-def wanted(recording: Recording, long_lived: Sequence[Wanted], feed: Feed) -> list[Wanted]:
-    """Return the queries that should live now."""
-    return [*long_lived, *trips_at(recording, feed.moment)]
+        queries.join(_FAREWELL_S)
+    logger.info("%s: stopped at moment %d", program.slug, feed.moment)
 
 
 def keep_queries(
@@ -119,7 +134,7 @@ def keep_queries(
         while not stop.wait(TICK_S):
             persistently(lambda: keeper.step(wanted_now()), stop)
     finally:
-        # Reports without queries would be half a replay: let the process end and be restarted.
+        # Records without queries would be half a replay: let the process end and be restarted.
         stop.set()
 
 
@@ -136,27 +151,39 @@ def persistently(ask: Callable[[], T], stop: Event) -> T | None:
     return None
 
 
-def _stopping_after(limit_s: float | None, stop: Event) -> Timer:
-    """Return a timer, running if there is a limit, that ends the replay."""
-    timer = Timer(limit_s or 0.0, stop.set)
+def _stopping_after(minutes: float | None, stop: Event) -> Timer:
+    """Return a timer, started if there is a limit, that ends the replay."""
+    timer = Timer(60 * (minutes or 0.0), stop.set)
     timer.daemon = True
-    if limit_s is not None:
+    if minutes is not None:
         timer.start()
     return timer
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cluster", default="sf", help="slug of the cluster")
+    parser.add_argument(
+        "--demos", type=_demos, default=("sf",), help=f"which of {', '.join(PROGRAMS)}, by commas"
+    )
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="where Weir's web answers")
     parser.add_argument(
         "--token-file", type=Path, required=True, help="file of an operator's token"
     )
-    parser.add_argument("--redis-url", required=True, help="Redis of the cluster's log")
+    parser.add_argument("--redis-url", required=True, help="Redis of the clusters' logs")
     parser.add_argument("--speed", type=_positive, default=60.0, help="recorded over real seconds")
-    parser.add_argument("--queries", type=_count, default=0, help="additional long-lived queries")
+    parser.add_argument(
+        "--long-lived", type=_count, default=0, help="long-lived queries of sf beside its trips"
+    )
     parser.add_argument("--limit-minutes", type=_positive, help="end after so many real minutes")
     return parser
+
+
+def _demos(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    unknown = [name for name in names if name not in PROGRAMS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}")
+    return names
 
 
 def _positive(text: str) -> float:

@@ -5,22 +5,15 @@ does event time, so that no window ever sees time step back.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from workers.demo.long_lived import TEXT
+from workers.demo.program import Wanted
 from workers.demo.recording import SPAN_MS, START_MS, Ints, Recording
 from workers.demo.schema import REPORT
 from workers.demo.speeds import NO_SPEED
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A query that should be alive: its name and the streams it reads."""
-
-    name: str
-    streams: tuple[str, ...]
 
 
 def event_ms(moment: int) -> int:
@@ -75,6 +68,7 @@ def _on_the_way(recording: Recording, loop: int, within: int) -> list[Wanted]:
         Wanted(
             trip_name(int(trips.number[at]), loop),
             tuple(recording.tiles[tile].name for tile in trips.tiles[at]),
+            TEXT,
         )
         for at in found.tolist()
     ]

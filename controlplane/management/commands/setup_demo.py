@@ -7,17 +7,19 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from controlplane.runtime.demos import SLUGS
 from controlplane.services import demo
 from controlplane.services.access import APPROVER, OPERATOR, VIEWER
 
 
 class Command(BaseCommand):
-    """Makes roles, the users operator, viewer and replayer, the cluster sf, its policy, a token."""
+    """Makes roles, the users operator, viewer and replayer, the demo's clusters, and a token."""
 
-    help = "Set up the demo cluster sf, its users and the replayer's token."
+    help = "Set up clusters of the demo, its users and the replayer's token."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the file of the operator's login and the file for the token."""
+        """Take the clusters, the file of the operator's login and the file for the token."""
+        parser.add_argument("clusters", nargs="*", help=f"some of {', '.join(SLUGS)}")
         secrets = settings.DATA_DIR / "secrets"
         parser.add_argument(
             "--password-file",
@@ -35,11 +37,14 @@ class Command(BaseCommand):
         demo.ensure_user(name, APPROVER, password)
         demo.ensure_user("viewer", VIEWER, None)
         replayer = demo.ensure_user("replayer", OPERATOR, None)
-        cluster = demo.ensure_cluster()
-        demo.ensure_policy(cluster)
+        slugs = options["clusters"] or SLUGS[:1]
+        if unknown := [slug for slug in slugs if slug not in SLUGS]:
+            raise CommandError(f"there is no demonstration {unknown[0]}, only {', '.join(SLUGS)}")
+        for slug in slugs:
+            demo.ensure_cluster(slug)
         demo.ensure_token(replayer, options["token_file"])
-        told = f"cluster {cluster.slug} is set up, {name} may operate it and approve its plans"
-        self.stdout.write(told)
+        told = ", ".join(slugs)
+        self.stdout.write(f"set up: {told}; {name} may operate them and approve their plans")
 
 
 def _login(file: Path) -> tuple[str, str | None]:

@@ -76,3 +76,12 @@ def test_a_token_is_printed_once_and_kept_as_a_digest(db: None) -> None:
     assert ApiToken.objects.get().digest not in token
     with pytest.raises(CommandError):
         call_command("create_token", "nobody", "nightly")
+
+
+def test_each_demonstration_is_a_cluster_with_a_policy(tmp_path: Path) -> None:
+    call_command(
+        "setup_demo", "sf", "web",
+        password_file=tmp_path / "login", token_file=tmp_path / "token", stdout=StringIO(),
+    )  # fmt: skip
+    assert set(Policy.objects.values_list("cluster__slug", flat=True)) == {"sf", "web"}
+    assert Node.objects.filter(cluster__slug="web").count() == 3

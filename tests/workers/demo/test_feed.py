@@ -12,6 +12,7 @@ from workers.demo.feed import LONGEST_STEP_S, Feed, next_moment
 from workers.demo.place import StoredMoment
 from workers.demo.recording import Recording
 from workers.demo.schema import REPORT
+from workers.demo.taxis import Taxis
 
 SPEED = 60.0
 
@@ -19,7 +20,8 @@ SPEED = 60.0
 def feed_of(recording: Recording, client: "redis.Redis", url: str, limit: int = 10**6) -> Feed:
     streams = {tile.name: 500 + number for number, tile in enumerate(recording.tiles)}
     producer = Producer(url, "sf", limit, schemas=dict.fromkeys(streams.values(), REPORT))
-    return Feed(recording, streams, producer, StoredMoment(client, "sf"), SPEED)
+    taxis = Taxis(SPEED, 0, recording)
+    return Feed(taxis, streams, producer, StoredMoment(client, "sf"), SPEED)
 
 
 def logged(client: "redis.Redis") -> int:

@@ -11,12 +11,13 @@ from controlplane.models import Cluster, Query
 from controlplane.services import tokens
 from workers.demo.api import Refused, WeirApi
 from workers.demo.keeper import Changes, QueryKeeper, changes
-from workers.demo.timeline import Wanted
+from workers.demo.long_lived import TEXT
+from workers.demo.program import Wanted
 
 pytestmark = pytest.mark.django_db
 
-A, B, C = (Wanted(f"trip-{name}-0", ("tile-1-1",)) for name in "abc")
-MOUSE = Wanted("mouse-000001", ("tile-1-1", "tile-1-2"))
+A, B, C = (Wanted(f"trip-{name}-0", ("tile-1-1",), TEXT) for name in "abc")
+MOUSE = Wanted("mouse-000001", ("tile-1-1", "tile-1-2"), TEXT)
 
 
 class InProcess(httpx.BaseTransport):
@@ -92,7 +93,7 @@ def test_a_new_process_ends_what_should_have_ended_and_submits_nothing_twice(
 
 def test_queries_of_others_are_left_alone(api: WeirApi) -> None:
     """Somebody's own query may even have our prefix within its name."""
-    api.submit([Wanted("my-trip-to-town", ("tile-1-1",))])
+    api.submit([Wanted("my-trip-to-town", ("tile-1-1",), TEXT)])
     keeper(api).step([])
     assert live() == {"my-trip-to-town"}
 
@@ -124,7 +125,7 @@ def test_an_answer_that_got_lost_is_repaired(api: WeirApi, monkeypatch: pytest.M
 
 
 def test_more_than_one_page_and_one_bulk_are_handled(api: WeirApi) -> None:
-    many = [Wanted(f"trip-{number}-0", ("tile-1-1",)) for number in range(1_100)]
+    many = [Wanted(f"trip-{number}-0", ("tile-1-1",), TEXT) for number in range(1_100)]
     keeper(api).step(many)
     assert keeper(api).step(many) == Changes((), ())
     assert Query.objects.count() == 1_100

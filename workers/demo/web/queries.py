@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from workers.demo.program import Wanted
 from workers.demo.web.recording import Directory
 
 PREFIX: Final = "web-"
@@ -76,28 +77,19 @@ _OVER_ALL: Final[dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def long_lived(directories: Sequence[Directory]) -> list[dict[str, Any]]:
+def long_lived(directories: Sequence[Directory]) -> list[Wanted]:
     """Return the queries: one per directory, those over all directories, and a join of two."""
-    names = [one.name for one in directories]
-    own = [
-        _query(f"traffic-{name}", [name], {"aggregates": _TRAFFIC, "window_s": _MINUTE})
-        for name in names
-    ]
-    return [
-        *own,
-        *({**_query(name, names, {}), **rest} for name, rest in _OVER_ALL.items()),
-        _both(*names[:2]),
-    ]
+    names = tuple(one.name for one in directories)
+    traffic = {"aggregates": _TRAFFIC, "window_s": _MINUTE}
+    own = [Wanted(f"{PREFIX}traffic-{name}", (name,), traffic) for name in names]
+    over_all = [Wanted(PREFIX + name, names, **rest) for name, rest in _OVER_ALL.items()]
+    return [*own, *over_all, _both(*names[:2])]
 
 
-def _both(left: str, right: str) -> dict[str, Any]:
+def _both(left: str, right: str) -> Wanted:
     """Return a join: the hosts that read from both directories in the same minute."""
     text = {
         "right": [right], "on": [["host", "host"]], "key": ["a.host"],
         "aggregates": {"pairs": "count(*)"}, "window_s": _MINUTE,
     }  # fmt: skip
-    return _query(f"{left}-and-{right}", [left], text)
-
-
-def _query(name: str, streams: Sequence[str], text: dict[str, Any]) -> dict[str, Any]:
-    return {"name": PREFIX + name, "streams": list(streams), "text": text}
+    return Wanted(f"{PREFIX}{left}-and-{right}", (left,), text)

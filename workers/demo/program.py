@@ -1,0 +1,55 @@
+"""What a demonstration replays into its cluster: streams, records and queries, moment by moment.
+
+A moment is a number of milliseconds since the replay began for the first time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A query that should be live: its name, its streams, and what it computes.
+
+    `text`: the query as the API takes it; `tasks`: over how many tasks its keys are split;
+    `scheme`: how keys find their task.
+    """
+
+    name: str
+    streams: tuple[str, ...]
+    text: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    tasks: int = 1
+    scheme: str = ""
+
+    def body(self) -> dict[str, Any]:
+        """Return the query as a body of the API."""
+        return {
+            "name": self.name,
+            "streams": list(self.streams),
+            "text": dict(self.text),
+            "tasks": self.tasks,
+            "scheme": self.scheme,
+        }
+
+
+class Program(Protocol):
+    """One demonstration.
+
+    `slug`: its cluster; `prefixes`: how the names of its queries begin: no other queries of the
+    cluster are ended.
+    """
+
+    slug: str
+    prefixes: Sequence[str]
+
+    def declarations(self) -> list[dict[str, Any]]:
+        """Return the streams as the API registers them."""
+
+    def records_between(self, after: int, until: int) -> dict[str, pa.RecordBatch]:
+        """Return the records of the moments (after, until] by stream, in order of time."""
+
+    def queries_at(self, moment: int) -> Sequence[Wanted]:
+        """Return the queries that should be live at a moment."""

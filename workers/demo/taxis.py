@@ -1,0 +1,38 @@
+"""The demonstration `sf`: a day of taxis; each map tile is a stream, each trip a query."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from workers.demo.long_lived import draw_long_lived
+from workers.demo.program import Wanted
+from workers.demo.recording import Recording, load_recording
+from workers.demo.timeline import reports_between, trips_at
+
+
+class Taxis:
+    """The recorded day, replayed `speed` times as fast, with so many long-lived queries."""
+
+    slug = "sf"
+    prefixes: Sequence[str] = ("trip-", "mouse-")
+
+    def __init__(self, speed: float, long_lived: int, recording: Recording | None = None) -> None:
+        """Replay a recording, that of the package by default."""
+        self._recording = recording or load_recording()
+        self._speed = speed
+        names = [tile.name for tile in self._recording.tiles]
+        self._long_lived = draw_long_lived(long_lived, names)
+
+    def declarations(self) -> list[dict[str, Any]]:
+        """Return one stream per map tile."""
+        return [tile.declaration(self._speed) for tile in self._recording.tiles]
+
+    def records_between(self, after: int, until: int) -> dict[str, pa.RecordBatch]:
+        """Return the reports of the moments (after, until] by tile."""
+        found = reports_between(self._recording, after, until)
+        return {self._recording.tiles[tile].name: batch for tile, batch in found.items()}
+
+    def queries_at(self, moment: int) -> Sequence[Wanted]:
+        """Return the long-lived queries and the trips that are under way."""
+        return [*self._long_lived, *trips_at(self._recording, moment)]
