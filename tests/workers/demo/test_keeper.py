@@ -13,6 +13,7 @@ from workers.demo.api import Refused, WeirApi
 from workers.demo.keeper import Changes, QueryKeeper, changes
 from workers.demo.long_lived import TEXT
 from workers.demo.program import Wanted
+from workers.demo.schema import REPORT
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +48,8 @@ def api(cluster: Cluster) -> Iterator[WeirApi]:
         transport=InProcess(), base_url="http://localhost", headers=headers
     ) as http_client:
         api = WeirApi(http_client, cluster.slug)
-        api.register([{"name": "tile-1-1", "title": "One"}, {"name": "tile-1-2", "title": "Two"}])
+        schema = REPORT.to_json()
+        api.register([{"name": name, "schema": schema} for name in ("tile-1-1", "tile-1-2")])
         yield api
 
 
