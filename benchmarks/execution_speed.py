@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.control_plane import private_redis, running_services, tell, until
 from tests.support.texts import SUMMARY, SUMMARY_TEXT
+from workers.demo.schema import REPORT
 
 STREAMS = 10_000
 NODES = 100
@@ -183,9 +184,11 @@ def _small_cluster(actor: Any) -> Any:
     cluster = Cluster.objects.create(slug="small", name="small", slots=4, desired="running")
     for index in range(4):
         Node.objects.create(cluster=cluster, index=index, name=f"node {index}", capacity=500)
-    streams.register(actor, cluster, [streams.StreamSpec(f"s{i}") for i in range(50)])
-    specs = [QuerySpec(f"q{i}", (f"s{i % 50}",), SUMMARY) for i in range(400)]
-    queries.submit_many(actor, cluster, specs)
+    schema = REPORT.to_json()
+    specs = [streams.StreamSpec(f"s{i}", schema=schema) for i in range(50)]
+    streams.register(actor, cluster, specs)
+    wanted = [QuerySpec(f"q{i}", (f"s{i % 50}",), SUMMARY) for i in range(400)]
+    queries.submit_many(actor, cluster, wanted)
     placing.drain(cluster.pk)
     return cluster
 

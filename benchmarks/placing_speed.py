@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.control_plane import private_redis, running_services, tell, until
 from tests.support.texts import SUMMARY
+from workers.demo.schema import REPORT
 
 STREAMS = 1437
 NODES = 4
@@ -66,7 +67,10 @@ def _cluster() -> tuple[Any, Any]:
     cluster = Cluster.objects.create(slug="bench", name="bench", slots=NODES)
     for index in range(NODES):
         Node.objects.create(cluster=cluster, index=index, name=f"node {index}", capacity=500)
-    specs = [streams.StreamSpec(f"s{i}", declared_rate=1 + i % 7) for i in range(STREAMS)]
+    schema = REPORT.to_json()
+    specs = [
+        streams.StreamSpec(f"s{i}", schema=schema, declared_rate=1 + i % 7) for i in range(STREAMS)
+    ]
     streams.register(actor, cluster, specs)
     return actor, cluster
 

@@ -8,6 +8,7 @@ from controlplane.api import (
     audit,
     clusters,
     comparisons,
+    dead_letters,
     executions,
     health,
     lab,
@@ -16,6 +17,7 @@ from controlplane.api import (
     proposals,
     queries,
     records,
+    stream_schemas,
     streams,
     stuck_batch,
     tokens,
@@ -52,6 +54,8 @@ api.add_router("/clusters", clusters.router)
 api.add_router("/clusters", health.router)
 api.add_router("/clusters", stuck_batch.router)
 api.add_router("/clusters", streams.router)
+api.add_router("/clusters", stream_schemas.router)
+api.add_router("/clusters", dead_letters.router)
 api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)
 api.add_router("/clusters", arcs.router)

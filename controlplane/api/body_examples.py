@@ -17,6 +17,17 @@ _EVENT: Final = {
     "name": "clicks per page",
 }
 
+_SCHEMA: Final = {
+    "columns": [
+        {"name": "ts", "type": "timestamp(ms)", "nullable": False},
+        {"name": "car", "type": "int32", "nullable": False},
+        {"name": "x", "type": "int32", "nullable": False},
+        {"name": "y", "type": "int32", "nullable": False},
+        {"name": "speed", "type": "int32"},
+    ],
+    "event_time": "ts",
+}
+
 BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "ReasonIn": {"With a reason": _REASON, "Without": {}},
     "MasterIn": {
@@ -43,13 +54,32 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
                 {
                     "name": "tile-52-65",
                     "title": "Tile 52/65",
-                    "schema": {"car": "int", "speed": "int"},
+                    "schema": _SCHEMA,
                     "declared_rate": 40.0,
                     "meta": {"owner": "traffic"},
                 },
-                {"name": "tile-52-66"},
+                {"name": "tile-52-66", "schema": _SCHEMA},
             ]
         }
+    },
+    "SchemaIn": {
+        "Columns and event time": {**_SCHEMA, "watermark_delay_s": 60, "reason": "first version"},
+        "Times of arrival": {"columns": [{"name": "word", "type": "string"}]},
+    },
+    "SchemaPatch": {
+        "A new column": {"columns": [{"name": "heading", "type": "float32"}]},
+        "A wider type, a column less": {
+            "columns": [{"name": "car", "type": "int64", "nullable": False}],
+            "remove": ["y"],
+            "reason": "more cars than 32 bits count",
+        },
+    },
+    "ReplayIn": {
+        "Those of one stream": {"stream": "tile-52-65"},
+        "Two of them": {"ids": ["1211018404000-0:7:3", "1211018404000-0:7:5"]},
+    },
+    "DeleteIn": {
+        "What was dated ahead": {"reason_code": "future", "reason": "a clock was wrong"},
     },
     "NamesIn": {"Two queries": {"names": ["fast-cabs", "busy-minutes"], "reason": "done"}},
     "LogIn": {

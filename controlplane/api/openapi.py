@@ -17,8 +17,9 @@ from controlplane.api.body_examples import BODIES
 _TAGS: Final = {
     "access": "Who calls, what they may do, and the tokens they give to scripts.",
     "clusters": "Clusters with their nodes and what was measured.",
-    "streams": "Streams: registering and listing them.",
+    "streams": "Streams: registering and listing them, and their schemas.",
     "records": "Appending records, and where they are kept.",
+    "dead letters": "Records that do not fit their stream: listed, exported, appended again.",
     "queries": "Queries: submitting, checking, ending them, and their results.",
     "arcs": "What is shed, how keys find their task, who merges.",
     "proposals": "Plans under review, and what can be said to them.",

@@ -19,10 +19,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
+from redis.exceptions import RedisError
 
 from controlplane.api.schemas import PlaceOut
 from controlplane.errors import (
     Away,
+    BadBody,
     Busy,
     Conflict,
     Fields,
@@ -122,6 +124,8 @@ def translate_errors(api: NinjaAPI) -> None:
         Conflict: _conflict,
         Busy: _busy,
         Away: _away,
+        BadBody: _bad_body,
+        RedisError: _redis_away,
         AuthenticationError: _anonymous,
         HttpError: _refused_by_framework,
         RequestDataTooBig: _too_large,
@@ -181,6 +185,18 @@ def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:
 def _no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
     """404: no such address."""
     return problem(request, 404, "Not found", _DETAILS[404], code="not_found")
+
+
+def _bad_body(request: HttpRequest, refused: BadBody) -> HttpResponse:
+    """400: the body is not of the format that it is said to have."""
+    return problem(request, 400, "The request is malformed", str(refused), code="bad_request")
+
+
+def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
+    """503: Redis does not answer."""
+    logger.warning("Redis does not answer: %s", error)
+    away = Away("redis_away", "Redis does not answer", DATABASE_AWAY_S)
+    return _later(request, 503, "Not reachable", away)
 
 
 def _conflict(request: HttpRequest, refused: Conflict) -> HttpResponse:

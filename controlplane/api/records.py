@@ -1,33 +1,32 @@
-"""The door for records: JSON or Arrow over HTTP, for whoever has no client of the log."""
+"""The door for records over HTTP, for whoever has no client of the log."""
 
-import json
 from typing import Any, Final
 
-import pyarrow as pa
-from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from ninja.errors import HttpError
 from pydantic import Field
 
+from controlplane.api.request_bodies import body_of, format_of
 from controlplane.api.schemas import ClusterOut, ReasonIn
 from controlplane.api.security import caller
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.streams import stream_by_key
-from controlplane.services import cluster_log, record_rows, records
-from controlplane.wire.schema import StreamSchema
+from controlplane.services import cluster_log, records
+from controlplane.services.record_bodies import Format, content_type_of
+from controlplane.services.record_requests import OnBad, append_body
 
 router = Router(tags=["records"])
-JSON: Final = "application/json"
-ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
 class AppendedOut(Schema):
-    """Where in the log the records stand, and how many they are."""
+    """Where in the log the records stand ("" for none), and how many they are.
+
+    dead_letters: how many others did not fit the stream's schema and are kept as dead letters.
+    """
 
     position: str
     records: int
+    dead_letters: int
 
 
 class LogIn(ReasonIn):
@@ -39,22 +38,27 @@ class LogIn(ReasonIn):
 
 _ROW: Final = {
     "type": "object",
-    "description": "a value for each column of the stream's schema; a time is milliseconds since "
-    "1970 or a text with a zone",
+    "description": "a value for each column of the stream's schema, by name; see docs/producers.md",
     "additionalProperties": True,
+}
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+_TEXT: Final = {"schema": {"type": "string"}}
+_SHAPES: Final = {
+    Format.JSON: {
+        "schema": {
+            "type": "object",
+            "properties": {"records": {"type": "array", "items": _ROW}},
+        }
+    },
+    Format.NDJSON: _TEXT,
+    Format.CSV: _TEXT,
+    Format.ARROW: _BINARY,
+    Format.PARQUET: _BINARY,
 }
 _BODY: Final = {
     "requestBody": {
         "required": True,
-        "content": {
-            JSON: {
-                "schema": {
-                    "type": "object",
-                    "properties": {"records": {"type": "array", "items": _ROW}},
-                }
-            },
-            ARROW: {"schema": {"type": "string", "format": "binary"}},
-        },
+        "content": {content_type_of(kind): shape for kind, shape in _SHAPES.items()},
     }
 }
 
@@ -66,19 +70,26 @@ def append_records(
     stream: str,
     producer: str | None = None,
     sequence: int | None = None,
+    on_bad: OnBad = OnBad.REJECT,
+    zone: str = "",
 ) -> Any:
     """Append records to a stream (by id or name): all of them or none.
 
+    The content type says the format: JSON, lines of JSON, CSV with a header, an Arrow IPC stream,
+    or Parquet. Values are converted to the stream's schema where none is changed by it. With
+    `on_bad=dead_letter` records that do not fit become dead letters, and the others are appended.
+    `zone`: the IANA time zone of times that name none.
+
     With `producer` and a `sequence` that it uses once, a request can be repeated: what was
     appended before is answered with its position and not appended again; 409 (stamp_reused) where
-    other records had the number. 429 with Retry-After
-    when the pipeline is too far behind, 503 when the log cannot be reached.
+    other records had the number. 429 with Retry-After when the pipeline is too far behind, 503
+    when the log cannot be reached.
     """
     actor = caller(request)
     found = stream_by_key(cluster_by_slug(slug), stream)
     stamp = records.stamp_of(producer, sequence)
-    batch = _batch(request, records.schema_of_stream(found))
-    return Status(201, records.append(actor, found, batch, stamp))
+    body, kind = body_of(request), format_of(request)
+    return Status(201, append_body(actor, found, body, kind, stamp, on_bad, zone))
 
 
 @router.post("/{slug}/log", response=ClusterOut)
@@ -86,23 +97,3 @@ def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     """Say where records are kept, and how much may wait; another URL only while it is stopped."""
     cluster = cluster_by_slug(slug)
     return cluster_log.set_log(caller(request), cluster, body.url, body.limit_mb, body.reason)
-
-
-def _batch(request: HttpRequest, schema: StreamSchema) -> pa.RecordBatch:
-    body = _body(request)
-    if request.content_type == ARROW:
-        return record_rows.batch_of_arrow(body, schema)
-    if request.content_type != JSON:
-        raise HttpError(415, f"Send {JSON} or {ARROW}, not {request.content_type or 'nothing'}")
-    try:
-        return record_rows.batch_of_rows(json.loads(body), schema)
-    except (ValueError, RecursionError) as error:
-        raise HttpError(400, f"The body is no JSON: {error}") from error
-
-
-def _body(request: HttpRequest) -> bytes:
-    try:
-        return request.body
-    except RequestDataTooBig as error:
-        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        raise HttpError(413, f"A request has at most {most:,} bytes: send less at once") from error

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
+from controlplane.api.stream_bodies import ColumnBody
 from controlplane.models import Cluster
 from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.streams import StreamRow
@@ -114,7 +115,10 @@ class CapacityIn(ReasonIn):
 
 
 class StreamIn(Schema):
-    """A stream as declared; declared_rate in records/s."""
+    """A stream as declared; declared_rate in records/s.
+
+    schema is as GET …/schema answers it; a new stream needs one, another keeps its own without it.
+    """
 
     name: str
     title: str = ""
@@ -130,7 +134,11 @@ class StreamsIn(Schema):
 
 
 class StreamOut(BaseModel):
-    """A stream; id is its id on the wire, rates in records/s, drops are those of all its arcs."""
+    """A stream; id is its id on the wire, rates in records/s, drops are those of all its arcs.
+
+    event_time names a column, "" for the time of arrival. dead_letters: records that ever became
+    dead letters, by reason; null while that is not known.
+    """
 
     id: int
     name: str
@@ -139,13 +147,17 @@ class StreamOut(BaseModel):
     rate: float | None
     split: int
     meta: dict[str, Any]
+    columns: list[ColumnBody]
+    event_time: str
     queries: int
     drops: list[DropOut]
+    dead_letters: dict[str, int] | None
 
     @staticmethod
     def of(row: StreamRow) -> "StreamOut":
         """Return the body of a row."""
-        stream = row.stream
+        stream, schema = row.stream, row.schema
+        columns = schema.columns if schema else ()
         return StreamOut(
             id=stream.pk,
             name=stream.name,
@@ -154,8 +166,11 @@ class StreamOut(BaseModel):
             rate=stream.rate,
             split=stream.split,
             meta=stream.meta,
+            columns=[ColumnBody.model_validate(column) for column in columns],
+            event_time=schema.event_time if schema else "",
             queries=row.queries,
             drops=[DropOut.of(drop) for drop in row.drops],
+            dead_letters=None if row.dead is None else dict(row.dead),
         )
 
 

@@ -6,12 +6,17 @@ from controlplane.models.cluster import Cluster
 
 
 class Stream(models.Model):
-    """A source of the placement paper; its pk is the stream id on the wire; rates in records/s."""
+    """A source of the placement paper; its pk is the stream id on the wire; rates in records/s.
+
+    schema is a `wire.schema.StreamSchema` as JSON. retired holds the last types of columns that
+    were removed, by name: records of the log may still have them.
+    """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="streams")
     name = models.CharField(max_length=100)
     title = models.CharField(max_length=200, blank=True)
     schema = models.JSONField(default=dict, blank=True)
+    retired = models.JSONField(default=dict, blank=True)
     declared_rate = models.FloatField(null=True, blank=True)
     rate = models.FloatField(null=True, blank=True)
     split = models.PositiveSmallIntegerField(default=0)

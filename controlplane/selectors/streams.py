@@ -7,10 +7,13 @@ from typing import Any
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from redis.exceptions import RedisError
 
+from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Drop, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
+from controlplane.selectors.computations import schema_of
 from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.drops import drops_by_stream
 from controlplane.selectors.paging import (
@@ -22,6 +25,8 @@ from controlplane.selectors.paging import (
     page_of,
     whole,
 )
+from controlplane.wire import dead_letters
+from controlplane.wire.schema import StreamSchema
 
 ORDERS = ("name", "-rate", "rate", "-queries", "queries", "split")
 
@@ -50,11 +55,25 @@ class StreamFilters:
 
 @dataclass(frozen=True)
 class StreamRow:
-    """One stream, how many live queries read it, and what its arcs drop."""
+    """One stream, how many live queries read it, what its arcs drop, and its dead letters.
+
+    `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
+    """
 
     stream: Stream
     queries: int
     drops: tuple[Drop, ...] = ()
+    dead: Mapping[str, int] | None = None
+
+    @property
+    def schema(self) -> StreamSchema | None:
+        """Return the schema of the stream, None if it has none yet."""
+        return schema_of(self.stream.schema)
+
+    @property
+    def dead_records(self) -> int:
+        """Return how many records ever became dead letters."""
+        return sum((self.dead or {}).values())
 
 
 def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
@@ -88,10 +107,29 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
     live = Count("id", filter=Q(query__state__in=LIVE_STATES))
     counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
     drops = drops_by_stream([stream.pk for stream in streams])
+    dead = _dead_counts(streams)
     return [
-        StreamRow(stream, counts.get(stream.pk, 0), tuple(drops.get(stream.pk, ())))
+        StreamRow(
+            stream,
+            counts.get(stream.pk, 0),
+            tuple(drops.get(stream.pk, ())),
+            None if dead is None else dead.get(stream.pk, {}),
+        )
         for stream in streams
     ]
+
+
+def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
+    """Return the dead letters by stream and reason; a list is shown without Redis, too."""
+    clusters = Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams})
+    found: dict[int, dict[str, int]] = {}
+    try:
+        for slug in clusters.values_list("slug", flat=True):
+            for stream, reasons in dead_letters.counted(redis_client(), slug).items():
+                found[stream] = {str(reason): count for reason, count in reasons.items()}
+    except RedisError:
+        return None
+    return found
 
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:

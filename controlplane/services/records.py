@@ -32,10 +32,14 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Appended:
-    """Where in the log records stand, and how many."""
+    """Where in the log records stand ("" if none was appended), and how many.
+
+    `dead_letters`: how many records of the request did not fit and were kept as dead letters.
+    """
 
     position: str
     records: int
+    dead_letters: int = 0
 
 
 def schema_of_stream(stream: Stream) -> StreamSchema:

@@ -3,22 +3,28 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.selectors.computations import schema_of
 from controlplane.services import audit, names, routing
 from controlplane.services.access import Actor, require_operator
+from controlplane.services.stream_schemas.change import apply, fields_of
 from controlplane.wire.routing import AssignStream, Op, SetSchema
 from controlplane.wire.schema import BadSchema, StreamSchema
 
 MAX_SPECS = 5000
+_NO_SCHEMA: Final = {"schema": ["A new stream needs a schema: its columns with their types"]}
 
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """A stream as its producer declares it; declared_rate in records/s."""
+    """A stream as its producer declares it; declared_rate in records/s.
+
+    schema: a `wire.schema.StreamSchema` as JSON. A stream that is there keeps its own without one;
+    a new stream has no columns by default.
+    """
 
     name: str
     title: str = ""
@@ -31,7 +37,8 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     """Return the streams in the order of specs; known names are brought up to date.
 
     New ones go to the split node with the least declared rate, in one routing version. All or
-    nothing. Raises `Forbidden`, `Invalid`.
+    nothing. Raises `Forbidden`, `Invalid`, and `Conflict` (schema_incompatible) for a schema that
+    the stream's present one cannot change to.
     """
     require_operator(actor, cluster)
     _check(specs)
@@ -41,6 +48,7 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
 def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
     cluster.refresh_from_db(fields=["routing_version"])
     known = {stream.name: stream for stream in cluster.streams.all()}
+    _require_schemas([spec for spec in specs if spec.name not in known], specs)
     new = _create(cluster, [spec for spec in specs if spec.name not in known], list(known.values()))
     before = {stream.pk: stream.schema for stream in known.values()}
     changed = _update([(known[spec.name], spec) for spec in specs if spec.name in known])
@@ -74,7 +82,8 @@ def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) 
     # The heaviest first: the longest-processing-time rule keeps the splits even.
     for spec in sorted(specs, key=lambda spec: -(spec.declared_rate or 1.0)):
         split = carried.index(min(carried))
-        row = Stream(cluster=cluster, split=split, **_columns(spec), name=spec.name)
+        schema = _schema(spec).to_json()
+        row = Stream(cluster=cluster, split=split, name=spec.name, schema=schema, **_columns(spec))
         carried[split] += row.weight
         rows.append(row)
     return Stream.objects.bulk_create(rows, batch_size=200)
@@ -83,21 +92,27 @@ def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) 
 def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
     changed = []
     for stream, spec in pairs:
-        columns = _columns(spec)
-        if any(getattr(stream, name) != value for name, value in columns.items()):
-            for name, value in columns.items():
-                setattr(stream, name, value)
+        other = bool(spec.schema) and apply(stream, _schema(spec))
+        for name, value in _columns(spec).items():
+            other = other or getattr(stream, name) != value
+            setattr(stream, name, value)
+        if other:
             changed.append(stream)
-    Stream.objects.bulk_update(
-        changed, ["title", "schema", "declared_rate", "meta"], batch_size=200
-    )
+    fields = ["title", "schema", "retired", "declared_rate", "meta"]
+    Stream.objects.bulk_update(changed, fields, batch_size=200)
     return len(changed)
 
 
+def _require_schemas(new: Sequence[StreamSpec], specs: Sequence[StreamSpec]) -> None:
+    """Raise `Invalid` if a new stream comes without a schema."""
+    places = {spec.name: at for at, spec in enumerate(specs)}
+    missing = {places[spec.name]: dict(_NO_SCHEMA) for spec in new if not spec.schema}
+    if missing:
+        raise Invalid({}, missing)
+
+
 def _columns(spec: StreamSpec) -> dict[str, Any]:
-    """Return the columns of a stream's row; a schema that was declared before stays."""
-    found = {"title": spec.title, "declared_rate": spec.declared_rate, "meta": spec.meta}
-    return found | ({"schema": _schema(spec).to_json()} if spec.schema else {})
+    return {"title": spec.title, "declared_rate": spec.declared_rate, "meta": spec.meta}
 
 
 def _schema(spec: StreamSpec) -> StreamSchema:
@@ -132,5 +147,5 @@ def _faults(spec: StreamSpec) -> Fields:
         try:
             _schema(spec)
         except BadSchema as error:
-            faults |= {f"schema.{field}": [why] for field, why in error.fields.items()}
+            faults |= fields_of(error, "schema.")
     return faults

@@ -32,6 +32,7 @@ MAX_PAGE: Final = 1_000
 class Reason(StrEnum):
     """Why a record became a dead letter."""
 
+    BODY = "body"
     FUTURE = "future"
     NO_TIME = "no_time"
     SCHEMA = "schema"
@@ -42,8 +43,9 @@ class Reason(StrEnum):
 class DeadLetter:
     """One record, or a whole block (`index` is `WHOLE_BLOCK`), and why it was left out.
 
-    `data`: the record as a block of its own (`blocks.decode_block`), or the block's bytes; empty
-    where it is too large to be kept. `records`: how many it stands for. `number`: its place in the
+    `data`: the record as a block of its own (`blocks.decode_block`), or the block's bytes; of the
+    body of a request (`Reason.BODY`), which has no place in the log, its text; empty where it is
+    too large to be kept. `records`: how many it stands for. `number`: its place in the
     list, which grows; 0 before it is kept.
     """
 
@@ -65,8 +67,10 @@ class DeadLetter:
 # KEYS: order (sorted set of ids by number), data (hash), state (hash of number and bytes);
 # ARGV: most, most bytes; then (id, data) of each.
 _KEEP: Final = """
+local new = 0
 for i = 3, #ARGV, 2 do
   if redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) == 1 then
+    new = new + 1
     local number = redis.call('HINCRBY', KEYS[3], 'number', 1)
     redis.call('ZADD', KEYS[1], number, ARGV[i])
     redis.call('HINCRBY', KEYS[3], 'bytes', #ARGV[i + 1])
@@ -81,6 +85,7 @@ while count > 0 and (count > tonumber(ARGV[1]) or bytes > tonumber(ARGV[2])) do
   count = count - 1
 end
 redis.call('HSET', KEYS[3], 'bytes', bytes)
+return new
 """
 
 # KEYS: order, data, state; ARGV: ids. Answers how many there were.
@@ -107,14 +112,14 @@ return 1
 """
 
 
-def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> None:
-    """Keep dead letters; those that are kept already change nothing."""
+def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> int:
+    """Keep dead letters, those that are kept already once; return how many are new."""
     if not letters:
-        return
+        return 0
     arguments: list[Any] = [MAX_COUNT, MAX_BYTES]
     for one in letters[:MAX_OF_BATCH]:
         arguments += [one.id, _encoded(one)]
-    client.eval(_KEEP, 3, *_names(cluster), *arguments)
+    return int(cast("int", client.eval(_KEEP, 3, *_names(cluster), *arguments)))
 
 
 def page(
@@ -128,6 +133,35 @@ def page(
             order, f"({after}", "+inf", start=0, num=min(limit, MAX_PAGE), withscores=True
         ),
     )
+    return _with_data(client, data, found)
+
+
+def newest(
+    client: "redis.Redis", cluster: str, *, before: int = 0, limit: int = 100
+) -> list[DeadLetter]:
+    """Return kept dead letters, the newest first, from before a number (0: from the end)."""
+    order, data, _ = _names(cluster)
+    found = cast(
+        "list[tuple[bytes, float]]",
+        client.zrevrangebyscore(
+            order, f"({before}" if before else "+inf", "-inf", start=0, num=min(limit, MAX_PAGE),
+            withscores=True,
+        ),
+    )  # fmt: skip
+    return _with_data(client, data, found)
+
+
+def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[DeadLetter]:
+    """Return the dead letters of these ids that are still kept, in the order given."""
+    if not ids:
+        return []
+    rows = cast("list[bytes | None]", client.hmget(_names(cluster)[1], list(ids)))
+    return [_decoded(name, row) for name, row in zip(ids, rows, strict=True) if row is not None]
+
+
+def _with_data(
+    client: "redis.Redis", data: str, found: Sequence[tuple[bytes, float]]
+) -> list[DeadLetter]:
     if not found:
         return []
     rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in found]))
@@ -166,6 +200,13 @@ def count(
     ]
     if rows:
         client.eval(_COUNT, 1, keys.dead_counts_key(cluster), batch, *rows)
+
+
+def add_count(
+    client: "redis.Redis", cluster: str, stream: int, reason: Reason, records: int
+) -> None:
+    """Count dead letters that no batch has found, but a request."""
+    client.hincrby(keys.dead_counts_key(cluster), f"{stream}:{reason}", records)
 
 
 def counted(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:

@@ -8,10 +8,24 @@ from controlplane.errors import Invalid
 from controlplane.services.record_bodies.conformed import Conformed
 from controlplane.services.record_bodies.formats import CONTENT_TYPES, Format, content_type_of
 from controlplane.services.record_bodies.rows import of_json, of_lines, of_rows
-from controlplane.services.record_bodies.tables import of_arrow, of_csv, of_parquet
+from controlplane.services.record_bodies.tables import (
+    of_arrow,
+    of_csv,
+    of_parquet,
+    of_table,
+)
 from controlplane.wire.schema import StreamSchema
 
-__all__ = ["CONTENT_TYPES", "Conformed", "Format", "conform", "content_type_of", "of_rows"]
+__all__ = [
+    "CONTENT_TYPES",
+    "Conformed",
+    "Format",
+    "check_zone",
+    "conform",
+    "content_type_of",
+    "of_rows",
+    "of_table",
+]
 
 _READERS: Final[Mapping[Format, Callable[[bytes, StreamSchema, str], Conformed]]] = {
     Format.JSON: of_json,
@@ -28,11 +42,12 @@ def conform(body: bytes, kind: Format, schema: StreamSchema, zone: str = "") -> 
     `zone`: the IANA time zone of times that name none. Raises `BadBody` if the body is not of the
     format, and `Invalid` if it has no record, too many, or columns that do not fit at all.
     """
-    _check_zone(zone)
+    check_zone(zone)
     return _READERS[kind](body, schema, zone)
 
 
-def _check_zone(zone: str) -> None:
+def check_zone(zone: str) -> None:
+    """Raise `Invalid` for what is no IANA time zone; empty is none, and right."""
     if not zone:
         return
     try:

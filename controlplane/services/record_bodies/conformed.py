@@ -1,11 +1,8 @@
 """What a body of records came to under the schema of a stream: the records that fit, and faults."""
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,6 +11,7 @@ import pyarrow as pa
 from controlplane.errors import Fields, Invalid
 from controlplane.services.record_bodies.conversion import Converted
 from controlplane.wire.blocks import MAX_RECORDS
+from controlplane.wire.json_values import finite, plain
 from controlplane.wire.schema import StreamSchema
 
 # The stubs of Arrow do not know what its kernels take.
@@ -126,14 +124,6 @@ def to_text(record: Any) -> str:
     """Return a record as JSON text; text of a line that could not be read stays as it is."""
     if isinstance(record, str):
         return record
-    return json.dumps(record, ensure_ascii=False, default=_plain, separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if isinstance(value, Decimal):
-        return str(value)
-    raise TypeError(type(value).__name__)
+    # Half of a surrogate pair is no Unicode, and is written as JSON writes it.
+    text = json.dumps(finite(record), ensure_ascii=False, default=plain, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -68,8 +68,13 @@ def of_rows(
     schema: StreamSchema,
     zone: str = "",
     faults: dict[int, Fields] | None = None,
+    *,
+    textual: bool = False,
 ) -> Conformed:
-    """Return JSON values as records; `faults`: of rows that could not be read, which are empty."""
+    """Return JSON values as records.
+
+    `faults`: of rows that could not be read, which are empty. `textual`: numbers may be text.
+    """
     found = dict(faults or {})
     objects: Sequence[Mapping[str, Any]] = rows
     if set(map(type, rows)) != {dict}:
@@ -81,7 +86,7 @@ def of_rows(
         for at, row in enumerate(objects):
             if extra := unknown_columns(row, schema):
                 found[at] = extra
-    rules = Rules(finite=True, zone=zone)
+    rules = Rules(textual=textual, finite=True, zone=zone)
     columns = {
         field.name: convert_values([row.get(field.name) for row in objects], field.type, rules)
         for field in schema.arrow

@@ -47,6 +47,11 @@ def of_parquet(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     return _of_table(table, schema, Rules(zone=zone), {}, _row_of(table))
 
 
+def of_table(table: Any, schema: StreamSchema) -> Conformed:
+    """Return the records of an Arrow table. Raises `Invalid` for columns that do not fit at all."""
+    return _of_table(table, schema, Rules(), {}, _row_of(table))
+
+
 def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     """Return the records of CSV with a header line; an empty cell without quotes is null.
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from controlplane.models import QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
+from controlplane.selectors.computations import schema_of
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
 from controlplane.wire.schema import StreamSchema, common_kinds
@@ -47,9 +48,9 @@ def schemas_of(readers: Iterable[Reader]) -> dict[int, StreamSchema]:
     found: dict[int, StreamSchema] = {}
     for begin in range(0, len(ids), MAX_STATEMENT):
         rows = Stream.objects.filter(pk__in=ids[begin : begin + MAX_STATEMENT])
-        for pk, schema in rows.values_list("pk", "schema"):
-            if schema:
-                found[pk] = StreamSchema.from_json(schema)
+        for pk, row in rows.values_list("pk", "schema"):
+            if (schema := schema_of(row)) is not None:
+                found[pk] = schema
     return found
 
 

@@ -9,7 +9,15 @@ import pytest
 from controlplane.api import api
 from controlplane.api.body_examples import BODIES
 
-ROOMS = ("schemas", "health", "records", "lab_schemas", "attached_schemas", "comparison_schemas")
+ROOMS = (
+    "schemas",
+    "health",
+    "records",
+    "stream_bodies",
+    "lab_schemas",
+    "attached_schemas",
+    "comparison_schemas",
+)
 METHODS = ("get", "post", "put", "patch", "delete")
 
 

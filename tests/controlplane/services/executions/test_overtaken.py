@@ -20,6 +20,7 @@ from controlplane.services.access import Actor
 from controlplane.services.streams import StreamSpec
 from tests.support.cluster import replayed_table
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
+from tests.support.schemas import REPORTS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -54,7 +55,9 @@ def approved(by: Actor, number: int) -> Proposal:
     Node.objects.bulk_create(
         Node(cluster=cluster, index=index, name=f"n{index}", capacity=500.0) for index in range(4)
     )
-    streams.register(by, cluster, [StreamSpec(f"s{at}", declared_rate=at + 1.0) for at in range(3)])
+    schema = REPORTS.to_json()
+    specs = [StreamSpec(f"s{at}", schema=schema, declared_rate=at + 1.0) for at in range(3)]
+    streams.register(by, cluster, specs)
     Policy.objects.create(cluster=cluster, cluster_moves=2, cooldown_s=0)
     proposal = ready(by, scattered(by, cluster, 8))
     return proposals.approve(by, proposal, proposal.seal)

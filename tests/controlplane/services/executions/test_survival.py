@@ -37,6 +37,7 @@ from controlplane.services.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table
 from tests.support.texts import SUMMARY
+from tests.support.schemas import REPORTS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -275,7 +276,9 @@ def _cluster(by: Actor, slug: str) -> Cluster:
         Node(cluster=cluster, index=index, name=f"node {index}", capacity=500.0)
         for index in range(4)
     )
-    streams.register(by, cluster, [StreamSpec(f"s{at}", declared_rate=at + 1.0) for at in range(4)])
+    schema = REPORTS.to_json()
+    specs = [StreamSpec(f"s{at}", schema=schema, declared_rate=at + 1.0) for at in range(4)]
+    streams.register(by, cluster, specs)
     return cluster
 
 

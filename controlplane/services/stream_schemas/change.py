@@ -1,0 +1,158 @@
+"""Changing the schema of a stream while queries read it: looked at first, then made or refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.selectors.computations import schema_of
+from controlplane.services import audit, routing
+from controlplane.services.access import Actor, require_operator
+from controlplane.services.events import announce, event
+from controlplane.services.stream_schemas.assessment import Assessed, assess
+from controlplane.services.stream_schemas.evolution import (
+    EVENT_TIME,
+    SETTINGS,
+    retired_after,
+)
+from controlplane.services.stream_schemas.readers import live_readers, schemas_of
+from controlplane.wire.routing import SetSchema
+from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
+
+CODE: Final = "schema_incompatible"
+# A sentence names so many refused columns; data has them all.
+_NAMED: Final = 3
+Revise = Callable[[StreamSchema | None], StreamSchema]
+
+
+def schema_from(row: Mapping[str, Any]) -> StreamSchema:
+    """Return the schema that JSON values describe. Raises `Invalid`, by field."""
+    try:
+        return StreamSchema.from_json(row)
+    except BadSchema as bad:
+        raise Invalid(fields_of(bad)) from None
+
+
+def fields_of(bad: BadSchema, prefix: str = "") -> Fields:
+    """Return what is wrong with a schema as messages per field."""
+    return {f"{prefix}{name}": [why[:1].upper() + why[1:]] for name, why in bad.fields.items()}
+
+
+def preview(stream: Stream, new: StreamSchema) -> list[Assessed]:
+    """Return what a change of a stream's schema would do, without making it."""
+    old = schema_of(stream.schema)
+    if old is None:
+        return []
+    readers = live_readers(stream)
+    schemas = {**schemas_of(readers), stream.pk: old}
+    return assess(old, new, readers, schemas, stream.pk, stream.retired)
+
+
+def set_schema(actor: Actor, stream: Stream, new: StreamSchema, reason: str = "") -> Stream:
+    """Give a stream a schema; the same one changes nothing.
+
+    Raises `Forbidden`, and `Conflict` (schema_incompatible) with each refused column, the reason
+    and the live queries that it would break.
+    """
+    return revise(actor, stream, lambda _: new, reason)
+
+
+def patch_schema(
+    actor: Actor,
+    stream: Stream,
+    columns: Sequence[ColumnSpec] = (),
+    removed: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    reason: str = "",
+) -> Stream:
+    """Add or alter columns by name, remove others, and set what is given; the rest stays.
+
+    `settings`: event_time, watermark_delay_s, max_future_s, idle_after_s. Raises as `set_schema`,
+    and `Invalid`.
+    """
+    given = dict(settings or {})
+    return revise(actor, stream, lambda old: _patched(old, columns, removed, given), reason)
+
+
+def revise(actor: Actor, stream: Stream, change: Revise, reason: str = "") -> Stream:
+    """Change the schema of a stream to what `change` makes of the present one.
+
+    The row, the routing version that the pipeline follows, and the audit entry are one
+    transaction; it starts anew when another writer was first. Raises as `set_schema`.
+    """
+    require_operator(actor, stream.cluster)
+    return routing.retry_when_moved(lambda: _revised(actor, stream.pk, change, reason))
+
+
+def _revised(actor: Actor, pk: int, change: Revise, reason: str) -> Stream:
+    stream = Stream.objects.select_related("cluster").get(pk=pk)
+    new = change(schema_of(stream.schema))
+    before = dict(stream.schema)
+    if not apply(stream, new):
+        return stream
+    stream.save(update_fields=["schema", "retired"])
+    cluster: Cluster = stream.cluster
+    told = f"schema of {stream.name} changed"
+    op = SetSchema(stream.pk, new)
+    routing.append(cluster.pk, cluster.routing_version, [op], told, actor=actor.name)
+    audit.record(
+        actor, "stream.schema", stream.name, cluster=cluster, reason=reason,
+        before={"schema": before}, after={"schema": stream.schema},
+    )  # fmt: skip
+    announce(cluster.pk, event("state", f"{told} by {actor.name}"))
+    return stream
+
+
+def apply(stream: Stream, new: StreamSchema) -> bool:
+    """Set the schema of a row, unsaved, if that is allowed; return False if it has it already.
+
+    Raises `Conflict` (schema_incompatible).
+    """
+    old = schema_of(stream.schema)
+    if old == new and stream.schema == new.to_json():
+        return False
+    if old is not None:
+        require_compatible(stream, new)
+        stream.retired = retired_after(old, new, stream.retired)
+    stream.schema = new.to_json()
+    return True
+
+
+def require_compatible(stream: Stream, new: StreamSchema) -> None:
+    """Raise `Conflict` with the changes that are refused, if any."""
+    refused = [one for one in preview(stream, new) if one.refusal]
+    if not refused:
+        return
+    named = "; ".join(one.sentence() for one in refused[:_NAMED])
+    more = f"; and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
+    raise Conflict(
+        CODE,
+        f"The schema of {stream.name} cannot change so: {named}{more}",
+        {"stream": stream.name, "columns": [one.to_json() for one in refused]},
+    )
+
+
+def _patched(
+    old: StreamSchema | None,
+    columns: Sequence[ColumnSpec],
+    removed: Sequence[str],
+    settings: Mapping[str, Any],
+) -> StreamSchema:
+    known = {column.name: column for column in (old.columns if old else ())}
+    unknown = {f"remove.{name[:100]}": ["There is no such column"]
+               for name in removed if name not in known}  # fmt: skip
+    unknown |= {name: ["Cannot be set"] for name in settings if name not in _SETTABLE}
+    if unknown:
+        raise Invalid(unknown)
+    left = {name: column for name, column in known.items() if name not in removed}
+    wanted = tuple((left | {column.name: column for column in columns}).values())
+    try:
+        if old is None:
+            return StreamSchema(wanted, **settings)
+        return replace(old, columns=wanted, **settings)
+    except BadSchema as bad:
+        raise Invalid(fields_of(bad)) from None
+
+
+_SETTABLE: Final = (EVENT_TIME, *SETTINGS)
