@@ -17,6 +17,8 @@ _TITLES = {
     "ClusterPart": "cluster",
     "NodePart": "nodes",
     "StreamPart": "streams",
+    "SchemaPart": "streams: schema",
+    "ColumnPart": "streams: schema: columns",
     "QueryPart": "queries",
     "TextPart": "queries: text",
     "MeasuredPart": "queries: measured",

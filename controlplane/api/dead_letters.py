@@ -1,8 +1,5 @@
 """Dead letters: records that do not fit their stream's schema, listed, exported, appended again."""
 
-import csv
-import io
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final, Literal
 
@@ -21,9 +18,9 @@ from controlplane.api.stream_bodies import (
     ReplayIn,
 )
 from controlplane.models import Cluster
+from controlplane.selectors.dead_letter_files import csv_lines, ndjson_lines
 from controlplane.selectors.dead_letters import (
     DeadLetterFilters,
-    DeadLetterRow,
     dead_letters_page,
     every_row,
 )
@@ -32,7 +29,6 @@ from controlplane.services.dead_letters import Choice
 
 router = Router(tags=["dead letters"])
 Form = Literal["ndjson", "csv"]
-FIELDS: Final = tuple(DeadLetterOut.model_fields)
 
 
 @router.get("/{slug}/dead-letters", response=DeadLetterPageOut)
@@ -45,7 +41,7 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
     caller(request)
     cluster = cluster_of(request)
     page = dead_letters_page(cluster, DeadLetterFilters.of(cluster, request.GET))
-    rows = [DeadLetterOut.of(row) for row in page.rows]
+    rows = [DeadLetterOut(**row.to_json()) for row in page.rows]
     return DeadLetterPageOut(dead_letters=rows, next=str(page.next) if page.next else None)
 
 
@@ -53,7 +49,7 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
 def export_dead_letters(
     request: HttpRequest,
     slug: str,
-    form: Literal["ndjson", "csv"] = Query("ndjson", alias="format"),
+    form: Form = Query("ndjson", alias="format"),  # type: ignore[type-arg]  # a default of Ninja
 ) -> HttpResponseBase:
     """Return the dead letters as lines of JSON or as CSV, the oldest first.
 
@@ -68,11 +64,13 @@ def export_dead_letters(
 def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     """Append dead letters again, under the present schemas; those that fit are removed.
 
-    At most 1,000 at once: `more` says that there are others. Each has a stamp of its own, so that
-    a request that was cut short is repeated without appending anything twice.
+    At most 1,000 at once: `next` is what `after` of a further request takes, null if there is no
+    other. Each has a stamp of its own, so that a request that was cut short is repeated without
+    appending anything twice.
     """
     actor, cluster = caller(request), cluster_of(request)
-    return asdict(dead_letters.replay(actor, cluster, _choice(cluster, body), body.zone))
+    choice = _choice(cluster, body)
+    return asdict(dead_letters.replay(actor, cluster, choice, body.zone, body.after or 0))
 
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)
@@ -86,7 +84,7 @@ def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
 def export(cluster: Cluster, filters: DeadLetterFilters, form: str) -> HttpResponseBase:
     """Return dead letters as a file that is sent while it is read."""
     rows = every_row(cluster, filters)
-    lines, kind = (_csv(rows), "text/csv") if form == "csv" else (_ndjson(rows), _NDJSON)
+    lines, kind = (csv_lines(rows), "text/csv") if form == "csv" else (ndjson_lines(rows), _NDJSON)
     response = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
     name = f"{cluster.slug}-dead-letters.{form}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -94,28 +92,6 @@ def export(cluster: Cluster, filters: DeadLetterFilters, form: str) -> HttpRespo
 
 
 _NDJSON: Final = "application/x-ndjson"
-
-
-def _ndjson(rows: Iterator[DeadLetterRow]) -> Iterator[str]:
-    for row in rows:
-        yield f"{DeadLetterOut.of(row).model_dump_json()}\n"
-
-
-def _csv(rows: Iterator[DeadLetterRow]) -> Iterator[str]:
-    yield _line(FIELDS)
-    for row in rows:
-        yield _line([_cell(value) for value in DeadLetterOut.of(row).model_dump().values()])
-
-
-def _line(cells: Any) -> str:
-    sink = io.StringIO()
-    csv.writer(sink).writerow(cells)
-    return sink.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    # A spreadsheet would take such text for a formula.
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@"} else value
 
 
 def _choice(cluster: Cluster, body: ChoiceIn) -> Choice:

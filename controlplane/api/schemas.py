@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
-from controlplane.api.stream_bodies import ColumnBody
+from controlplane.api.stream_bodies import ColumnBody, SchemaBody
 from controlplane.models import Cluster
 from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.streams import StreamRow
@@ -122,7 +122,7 @@ class StreamIn(Schema):
 
     name: str
     title: str = ""
-    data_schema: dict[str, Any] = Field(default_factory=dict, alias="schema")
+    data_schema: SchemaBody | None = Field(None, alias="schema")
     declared_rate: float | None = None
     meta: dict[str, Any] = Field(default_factory=dict)
 

@@ -5,7 +5,6 @@ from typing import Any, Self
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from controlplane.selectors.dead_letters import DeadLetterRow
 from controlplane.services.stream_schemas.assessment import Assessed
 from controlplane.services.stream_schemas.inference import Inferred
 from controlplane.wire.schema import (
@@ -149,16 +148,6 @@ class DeadLetterOut(BaseModel):
     records: int
     record: str
 
-    @classmethod
-    def of(cls, row: DeadLetterRow) -> Self:
-        """Return the body of a row."""
-        letter = row.letter
-        return cls(
-            id=letter.id, stream=row.stream, position=letter.position, index=letter.index,
-            reason=str(letter.reason), message=letter.message, records=letter.records,
-            record=row.record,
-        )  # fmt: skip
-
 
 class DeadLetterPageOut(BaseModel):
     """Dead letters, the newest first; next is the cursor of the following page."""
@@ -178,9 +167,13 @@ class ChoiceIn(Schema):
 
 
 class ReplayIn(ChoiceIn):
-    """Which dead letters to append again; zone: of times that name none."""
+    """Which dead letters to append again.
+
+    zone: the IANA time zone of times that name none. after: what `next` of the last answer said.
+    """
 
     zone: str = Field("", max_length=60)
+    after: int | None = Field(None, ge=0)
 
 
 class DeleteIn(ChoiceIn):
@@ -192,13 +185,13 @@ class DeleteIn(ChoiceIn):
 class ReplayedOut(BaseModel):
     """How many dead letters were appended again, and how many stay; faults: the first, by id.
 
-    more: there are others, which a further call takes.
+    next: what a further request gives as `after`, null if no other is left.
     """
 
     appended: int
     left: int
     faults: dict[str, str]
-    more: bool
+    next: int | None
 
 
 class DeletedOut(BaseModel):

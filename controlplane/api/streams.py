@@ -50,11 +50,15 @@ def get_stream(request: HttpRequest, slug: str, pk: int) -> Any:
 
 @router.post("/{slug}/streams", response=list[StreamOut])
 def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
-    """Register streams together; known names are brought up to date."""
+    """Register streams together; known names are brought up to date.
+
+    A new stream needs a schema. That of a known one changes under the rules of PUT …/schema.
+    """
     actor, cluster = caller(request), cluster_by_slug(slug)
     saved = streams.register(actor, cluster, [_spec(row) for row in body.streams])
     return [StreamOut.of(row) for row in rows_of_streams(saved)]
 
 
 def _spec(row: StreamIn) -> StreamSpec:
-    return StreamSpec(row.name, row.title, row.data_schema, row.declared_rate, row.meta)
+    schema = {} if row.data_schema is None else row.data_schema.model_dump()
+    return StreamSpec(row.name, row.title, schema, row.declared_rate, row.meta)

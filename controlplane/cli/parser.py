@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from controlplane.cli.codes import ABOUT, Code, Refused
+from controlplane.cli.parser_streams import add_dead_letters, add_streams
 
 # The verbs of a proposal (services.proposals.states), and which of them name a reason or the seal.
 VERBS: Final = {
@@ -44,7 +45,9 @@ def parser() -> ArgumentParser:
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     _clusters(_group(commands, "clusters", "list, show, start and stop clusters"))
-    _streams(_group(commands, "streams", "list streams"))
+    _streams(_group(commands, "streams", "list and declare streams, change their schemas"))
+    about = "list, export and append again records that do not fit"
+    add_dead_letters(_group(commands, "dead-letters", about), _command)
     _queries(_group(commands, "queries", "list, show, submit and end queries"))
     _plan(commands)
     _proposals(_group(commands, "proposals", "look at proposals and decide on them"))
@@ -120,6 +123,7 @@ def _streams(group: Any) -> None:
     one.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
     one.add_argument("--reverse", action="store_true", help="the largest first")
     _paged(one)
+    add_streams(group, _command)
 
 
 def _queries(group: Any) -> None:

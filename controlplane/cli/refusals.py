@@ -29,6 +29,7 @@ _CONFLICTS: Final = {
     "wrong_seal": "read the plan again: weir proposals show ID prints its seal",
     "own_proposal": "let another approver approve it",
     "not_allowed": "weir proposals show ID says what may be done",
+    "schema_incompatible": "end the queries that are named, or declare another stream",
 }
 
 
@@ -78,7 +79,16 @@ def _conflict(error: Any) -> Refused:
     allowed = error.data.get("allowed")
     words = [name.replace(" ", "-") for name in allowed or ()]
     where = [f"allowed now: {', '.join(words) or 'nothing'}"] if allowed is not None else []
+    where += [_refused_change(row) for row in error.data.get("columns", ())]
     return Refused(Code.REFUSED, str(error), where, _CONFLICTS.get(error.code, ""))
+
+
+def _refused_change(row: Mapping[str, Any]) -> str:
+    """Return a refused change of a schema as a line."""
+    queries = ", ".join(row["queries"])
+    more = row["query_count"] - len(row["queries"])
+    broken = f" (reads it: {queries}{f' and {more:,} more' if more else ''})" if queries else ""
+    return f"{row['column']} {row['action']}: {row['reason']}{broken}"
 
 
 def _later(error: Any) -> Refused:

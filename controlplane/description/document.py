@@ -7,6 +7,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from controlplane.wire.query import DEFAULT_LATENESS_S
+from controlplane.wire.schema import (
+    DEFAULT_IDLE_AFTER_S,
+    DEFAULT_MAX_FUTURE_S,
+    DEFAULT_WATERMARK_DELAY_S,
+    MAX_COLUMNS,
+    MAX_NAME,
+)
+from controlplane.wire.types import MAX_TYPE_LENGTH
 
 # Of this format: a document of another number is refused, not guessed at.
 FORMAT: Final = 1
@@ -59,6 +67,33 @@ class NodePart(Part):
     active: bool = Field(True, description="whether it may host queries")  # noqa: FBT003
 
 
+class ColumnPart(Part):
+    """A column of a stream."""
+
+    name: str = Field(min_length=1, max_length=MAX_NAME, description="letters, digits and _")
+    type: str = Field(
+        max_length=MAX_TYPE_LENGTH,
+        description="`int64`, `string`, `decimal(12, 2)`, …: docs/producers.md",
+    )
+    nullable: bool = True
+
+
+class SchemaPart(Part):
+    """The schema of a stream: its columns, when its records happened, how late they may come."""
+
+    columns: list[ColumnPart] = Field(min_length=1, max_length=MAX_COLUMNS)
+    event_time: str = Field("", description="a timestamp column; empty: the time of arrival")
+    watermark_delay_s: float = Field(
+        DEFAULT_WATERMARK_DELAY_S, ge=0, description="how much older than the newest"
+    )
+    max_future_s: float = Field(
+        DEFAULT_MAX_FUTURE_S, ge=0, description="beyond it, a record is a dead letter"
+    )
+    idle_after_s: float = Field(
+        DEFAULT_IDLE_AFTER_S, ge=0, description="without records, a stream holds no join open"
+    )
+
+
 class StreamPart(Part):
     """A stream."""
 
@@ -71,8 +106,8 @@ class StreamPart(Part):
     split: int | None = Field(
         None, ge=0, le=_SMALL, description="its split node; left out: the least loaded"
     )
-    data_schema: dict[str, Any] = Field(
-        default_factory=dict, alias="schema", description="its columns, as its producer declares"
+    data_schema: SchemaPart | None = Field(
+        None, alias="schema", description="a new stream needs one; left out: as it is"
     )
     meta: dict[str, Any] = Field(default_factory=dict, description="what else is known of it")
 

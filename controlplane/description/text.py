@@ -8,7 +8,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from controlplane.description.checking import faults_of
-from controlplane.description.document import ClusterDescription, QueryList, QueryPart
+from controlplane.description.document import (
+    ClusterDescription,
+    QueryList,
+    QueryPart,
+    SchemaPart,
+)
 from controlplane.description.errors import BadDescription
 from controlplane.storable import unstorable
 
@@ -92,6 +97,11 @@ def queries_in(text: str) -> list[QueryPart]:
     Whether there are such streams is for the cluster to say that they are submitted to.
     """
     return list(_valid(QueryList, text).queries)
+
+
+def schema_in(text: str) -> SchemaPart:
+    """Read a document of one stream's schema. Raises `BadDescription`."""
+    return _valid(SchemaPart, text)
 
 
 def as_yaml(description: ClusterDescription) -> str:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
@@ -63,9 +63,27 @@ class DeadLetterFilters:
 class DeadLetterRow:
     """A dead letter; `record`: its JSON text, empty if it was too large or cannot be read."""
 
+    FIELDS: ClassVar = (
+        "id", "stream", "position", "index", "reason", "message", "records", "record",
+    )  # fmt: skip
+
     letter: DeadLetter
     stream: str
     record: str
+
+    @property
+    def about(self) -> str:
+        """Return why it was left out, for people."""
+        return ABOUT[self.letter.reason]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, by `FIELDS`."""
+        one = self.letter
+        return {
+            "id": one.id, "stream": self.stream, "position": one.position, "index": one.index,
+            "reason": str(one.reason), "message": one.message, "records": one.records,
+            "record": self.record,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,9 +106,11 @@ def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLette
     return DeadLetterPage(_rows(cluster, found), 0, filters)
 
 
-def chosen_letters(cluster: Cluster, filters: DeadLetterFilters) -> Iterator[DeadLetter]:
-    """Yield the dead letters that filters hold, the oldest first."""
-    every = dead_letters.every(redis_client(), cluster.slug)
+def chosen_letters(
+    cluster: Cluster, filters: DeadLetterFilters, after: int = 0
+) -> Iterator[DeadLetter]:
+    """Yield the dead letters that filters hold, the oldest first, from behind a number."""
+    every = dead_letters.every(redis_client(), cluster.slug, after)
     return (letter for letter in every if filters.hold(letter))
 
 

@@ -19,6 +19,7 @@ from controlplane.description.document import (
     Place,
     PolicyPart,
     QueryPart,
+    SchemaPart,
     SpanPart,
     StreamPart,
     TextPart,
@@ -35,6 +36,7 @@ from controlplane.models import (
     Task,
 )
 from controlplane.problems.measured import Measured, measured_tasks
+from controlplane.selectors.computations import schema_of
 from controlplane.services.policies import live_exclusions, policy_of
 from controlplane.services.policies.changing import settings_of
 from controlplane.wire.log import shown as without_password
@@ -84,9 +86,11 @@ def _node(node: Node) -> NodePart:
 
 
 def _stream(one: Stream) -> StreamPart:
+    schema = schema_of(one.schema)
+    part = None if schema is None else SchemaPart(**schema.to_json())
     return StreamPart(
         name=one.name, title=one.title, declared_rate=one.declared_rate, rate=one.rate,
-        split=one.split, schema=one.schema, meta=one.meta,
+        split=one.split, schema=part, meta=one.meta,
     )  # fmt: skip
 
 

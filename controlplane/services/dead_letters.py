@@ -48,14 +48,14 @@ class Choice:
 class Replayed:
     """What became of dead letters: how many were appended again, and which were not, and why.
 
-    `left`: how many were looked at and stay; `faults`: the first of them, by id. `more`: whether
-    there may be others that were not looked at.
+    `left`: how many were tried and stay; `faults`: the first of them, by id. `next`: the number
+    behind which others begin that were not tried, None if there are none.
     """
 
     appended: int = 0
     left: int = 0
     faults: dict[str, str] = field(default_factory=dict)
-    more: bool = False
+    next: int | None = None
 
 
 def require_few(found: Conformed) -> None:
@@ -82,23 +82,26 @@ def keep_faulty(stream: Stream, found: Conformed, stamp: Stamp | None) -> None:
 def _place(stamp: Stamp | None) -> str:
     """Return what stands for the position of records that never were in the log."""
     if stamp is None:
-        return f"request-{uuid4().hex}"
+        return f"request-{uuid4().hex[:16]}"
     name = f"{stamp.producer}\0{stamp.sequence}".encode()
-    return f"request-{blake2b(name, digest_size=16).hexdigest()}"
+    return f"request-{blake2b(name, digest_size=8).hexdigest()}"
 
 
-def replay(actor: Actor, cluster: Cluster, choice: Choice, zone: str = "") -> Replayed:
+def replay(
+    actor: Actor, cluster: Cluster, choice: Choice, zone: str = "", after: int = 0
+) -> Replayed:
     """Append dead letters again, under the present schemas of their streams.
 
     `zone`: the IANA time zone of times that name none, as of the request that they came with.
+    `after`: only those behind this number, the oldest first.
 
     One that is appended is removed. Each has a stamp of its own, so that a call that was cut short
     can be repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`, `Away`.
     """
     require_operator(actor, cluster)
     check_zone(zone)
-    letters = list(islice(_chosen(cluster, choice), MAX_REPLAY + 1))
-    done = Replayed(more=len(letters) > MAX_REPLAY)
+    letters = list(islice(_chosen(cluster, choice, after), MAX_REPLAY + 1))
+    done = Replayed(next=letters[MAX_REPLAY - 1].number if len(letters) > MAX_REPLAY else None)
     schemas = _Schemas(cluster)
     try:
         for begin in range(0, min(len(letters), MAX_REPLAY), _CHUNK):
@@ -106,9 +109,9 @@ def replay(actor: Actor, cluster: Cluster, choice: Choice, zone: str = "") -> Re
             _replay_chunk(actor, cluster, chunk, schemas, zone, done)
     finally:
         if done.appended:
-            after = {"appended": done.appended, "left": done.left}
+            counts = {"appended": done.appended, "left": done.left}
             subject = f"{done.appended} dead letters"
-            audit.record(actor, "dead_letters.replay", subject, cluster=cluster, after=after)
+            audit.record(actor, "dead_letters.replay", subject, cluster=cluster, after=counts)
     return done
 
 
@@ -127,12 +130,12 @@ def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> 
     return removed
 
 
-def _chosen(cluster: Cluster, choice: Choice) -> Iterator[DeadLetter]:
+def _chosen(cluster: Cluster, choice: Choice, after: int = 0) -> Iterator[DeadLetter]:
     if len(choice.ids) > MAX_IDS:
         raise Invalid({"ids": [f"Give at most {MAX_IDS:,}, not {len(choice.ids):,}"]})
     if choice.ids:
         return iter(letters_of(cluster, list(choice.ids)))
-    return chosen_letters(cluster, choice.filters)
+    return chosen_letters(cluster, choice.filters, after)
 
 
 class _Schemas:

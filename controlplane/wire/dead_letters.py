@@ -173,9 +173,8 @@ def _with_data(
     ]
 
 
-def every(client: "redis.Redis", cluster: str) -> Iterator[DeadLetter]:
-    """Yield all kept dead letters, page by page."""
-    after = 0
+def every(client: "redis.Redis", cluster: str, after: int = 0) -> Iterator[DeadLetter]:
+    """Yield all kept dead letters, page by page, from behind a number."""
     while found := page(client, cluster, after=after, limit=MAX_PAGE):
         yield from found
         after = found[-1].number

@@ -1,11 +1,45 @@
 """weir streams."""
 
+import sys
 from argparse import Namespace
+from collections.abc import Mapping
 
-from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_page_as_json, print_table, say_page
+from controlplane.cli.actors import actor_of, viewed
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.output import (
+    print_facts,
+    print_json,
+    print_page_as_json,
+    print_table,
+    say,
+    say_page,
+)
+from controlplane.cli.schemas import (
+    as_yaml,
+    inferred_from,
+    say_changes,
+    say_schema,
+    schema_in_file,
+)
+from controlplane.errors import Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.selectors.computations import schema_of
 from controlplane.selectors.paging import MAX_PER_PAGE
-from controlplane.selectors.streams import StreamFilters, streams_page
+from controlplane.selectors.streams import (
+    StreamFilters,
+    rows_of_streams,
+    stream_by_key,
+    streams_page,
+)
+from controlplane.services.access import Actor, require_member
+from controlplane.services.stream_schemas.change import (
+    patched,
+    preview,
+    schema_from,
+    set_schema,
+)
+from controlplane.services.streams import StreamSpec, register
+from controlplane.wire.schema import ColumnSpec, StreamSchema
 
 
 def listed(given: Namespace) -> None:
@@ -36,3 +70,120 @@ def listed(given: Namespace) -> None:
                "split": "number", "queries": "number"}  # fmt: skip
     print_table(columns, [list(row.values()) for row in rows], "no stream")
     say_page(page, "streams")
+
+
+def shown(given: Namespace) -> None:
+    """Print a stream and its schema."""
+    _, cluster = viewed(given)
+    row = rows_of_streams([stream_by_key(cluster, given.stream)])[0]
+    stream, schema = row.stream, row.schema
+    facts = {
+        "stream": stream.name, "id": stream.pk, "title": stream.title or None,
+        "declared rate": stream.declared_rate, "rate": stream.rate, "split": stream.split,
+        "queries": row.queries, "dead letters": row.dead_records,
+    }  # fmt: skip
+    if given.json:
+        print_json(facts | {"schema": schema.to_json() if schema else None})
+        return
+    print_facts(facts)
+    if schema is None:
+        say("it has no schema yet: weir streams change --schema")
+        return
+    say_schema(schema)
+
+
+def inferred(given: Namespace) -> None:
+    """Print the schema that a sample suggests, as YAML that `--schema` takes."""
+    require_member(actor_of(given))
+    found = inferred_from(given.file, given.format)
+    if given.json:
+        print_json({**found.schema_json(), "faults": dict(found.faults)})
+        return
+    for column in found.columns:
+        if column.note:
+            say(f"# {column.name}: {column.note}")
+    for field, why in found.faults.items():
+        say(f"# fault: {field}: {why}")
+    sys.stdout.write(as_yaml(found.schema_json()))
+
+
+def declared(given: Namespace) -> int:
+    """Register a stream with the schema of a file, or the one that a sample suggests."""
+    actor, cluster = viewed(given)
+    schema = _declared_schema(given)
+    if given.apply:
+        spec = StreamSpec(given.stream, given.title, schema.to_json(), given.rate)
+        stream = _registered(actor, cluster, spec)
+        if given.json:
+            print_json({"id": stream.pk, "name": stream.name, "schema": stream.schema})
+        else:
+            say(f"{stream.name} declared, id {stream.pk}")
+        return Code.DONE
+    if given.json:
+        print_json(schema.to_json())
+    else:
+        say_schema(schema)
+        say(f"{given.stream} is not declared yet: --apply does it")
+    return Code.DONE
+
+
+def _registered(actor: Actor, cluster: Cluster, spec: StreamSpec) -> Stream:
+    try:
+        return register(actor, cluster, [spec])[0]
+    except Invalid as invalid:
+        raise Invalid(invalid.rows.get(0) or invalid.fields) from None
+
+
+def _declared_schema(given: Namespace) -> StreamSchema:
+    if given.schema is not None:
+        return schema_in_file(given.schema)
+    row = inferred_from(given.sample, given.format).schema_json()
+    if given.event_time is not None:
+        row["event_time"] = given.event_time
+    return schema_from(row)
+
+
+def changed(given: Namespace) -> int:
+    """Say what a change of a schema would do, or make it."""
+    actor, cluster = viewed(given)
+    stream = stream_by_key(cluster, given.stream)
+    new = _changed_schema(given, schema_of(stream.schema))
+    if given.apply:
+        stream = set_schema(actor, stream, new, given.reason)
+        if given.json:
+            print_json(stream.schema)
+        else:
+            say(f"the schema of {stream.name} is as said")
+        return Code.DONE
+    changes = preview(stream, new)
+    if given.json:
+        print_json([one.to_json() for one in changes])
+        return Code.DONE
+    allowed = say_changes(changes)
+    if changes and allowed:
+        say("nothing is changed yet: --apply does it")
+    return Code.DONE if allowed else Code.REFUSED
+
+
+def _changed_schema(given: Namespace, old: StreamSchema | None) -> StreamSchema:
+    settings = {
+        name: value
+        for name, value in (
+            ("watermark_delay_s", given.watermark_delay), ("max_future_s", given.max_future),
+            ("idle_after_s", given.idle_after),
+        )
+        if value is not None
+    }  # fmt: skip
+    start = old if given.schema is None else schema_in_file(given.schema)
+    known = {column.name: column for column in (start.columns if start else ())}
+    columns = [_column(text, known) for text in given.column]
+    return patched(start, columns, given.remove, settings)
+
+
+def _column(text: str, known: Mapping[str, ColumnSpec]) -> ColumnSpec:
+    name, colon, kind = text.partition(":")
+    if not colon:
+        told = f"--column {text}: must be NAME:TYPE"
+        raise Refused(Code.WRONG, told, advice="as --column price:decimal(12, 2)")
+    there = known.get(name)
+    return ColumnSpec(name, kind.strip(), nullable=there is None or there.nullable)

@@ -1,6 +1,7 @@
 """Nodes and streams of a described cluster: made, or brought up to date."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from controlplane.description.document import NodePart, StreamPart
 from controlplane.models import Cluster, Node
@@ -72,13 +73,17 @@ def bring_streams(
 def _differs(part: StreamPart, known: StreamPart | None) -> bool:
     if known is None:
         return True
-    ours = {"rate": None, "split": None}
+    ours: dict[str, Any] = {"rate": None, "split": None}
+    if part.data_schema is None:
+        # A document that says nothing of the columns leaves them as they are.
+        ours["data_schema"] = None
     moved = part.split not in (None, known.split)
     return moved or part.model_copy(update=ours) != known.model_copy(update=ours)
 
 
 def _stream_spec(part: StreamPart) -> StreamSpec:
-    return StreamSpec(part.name, part.title, part.data_schema, part.declared_rate, part.meta)
+    schema = {} if part.data_schema is None else part.data_schema.model_dump()
+    return StreamSpec(part.name, part.title, schema, part.declared_rate, part.meta)
 
 
 def _splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:

@@ -72,7 +72,7 @@ def patch_schema(
     and `Invalid`.
     """
     given = dict(settings or {})
-    return revise(actor, stream, lambda old: _patched(old, columns, removed, given), reason)
+    return revise(actor, stream, lambda old: patched(old, columns, removed, given), reason)
 
 
 def revise(actor: Actor, stream: Stream, change: Revise, reason: str = "") -> Stream:
@@ -133,12 +133,16 @@ def require_compatible(stream: Stream, new: StreamSchema) -> None:
     )
 
 
-def _patched(
+def patched(
     old: StreamSchema | None,
     columns: Sequence[ColumnSpec],
     removed: Sequence[str],
     settings: Mapping[str, Any],
 ) -> StreamSchema:
+    """Return a schema with columns added, altered or removed, and settings set.
+
+    Raises `Invalid`.
+    """
     known = {column.name: column for column in (old.columns if old else ())}
     unknown = {f"remove.{name[:100]}": ["There is no such column"]
                for name in removed if name not in known}  # fmt: skip

@@ -134,13 +134,28 @@ def test_what_fits_the_present_schema_is_appended_again_once(
     post(script, path, {})
     monkeypatch.undo()
     answer = post(script, path, {}).json()
-    assert (answer["appended"], answer["left"], answer["more"]) == (2, 1, False)
+    assert (answer["appended"], answer["left"], answer["next"]) == (2, 1, None)
     assert [row["ms"] for row in appended(log)] == [300, 400]
     (left,) = listed(script)
     assert list(answer["faults"]) == [left["id"]]
     assert "at: Is missing" in answer["faults"][left["id"]]
     entry = AuditEntry.objects.filter(action="dead_letters.replay").latest("pk")
     assert entry.after["appended"] == 2
+
+
+def test_a_replay_of_many_goes_on_behind_those_that_stay(
+    script: Client, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old ones that fit nothing do not hide the others."""
+    monkeypatch.setattr(service, "MAX_REPLAY", 3)
+    append(script, [{"page": 7}] * 4 + [LONG] * 2)
+    widen(script)
+    first = post(script, f"{BASE}/dead-letters/replay", {"stream": "visits"}).json()
+    assert (first["appended"], first["left"]) == (0, 3)
+    body = {"stream": "visits", "after": first["next"]}
+    rest = post(script, f"{BASE}/dead-letters/replay", body).json()
+    assert (rest["appended"], rest["left"], rest["next"]) == (2, 1, None)
+    assert len(appended(log)) == 2
 
 
 def ahead(by_s: float, index: int) -> DeadLetter:

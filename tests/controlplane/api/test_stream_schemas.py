@@ -117,7 +117,8 @@ def test_a_sample_suggests_a_schema_that_can_be_declared(script: Client) -> None
     assert answer.status_code == 200, answer.content
     found = answer.json()
     assert (found["format"], found["records"], found["event_time"]) == ("csv", 2, "measured_at")
-    columns = [{name: one[name] for name in ("name", "type", "nullable")} for one in found["columns"]]
+    names = ("name", "type", "nullable")
+    columns = [{name: one[name] for name in names} for one in found["columns"]]
     declared = {"columns": columns, "event_time": found["event_time"]}
     body = {"streams": [{"name": "rhine", "schema": declared}]}
     assert post(script, STREAMS, body).status_code == 200
@@ -135,5 +136,6 @@ def test_who_may_look_sees_schemas_and_changes_none(script: Client, viewer: Acto
     assert post(reader, f"{STREAMS}/levels/schema/preview", LEVELS).status_code == 200
     assert sent(reader, "put", f"{STREAMS}/levels/schema", LEVELS).status_code == 403
     assert sent(reader, "patch", f"{STREAMS}/levels/schema", {}).status_code == 403
-    assert reader.post(f"{ROOT}{STREAMS}/infer", "a\n1\n", content_type="text/csv").status_code == 403
+    sample = reader.post(f"{ROOT}{STREAMS}/infer", "a\n1\n", content_type="text/csv")
+    assert sample.status_code == 403
     assert post(reader, STREAMS, {"streams": [{"name": "x", "schema": LEVELS}]}).status_code == 403

@@ -164,7 +164,7 @@ def test_parts_of_a_schema_are_changed_alone(operator: Actor, orders: Stream) ->
     for parts in ({"removed": ["colour"]}, {"settings": {"max_future_s": -1.0}},
                   {"columns": [ColumnSpec("x y", "int8")]}):  # fmt: skip
         with pytest.raises(Invalid):
-            patch_schema(operator, orders, **parts)  # type: ignore[arg-type]  # one of three
+            patch_schema(operator, orders, **parts)
 
 
 def test_another_writer_in_between_starts_the_change_anew(
@@ -172,7 +172,8 @@ def test_another_writer_in_between_starts_the_change_anew(
 ) -> None:
     """A query that begins to read a column meanwhile is seen, and the change refused."""
     queries.end(operator, orders.cluster, ["gifts"])
-    real, tries = routing.append, []
+    real = routing.append
+    tries: list[int] = []
 
     def overtaken(cluster: int, expected: int, *args: Any, **parts: Any) -> Any:
         if len(tries) == 1:

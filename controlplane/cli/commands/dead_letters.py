@@ -1,0 +1,76 @@
+"""weir dead-letters."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+
+from controlplane.cli.actors import viewed
+from controlplane.cli.codes import Code
+from controlplane.cli.output import print_json, print_table, say
+from controlplane.models import Cluster
+from controlplane.selectors.dead_letter_files import csv_lines, ndjson_lines
+from controlplane.selectors.dead_letters import (
+    DeadLetterFilters,
+    dead_letters_page,
+    every_row,
+)
+from controlplane.services import dead_letters
+from controlplane.services.dead_letters import Choice, Replayed
+
+
+def listed(given: Namespace) -> None:
+    """Print the newest dead letters."""
+    _, cluster = viewed(given)
+    page = dead_letters_page(cluster, _filters(cluster, given, limit=given.limit))
+    if given.json:
+        print_json([row.to_json() for row in page.rows])
+        return
+    columns = {"stream": "name", "reason": "text", "index": "number", "message": "text"}
+    rows = [[row.stream, row.letter.reason, row.letter.index, row.letter.message]
+            for row in page.rows]  # fmt: skip
+    print_table(columns, rows, "no dead letter")
+    if page.next:
+        say(f"the newest {len(page.rows)} (--limit); weir dead-letters export has all, with ids")
+
+
+def exported(given: Namespace) -> None:
+    """Print all dead letters with their records."""
+    _, cluster = viewed(given)
+    rows = every_row(cluster, _filters(cluster, given))
+    lines: Iterator[str] = csv_lines(rows) if given.format == "csv" else ndjson_lines(rows)
+    for line in lines:
+        sys.stdout.write(line)
+
+
+def replayed(given: Namespace) -> int:
+    """Append dead letters again, until none is left that was not tried."""
+    actor, cluster = viewed(given)
+    choice = Choice(tuple(given.ids), _filters(cluster, given))
+    done = dead_letters.replay(actor, cluster, choice, given.zone)
+    while done.next is not None:
+        more = dead_letters.replay(actor, cluster, choice, given.zone, done.next)
+        done = Replayed(done.appended + more.appended, done.left + more.left,
+                        {**more.faults, **done.faults}, more.next)  # fmt: skip
+    if given.json:
+        print_json({"appended": done.appended, "left": done.left, "faults": done.faults})
+    else:
+        say(f"{done.appended:,} appended again, {done.left:,} left")
+        for name, why in done.faults.items():
+            say(f"  {name}: {why}")
+    return Code.REFUSED if done.left else Code.DONE
+
+
+def deleted(given: Namespace) -> None:
+    """Give dead letters up."""
+    actor, cluster = viewed(given)
+    choice = Choice(tuple(given.ids), _filters(cluster, given))
+    removed = dead_letters.delete(actor, cluster, choice, given.reason)
+    if given.json:
+        print_json({"deleted": removed})
+        return
+    say(f"{removed:,} given up")
+
+
+def _filters(cluster: Cluster, given: Namespace, limit: int = 50) -> DeadLetterFilters:
+    named = {"stream": given.stream, "reason": given.why, "limit": limit}
+    return DeadLetterFilters.of(cluster, named)

@@ -1,0 +1,85 @@
+"""Schemas in files, samples, and how a schema is printed."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.documents import text_of
+from controlplane.cli.output import print_facts, print_table, say
+from controlplane.description.text import schema_in
+from controlplane.services.record_bodies.formats import Format, format_of_file
+from controlplane.services.stream_schemas.assessment import Assessed
+from controlplane.services.stream_schemas.change import schema_from
+from controlplane.services.stream_schemas.inference import Inferred, infer
+from controlplane.services.stream_schemas.samples import sample_of_file
+from controlplane.wire.schema import StreamSchema
+
+_NULLABLE: Final = {True: "yes", False: "no"}
+
+
+def schema_in_file(path: Path) -> StreamSchema:
+    """Return the schema in a file. Raises `Refused`, `BadDescription`, `Invalid`, `OSError`."""
+    return schema_from(schema_in(text_of(path)).model_dump())
+
+
+def inferred_from(path: Path, named: str | None) -> Inferred:
+    """Return the schema that the records of a file suggest. Raises `Refused`, `Invalid`."""
+    kind = Format(named) if named else format_of_file(path.name)
+    if kind is None:
+        known = ", ".join(one.value for one in Format)
+        raise Refused(Code.WRONG, f"{path}: its name says no format", advice=f"--format: {known}")
+    return infer(*sample_of_file(path, kind))
+
+
+def as_yaml(schema: dict[str, Any]) -> str:
+    """Write a schema as YAML, a line for each column; `schema_in` reads the same again."""
+    flow = yaml.safe_dump(
+        schema["columns"], default_flow_style=None, sort_keys=False, allow_unicode=True, width=1000
+    )
+    rest = {name: value for name, value in schema.items() if name != "columns"}
+    tail = yaml.safe_dump(rest, sort_keys=False, allow_unicode=True)
+    return f"columns:\n{flow}{tail}"
+
+
+def say_schema(schema: StreamSchema) -> None:
+    """Print a schema for people."""
+    columns = {"column": "name", "type": "name", "nullable": "text", "in queries": "text"}
+    rows = [
+        [column.name, column.type, _NULLABLE[column.nullable], _kind(schema, column.name)]
+        for column in schema.columns
+    ]
+    print_table(columns, rows)
+    print_facts({
+        "event time": schema.event_time or "time of arrival",
+        "watermark delay": f"{schema.watermark_delay_s:g} s",
+        "furthest future": f"{schema.max_future_s:g} s",
+        "idle after": f"{schema.idle_after_s:g} s",
+    })  # fmt: skip
+
+
+def _kind(schema: StreamSchema, name: str) -> str:
+    inner = [other for other in schema.kinds if other.startswith(f"{name}.")]
+    return str(schema.kinds.get(name, ", ".join(inner) or "not read"))
+
+
+def say_inferred(found: Inferred) -> None:
+    """Print what a sample suggests for people."""
+    columns = {"column": "name", "type": "name", "nullable": "text", "note": "text"}
+    rows = [[one.name, one.type, _NULLABLE[one.nullable], one.note] for one in found.columns]
+    print_table(columns, rows)
+    say(f"event time: {found.event_time or 'time of arrival'}; {found.records:,} records read")
+    for field, why in found.faults.items():
+        say(f"{field}: {why}")
+
+
+def say_changes(changes: list[Assessed]) -> bool:
+    """Print what a change of a schema would do; return True if nothing of it is refused."""
+    if not changes:
+        say("nothing would change")
+    for one in changes:
+        mark = "refused" if one.refusal else "allowed"
+        detail = f" ({one.change.detail})" if one.change.detail else ""
+        say(f"{mark}: {one.sentence()}{'' if one.refusal else detail}")
+    return not any(one.refusal for one in changes)
