@@ -9,6 +9,7 @@ from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
 from controlplane.cli.output import print_facts, print_table, say
 from controlplane.description.text import schema_in
+from controlplane.selectors.streams import kinds_told
 from controlplane.services.record_bodies.formats import Format, format_of_file
 from controlplane.services.stream_schemas.assessment import Assessed
 from controlplane.services.stream_schemas.change import schema_from
@@ -47,7 +48,7 @@ def say_schema(schema: StreamSchema) -> None:
     """Print a schema for people."""
     columns = {"column": "name", "type": "name", "nullable": "text", "in queries": "text"}
     rows = [
-        [column.name, column.type, _NULLABLE[column.nullable], _kind(schema, column.name)]
+        [column.name, column.type, _NULLABLE[column.nullable], kinds_told(schema, column.name)]
         for column in schema.columns
     ]
     print_table(columns, rows)
@@ -57,11 +58,6 @@ def say_schema(schema: StreamSchema) -> None:
         "furthest future": f"{schema.max_future_s:g} s",
         "idle after": f"{schema.idle_after_s:g} s",
     })  # fmt: skip
-
-
-def _kind(schema: StreamSchema, name: str) -> str:
-    inner = [other for other in schema.kinds if other.startswith(f"{name}.")]
-    return str(schema.kinds.get(name, ", ".join(inner) or "not read"))
 
 
 def say_inferred(found: Inferred) -> None:

@@ -4,9 +4,25 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
-from controlplane.selectors.dead_letters import DeadLetterRow
+from django.http import StreamingHttpResponse
+
+from controlplane.models import Cluster
+from controlplane.selectors.dead_letters import DeadLetterFilters, DeadLetterRow, every_row
+
+_NDJSON: Final = "application/x-ndjson"
+
+
+def exported(cluster: Cluster, filters: DeadLetterFilters, form: str) -> StreamingHttpResponse:
+    """Return dead letters as a file (`ndjson` or `csv`) that is sent while it is read."""
+    rows = every_row(cluster, filters)
+    csv_form = form == "csv"
+    lines, kind = (csv_lines(rows), "text/csv") if csv_form else (ndjson_lines(rows), _NDJSON)
+    response = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
+    name = f"{cluster.slug}-dead-letters.{form}"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 def ndjson_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:

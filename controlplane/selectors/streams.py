@@ -132,6 +132,13 @@ def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
     return found
 
 
+def kinds_told(schema: StreamSchema | None, name: str) -> str:
+    """Return what a column is in queries, as text: its kind, or the columns of its fields."""
+    kinds = {} if schema is None else schema.kinds
+    inner = [f"{other} {kind}" for other, kind in kinds.items() if other.startswith(f"{name}.")]
+    return str(kinds.get(name, ", ".join(inner) or "not read"))
+
+
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
     """Return a stream of the cluster; raises `NotFound`."""
     found = cluster.streams.filter(pk=pk).first()

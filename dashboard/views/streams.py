@@ -1,10 +1,20 @@
 """Streams: the list and one of them with the queries that read it."""
 
+from typing import Any
+
 from django.http import HttpResponse
 
 from controlplane.models import Cluster
+from controlplane.selectors.dead_letters import ABOUT
 from controlplane.selectors.queries import QueryFilters, queries_page
-from controlplane.selectors.streams import StreamFilters, stream_by_id, streams_page
+from controlplane.selectors.streams import (
+    StreamFilters,
+    StreamRow,
+    kinds_told,
+    stream_by_id,
+    streams_page,
+)
+from controlplane.wire.dead_letters import Reason
 from dashboard.drops import drops_context
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import show, show_list
@@ -34,7 +44,19 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
     )
     context = {"cluster": cluster, "row": row, "page": queries_page(cluster, filters)}
-    return show(request, "stream.html", context | drops_context(row.stream))
+    return show(request, "stream.html", context | _schema_context(row) | drops_context(row.stream))
+
+
+def _schema_context(row: StreamRow) -> dict[str, Any]:
+    """Return a stream's schema for its page: each column with what it is in queries."""
+    schema = row.schema
+    columns = [
+        {"name": one.name, "type": one.type, "nullable": one.nullable,
+         "kinds": kinds_told(schema, one.name)}
+        for one in (schema.columns if schema else ())
+    ]  # fmt: skip
+    dead = [(ABOUT[Reason(reason)], count) for reason, count in (row.dead or {}).items()]
+    return {"schema": schema, "columns": columns, "dead": dead}
 
 
 @cluster_page

@@ -49,11 +49,15 @@ def sample_of_file(path: Path, kind: Format) -> tuple[bytes, Format]:
         except _UNREADABLE as error:
             raise Invalid({"sample": [f"Is no {kind.value}: {error}"]}) from error
     with path.open("rb") as opened:
-        head = opened.read(MAX_BYTES + 1)
-    if len(head) > MAX_BYTES and kind in (Format.CSV, Format.NDJSON):
-        # The last line is whole; a cell with a line break may be cut, which Arrow reports.
-        head = head[: head.rfind(b"\n", 0, MAX_BYTES) + 1]
-    return head, kind
+        return head_of(opened.read(MAX_BYTES + 1), kind), kind
+
+
+def head_of(body: bytes, kind: Format) -> bytes:
+    """Return a body, of text by lines that is too large its first lines."""
+    if len(body) <= MAX_BYTES or kind not in (Format.CSV, Format.NDJSON):
+        return body
+    # The last line is whole; a cell with a line break may be cut, which Arrow reports.
+    return body[: body.rfind(b"\n", 0, MAX_BYTES) + 1]
 
 
 def _as_arrow(file: Any) -> bytes:
