@@ -36,8 +36,8 @@ from controlplane.services.queries import QuerySpec
 from controlplane.services.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table
-from tests.support.texts import SUMMARY
 from tests.support.schemas import REPORTS
+from tests.support.texts import SUMMARY
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
