@@ -20,6 +20,7 @@ from controlplane.services import audit, records
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.record_bodies import Conformed, check_zone, of_rows, of_table
 from controlplane.services.record_bodies.conformed import reason_of
+from controlplane.services.record_bodies.conversion import MAX_FAULTS
 from controlplane.wire import dead_letters
 from controlplane.wire.blocks import decode_block, times_ms
 from controlplane.wire.dead_letters import DeadLetter, Reason
@@ -28,7 +29,7 @@ from controlplane.wire.log import Stamp
 from controlplane.wire.schema import StreamSchema
 
 # A request with more bad records than this is wrong altogether.
-MAX_BAD: Final = dead_letters.MAX_OF_BATCH
+MAX_BAD: Final = min(MAX_FAULTS, dead_letters.MAX_OF_BATCH)
 # So many are appended again by one call, and removed together.
 MAX_REPLAY: Final = 1_000
 MAX_IDS: Final = 1_000

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from controlplane.errors import Fields, Invalid
-from controlplane.services.record_bodies.conversion import Converted
+from controlplane.services.record_bodies.conversion import MAX_FAULTS, Converted, TooManyFaults
 from controlplane.wire.blocks import MAX_RECORDS
 from controlplane.wire.json_values import finite, plain
 from controlplane.wire.schema import StreamSchema
@@ -50,6 +50,23 @@ class Conformed:
             (index, reason_of(fields), to_text(self.record_at(index)))
             for index, fields in sorted(self.faults.items())
         ]
+
+
+def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict[str, Converted]:
+    """Return every column of a schema; `convert` returns that of an Arrow field.
+
+    Raises `Invalid` for a column with so many faults that they were not all sought.
+    """
+    found = {}
+    for field in schema.arrow:
+        try:
+            found[field.name] = convert(field)
+        except TooManyFaults as many:
+            first = list(many.faults.items())[:MAX_SHOWN]
+            rows = {at: {field.name: [why]} for at, why in first}
+            why = f"More than {MAX_FAULTS:,} records are not valid, nothing was appended"
+            raise Invalid({"records": [why], field.name: [str(many)]}, rows) from None
+    return found
 
 
 def conformed(

@@ -15,6 +15,8 @@ from controlplane.services.record_bodies.casts import Cast, cast_to
 from controlplane.wire.types import type_name
 
 FAILURES: Final = (pa.ArrowException, OverflowError, UnicodeError, ValueError)
+# Finding the values at fault costs some casts each: of a column that has more, no more are sought.
+MAX_FAULTS: Final = 1_000
 _SHOWN: Final = 40
 # A whole number may have more digits than Python writes; beyond this no column holds it.
 _MAX_BITS: Final = 1100
@@ -53,8 +55,16 @@ class Converted:
     faults: dict[int, str]
 
 
+class TooManyFaults(Exception):
+    """A column has more than `MAX_FAULTS` values at fault; `faults`: the first, by index."""
+
+    def __init__(self, faults: Mapping[int, str] | None = None) -> None:
+        self.faults = dict(faults or {})
+        super().__init__(f"more than {MAX_FAULTS:,} values do not fit their column")
+
+
 def convert(array: Any, target: Any, rules: Rules) -> Converted:
-    """Return an Arrow array as a type that is not nested."""
+    """Return an Arrow array as a type that is not nested. Raises `TooManyFaults`."""
     step = cast_to(array.type, target, textual=rules.textual, zone=rules.zone)
     if step is None:
         return all_faulty(array.to_pylist(), target)
@@ -75,11 +85,15 @@ def _without_faults(array: Any, target: Any, step: Cast) -> Converted:
     _find_faults(array, 0, step, places)
     values = array.take(pa.array(places)).to_pylist()
     faults = {at: reason(target, value) for at, value in zip(places, values, strict=True)}
+    if len(faults) > MAX_FAULTS:
+        raise TooManyFaults(faults)
     return Converted(step(with_nulls(array, faults)), faults)
 
 
 def _find_faults(array: Any, begin: int, step: Cast, places: list[int]) -> None:
     """Add the places of the values that a cast fails for; it fails for one or more of these."""
+    if len(places) > MAX_FAULTS:
+        return
     if len(array) == 1:
         places.append(begin)
         return

@@ -12,9 +12,10 @@ from controlplane.services.record_bodies.conformed import (
     Conformed,
     check_count,
     conformed,
+    converted,
     unknown_columns,
 )
-from controlplane.services.record_bodies.conversion import Rules
+from controlplane.services.record_bodies.conversion import Converted, Rules
 from controlplane.services.record_bodies.values import convert_values
 from controlplane.wire.schema import StreamSchema
 
@@ -87,10 +88,11 @@ def of_rows(
             if extra := unknown_columns(row, schema):
                 found[at] = extra
     rules = Rules(textual=textual, finite=True, zone=zone)
-    columns = {
-        field.name: convert_values([row.get(field.name) for row in objects], field.type, rules)
-        for field in schema.arrow
-    }
+
+    def column(field: Any) -> Converted:
+        return convert_values([row.get(field.name) for row in objects], field.type, rules)
+
+    columns = converted(schema, column)
     done = conformed(schema, columns, found, len(rows), rows.__getitem__)
     # A record that could not be read lacks every column: that says nothing more.
     for at in unreadable:

@@ -15,6 +15,7 @@ from controlplane.services.record_bodies.conformed import (
     Conformed,
     check_count,
     conformed,
+    converted,
     unknown_columns,
 )
 from controlplane.services.record_bodies.conversion import Converted, Rules
@@ -92,11 +93,13 @@ def _of_table(
     wrong |= {name: [MISSING] for name in needed if name not in names}
     if wrong:
         raise Invalid(wrong)
-    columns = {
-        field.name: _column(table, field, rules) if field.name in names
-        else Converted(pa.nulls(table.num_rows, field.type), {})
-        for field in schema.arrow
-    }  # fmt: skip
+
+    def column(field: Any) -> Converted:
+        if field.name in names:
+            return _column(table, field, rules)
+        return Converted(pa.nulls(table.num_rows, field.type), {})
+
+    columns = converted(schema, column)
     return conformed(schema, columns, faults, table.num_rows, record_at)
 
 

@@ -13,6 +13,7 @@ from controlplane.services.record_bodies.conversion import (
     FAILURES,
     Converted,
     Rules,
+    TooManyFaults,
     all_faulty,
     convert,
     reason,
@@ -174,7 +175,7 @@ def _lists(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
         offsets.append(None if value is None else len(inner))
         inner += value or ()
         owner += [at] * len(value or ())
-    found = convert_values(inner, target.value_type, rules)
+    found = _child(inner, target.value_type, rules)
     faults: dict[int, str] = {}
     for index, why in found.faults.items():
         at = owner[index]
@@ -194,13 +195,21 @@ def _structs(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
             faults[at] = _inside(f".{str(extra)[:_NAME]}", "There is no such field")
     children = []
     for field in target:
-        found = convert_values([row.get(field.name) for row in rows], field.type, rules)
+        found = _child([row.get(field.name) for row in rows], field.type, rules)
         children.append(found.array)
         for at, why in found.faults.items():
             faults.setdefault(at, _inside(f".{field.name}", why))
     mask = pa.array([value is None or at in faults for at, value in enumerate(values)], pa.bool_())
     array = pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
     return Converted(array, faults)
+
+
+def _child(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
+    try:
+        return convert_values(values, target, rules)
+    except TooManyFaults:
+        # Their indices are not those of records.
+        raise TooManyFaults from None
 
 
 def _inside(step: str, why: str) -> str:

@@ -168,7 +168,7 @@ def _altered(old: ColumnSpec, new: ColumnSpec) -> list[Change]:
     found = []
     if old.type != new.type:
         fits = widens(arrow_type(old.type), arrow_type(new.type))
-        refusal = "" if fits else f"a {new.type} cannot hold every {old.type}"
+        refusal = "" if fits else f"{new.type} does not hold every {old.type}"
         found.append(Change(old.name, "retyped", f"{old.type} to {new.type}", refusal))
     if old.nullable and not new.nullable:
         refusal = "records that are there may have null in it"

@@ -347,6 +347,19 @@ def test_ten_thousand_rows_of_json_take_well_below_200_ms() -> None:
     assert min(took) < 0.2
 
 
+def test_of_very_many_faults_no_more_are_sought() -> None:
+    """A body that is wrong altogether is refused with its first faults, in bounded time."""
+    schema = StreamSchema((ColumnSpec("t", "timestamp(ms)"), ColumnSpec("l", "list<int8>")))
+    begun = time.process_time()
+    for row in ({"t": "soon"}, {"l": [1, 300]}):
+        with pytest.raises(Invalid) as refused:
+            conform(json.dumps([{}, *[row] * 99_999]).encode(), Format.JSON, schema)
+        assert "More than 1,000 records" in refused.value.fields["records"][0]
+        assert 0 not in refused.value.rows
+        assert len(refused.value.rows) <= 20
+    assert time.process_time() - begun < 5
+
+
 def test_a_csv_of_many_types_round_trips() -> None:
     """What Arrow writes as CSV is read as it was."""
     table = stored_table().select(["at", "item", "weight", "big", "hash", "born"])
