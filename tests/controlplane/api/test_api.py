@@ -168,7 +168,9 @@ def test_ending_many_tells_how_many(script: Client, operator: Actor, sf: Cluster
 def test_streams_are_registered_once_and_brought_up_to_date(script: Client, sf: Cluster) -> None:
     """A producer registers at every start."""
     path = "/api/v1/clusters/sf/streams"
-    body = {"streams": [{"name": "tile", "title": "Mission", "declared_rate": 2, "schema": {}}]}
+    schema = {"columns": [{"name": "word", "type": "string"}]}
+    stream = {"name": "tile", "title": "Mission", "declared_rate": 2, "schema": schema}
+    body: dict[str, Any] = {"streams": [stream]}
     first = post(script, path, body).json()[0]
     sf.refresh_from_db()
     version = sf.routing_version

@@ -8,7 +8,7 @@ from controlplane.connections import redis_client
 from controlplane.description.document import ClusterDescription, PolicyPart
 from controlplane.description.errors import BadDescription
 from controlplane.description.text import described
-from controlplane.errors import Forbidden
+from controlplane.errors import Conflict, Forbidden
 from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
 from controlplane.selectors.describing import description_of
 from controlplane.services import routing
@@ -17,8 +17,10 @@ from controlplane.services.importing import bring_in
 from controlplane.services.policies import EDITABLE, policy_of
 from controlplane.services.policies.changing import settings_of
 from controlplane.wire.publish import read_table
+from controlplane.wire.schema import StreamSchema
 from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import SMALL, descriptions, small
+from tests.support.schemas import REPORTS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -104,6 +106,42 @@ def test_a_fault_that_a_service_finds_is_told_with_its_place_and_nothing_stays(
     assert not Cluster.objects.exists()
 
 
+def test_a_described_schema_is_declared_and_changed_under_the_rules(admin: Actor) -> None:
+    """A wider type and a new column are taken; what breaks a query is refused with its name."""
+    bring_in(admin, small(), apply=True)
+    speed = '{"name":"speed","nullable":true,"type":"int32"}'
+    wider = SMALL.replace(speed, f"{speed.replace('int32', 'int64')},{{name: note, type: string}}")
+    report = bring_in(admin, described(wider), apply=True)
+    assert report.changed == {"streams": ["level", "flow", "no"]}
+    assert bring_in(admin, described(wider), apply=True).changes == 0
+    cluster = Cluster.objects.get()
+    found = StreamSchema.from_json(cluster.streams.get(name="flow").schema)
+    assert {c.name: c.type for c in found.columns}["speed"] == "int64"
+    assert routing.current_table(cluster.pk).schemas[cluster.streams.get(name="flow").pk] == found
+    unsaid = described(SMALL.replace(f", schema: {REPORTS.to_text()}", ""))
+    assert unsaid.streams[0].data_schema is None
+    assert bring_in(admin, unsaid, apply=True).changes == 0
+    car = '"name":"car","nullable":false,"type":'
+    text = SMALL.replace(f'{car}"int32"', f'{car}"date"')
+    with pytest.raises(Conflict) as refused:
+        bring_in(admin, described(text), apply=True)
+    assert refused.value.data["columns"][0]["queries"] == ["e"]
+
+
+def test_a_new_stream_without_a_schema_or_with_a_bad_one_is_told_by_its_place(
+    admin: Actor,
+) -> None:
+    """By stream and column."""
+    named = SMALL.replace('"name":"speed"', '"name":"größe"', 1)
+    for text, place in (
+        (SMALL.replace("queries:", "- {name: ebb}\nqueries:"), "streams[3].schema"),
+        (named, 'streams[0].schema.columns["größe"]'),
+    ):
+        with pytest.raises(BadDescription) as refused:
+            bring_in(admin, described(text), apply=True)
+        assert place in refused.value.faults
+
+
 def test_what_is_there_is_completed_and_what_runs_is_left(admin: Actor) -> None:
     bring_in(admin, small(), apply=True)
     more = (
@@ -113,7 +151,8 @@ policy: {watch: act}
 """
     )
     # The stream ebb is new, and the query f on it stands where b did.
-    more = more.replace("queries:", "- {name: ebb}\nqueries:").replace("  b: 0\n", "  f: 1\n")
+    ebb = "- {name: ebb, schema: {columns: [{name: depth, type: float64}]}}"
+    more = more.replace("queries:", f"{ebb}\nqueries:").replace("  b: 0\n", "  f: 1\n")
     more = more.replace("{name: b, streams: [flow]", "{name: f, streams: [ebb]")
     report = bring_in(admin, described(more), apply=True)
     assert report.created == {"streams": ["ebb"], "queries": ["f"]}
