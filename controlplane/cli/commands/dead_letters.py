@@ -25,7 +25,7 @@ def listed(given: Namespace) -> None:
     if given.json:
         print_json([row.to_json() for row in page.rows])
         return
-    columns = {"stream": "name", "reason": "text", "index": "number", "message": "text"}
+    columns = {"stream": "text", "reason": "text", "index": "number", "message": "name"}
     rows = [[row.stream, row.letter.reason, row.letter.index, row.letter.message]
             for row in page.rows]  # fmt: skip
     print_table(columns, rows, "no dead letter")
