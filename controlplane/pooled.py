@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import IO, Any
 
 from django.core.exceptions import RequestAborted
@@ -45,11 +46,25 @@ class PooledHandler(ASGIHandler):
         try:
             set_script_prefix(get_script_prefix(scope))
             response = await self._in_thread(self._answered, scope, body)
-            await self.send_response(response, send)
             if response.streaming:
+                await self._send_stream(response, receive, send)
                 await self._in_thread(response.close)
+            else:
+                await self.send_response(response, send)
         finally:
             body.close()
+
+    async def _send_stream(self, response: Any, receive: Receive, send: Send) -> None:
+        """Send an answer part by part until it ends, or until the client is gone."""
+        sending = asyncio.ensure_future(self.send_response(response, send))
+        # After the body nothing comes but the end of the connection.
+        gone = asyncio.ensure_future(receive())
+        await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, gone):
+            if not task.done():
+                task.cancel()
+        with suppress(asyncio.CancelledError):
+            await sending
 
     async def _in_thread(self, work: Any, *arguments: Any) -> Any:
         context = contextvars.copy_context()

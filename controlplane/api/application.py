@@ -10,6 +10,7 @@ from controlplane.api import (
     comparisons,
     dead_letters,
     executions,
+    feed,
     health,
     lab,
     me,
@@ -58,6 +59,7 @@ api.add_router("/clusters", stream_schemas.router)
 api.add_router("/clusters", dead_letters.router)
 api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)
+api.add_router("/clusters", feed.router)
 api.add_router("/clusters", arcs.router)
 api.add_router("/clusters", proposals.router)
 api.add_router("/clusters", comparisons.router)

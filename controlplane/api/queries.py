@@ -18,6 +18,7 @@ from controlplane.api.schemas import (
     QueryIn,
     QueryOut,
     QueryPage,
+    RetentionIn,
     SubmittedOut,
     WindowOut,
     WindowPageOut,
@@ -33,7 +34,7 @@ from controlplane.selectors.queries import (
     query_by_name,
 )
 from controlplane.selectors.windows import WindowFilters, windows_page
-from controlplane.services import queries
+from controlplane.services import keeping, queries
 from controlplane.services.queries import QuerySpec
 from controlplane.services.texts import output_columns, places
 
@@ -119,6 +120,16 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     return QueryOut.of(query_by_id(cluster, query.pk))
 
 
+@router.post("/{slug}/queries/{name}/retention", response=QueryOut)
+def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
+    """Change how long and how many windows of a query are kept."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = keeping.set_retention(
+        actor, cluster, name, body.retention_s, body.retention_windows, body.reason
+    )
+    return QueryOut.of(query_by_id(cluster, query.pk))
+
+
 @router.get("/{slug}/queries/{name}/results", response=WindowPageOut)
 def list_results(request: HttpRequest, response: HttpResponse, slug: str, name: str) -> Any:
     """List the windows of a query, the newest first, keys in descending order.
@@ -146,4 +157,6 @@ def _spec(body: QueryIn) -> QuerySpec:
         body.tasks,
         tuple(body.text.right),
         body.scheme,
+        body.retention_s,
+        body.retention_windows,
     )

@@ -15,6 +15,7 @@ from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
 from controlplane.api.stream_bodies import ColumnBody, SchemaBody
 from controlplane.models import Cluster
+from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
 from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.streams import StreamRow
 from controlplane.selectors.windows import KeyedWindow
@@ -211,7 +212,8 @@ class QueryIn(BaseModel):
     """A query to submit: streams by name (of a join, those of its left), and what it computes.
 
     It is split by its key over so many tasks. scheme (hash, two_choices): how keys find their task;
-    a query that is submitted with one has a merge node, and its scheme can be changed.
+    a query that is submitted with one has a merge node, and its scheme can be changed. Its windows
+    are kept for retention_s seconds of event time, retention_windows of them at most.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -222,6 +224,15 @@ class QueryIn(BaseModel):
     ends_at: datetime | None = None
     tasks: StrictInt = 1
     scheme: str = ""
+    retention_s: StrictInt = DEFAULT_RETENTION_S
+    retention_windows: StrictInt = DEFAULT_RETENTION_WINDOWS
+
+
+class RetentionIn(ReasonIn):
+    """How long (s of event time) and how many windows are kept; null leaves a value as it is."""
+
+    retention_s: StrictInt | None = None
+    retention_windows: StrictInt | None = None
 
 
 class QueryCheckIn(QueryIn):
@@ -305,6 +316,8 @@ class QueryOut(BaseModel):
     merge_node: int | None
     drops: list[DropOut]
     run: int
+    retention_s: int
+    retention_windows: int
     submitted_by: str
     submitted_at: datetime
     placed_at: datetime | None
@@ -331,6 +344,8 @@ class QueryOut(BaseModel):
             merge_node=None if query.merge_node is None else query.merge_node.index,
             drops=[DropOut.of(drop) for drop in row.drops],
             run=query.run,
+            retention_s=query.retention_s,
+            retention_windows=query.retention_windows,
             submitted_by=query.submitted_by,
             submitted_at=query.submitted_at,
             placed_at=query.placed_at,

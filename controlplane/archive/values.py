@@ -7,11 +7,21 @@ anything else is an object with one field that says what it is.
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What the code of an aggregate raised where its value should be."""
+
+    error: str
+
+
 _DECIMAL: Final = "decimal"
+_RAISED: Final = "raised"
 _DATE: Final = "date"
 _TIME: Final = "time"
 _BYTES: Final = "bytes"
@@ -40,7 +50,7 @@ def _written(value: Any) -> Any:
         case bytes():
             return {_BYTES: base64.b64encode(value).decode()}
     # A user's aggregate may return anything.
-    return str(value)
+    return {_RAISED: value.error} if isinstance(value, Raised) else str(value)
 
 
 def _read(value: Any) -> Any:
@@ -57,4 +67,5 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     _DATE: date.fromisoformat,
     _TIME: datetime.fromisoformat,
     _BYTES: base64.b64decode,
+    _RAISED: Raised,
 }

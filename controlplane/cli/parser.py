@@ -52,6 +52,7 @@ def parser() -> ArgumentParser:
     _plan(commands)
     _proposals(_group(commands, "proposals", "look at proposals and decide on them"))
     _watch(commands)
+    _tail(commands)
     _lab(_group(commands, "lab", "list and run the Lab's experiments"))
     _documents(commands)
     return top
@@ -137,6 +138,12 @@ def _queries(group: Any) -> None:
     one = _command(group, "show", "queries.shown", "one query")
     one.add_argument("cluster")
     one.add_argument("name")
+    one = _command(group, "retain", "queries.retained", "change how long windows are kept")
+    one.add_argument("cluster")
+    one.add_argument("name")
+    one.add_argument("--seconds", type=int, metavar="N", help="of event time")
+    one.add_argument("--windows", type=int, metavar="N", help="at most")
+    one.add_argument("--reason", default="", help="kept in the audit log")
     one = _command(group, "submit", "queries.submitted", "submit queries: all of them or none")
     one.add_argument("cluster")
     one.add_argument("name", nargs="?", help="of one query; several come from --input")
@@ -208,6 +215,16 @@ def _watch(commands: Any) -> None:
     one.add_argument(
         "--proposal", type=int, metavar="ID", help="until it ends; 0 where it was carried out"
     )
+    one.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
+    one.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
+
+
+def _tail(commands: Any) -> None:
+    one = _command(commands, "tail", "following.tailed", "follow the windows of a query")
+    one.add_argument("cluster")
+    one.add_argument("query")
+    one.add_argument("--final-only", action="store_true", help="leave out what still changes")
+    one.add_argument("--after", default="", metavar="ID", help="go on behind an event's id")
     one.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
     one.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
 

@@ -147,6 +147,10 @@ class QueryPart(Part):
     ends_at: Moment | None = Field(None, description="when it ends by itself")
     tasks: int = Field(1, ge=1, description="over how many tasks its key is split")
     scheme: str = Field("", description="how its keys find their task; empty: by hash")
+    retention_s: int = Field(
+        604_800, ge=60, description="its windows are kept for so long, in event time"
+    )
+    retention_windows: int = Field(1_000_000, ge=1, description="and so many of them at most")
     merge_node: int | None = Field(
         None,
         ge=0,

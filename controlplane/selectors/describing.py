@@ -121,6 +121,8 @@ def _query(
         ends_at=query.ends_at,
         tasks=query.task_count,
         scheme=query.scheme,
+        retention_s=query.retention_s,
+        retention_windows=query.retention_windows,
         merge_node=None if query.merge_node is None else query.merge_node.index,
         measured=_measured(query, measured),
     )

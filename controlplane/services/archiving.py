@@ -16,6 +16,7 @@ from typing import Final
 import redis
 
 from controlplane.archive import windows as archive
+from controlplane.archive.values import Raised
 from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
@@ -240,6 +241,6 @@ def move_windows(turn: Pass, query: int) -> tuple[int, bool]:
 
 def _archived(window: StoredWindow, final_at_ms: int | None) -> Archived:
     row = window.row
-    return Archived(
-        window.place, tuple(row.key.values()), tuple(row.values.values()), row.batch, final_at_ms
-    )
+    values = [Raised(row.errors[name]) if name in row.errors else value
+              for name, value in row.values.items()]  # fmt: skip
+    return Archived(window.place, tuple(row.key.values()), values, row.batch, final_at_ms)

@@ -10,12 +10,17 @@ from django.utils import timezone
 
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Query, QueryStream
-from controlplane.models.query import LIVE_STATES
+from controlplane.models.query import (
+    DEFAULT_RETENTION_S,
+    DEFAULT_RETENTION_WINDOWS,
+    LIVE_STATES,
+)
 from controlplane.selectors.computations import Columns, stored
 from controlplane.services import audit, names, texts
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.bulk_rows import insert_rows
 from controlplane.services.events import announce, event
+from controlplane.services.keeping import retention_faults
 from controlplane.services.schemes import scheme_faults
 from controlplane.task_names import PLACE, send_on_commit
 from controlplane.wire.language.tree import Kind
@@ -35,6 +40,7 @@ class QuerySpec:
     A join pairs the records of `streams` with those of the streams in `right`: their ids stand in
     the text once it is stored, and what `text.right` holds before that does not count. With a
     `scheme` (wire.schemes) a node merges its windows, and the scheme can be changed while it runs.
+    Windows are kept for `retention_s` of event time, `retention_windows` of them at most.
     """
 
     name: str
@@ -44,6 +50,8 @@ class QuerySpec:
     tasks: int = 1
     right: Sequence[str] = ()
     scheme: str = ""
+    retention_s: int = DEFAULT_RETENTION_S
+    retention_windows: int = DEFAULT_RETENTION_WINDOWS
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -214,6 +222,8 @@ def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, An
         "window_s": spec.text.window_s,
         "task_count": spec.tasks,
         "scheme": spec.scheme,
+        "retention_s": spec.retention_s,
+        "retention_windows": spec.retention_windows,
     }
 
 
@@ -279,6 +289,7 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
         f"{texts.PREFIX}right": _right_faults(spec, known),
     }
     faults = {field: faults for field, faults in told.items() if faults}
+    faults |= retention_faults(spec.retention_s, spec.retention_windows)
     return faults | scheme_faults(spec.scheme, spec.tasks, joins=bool(spec.right))
 
 

@@ -1,5 +1,6 @@
 """Windows of queries as the pipeline writes them, for whoever reads results."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from controlplane.wire.floats import codes_of
 from controlplane.wire.forms import PLACE, named, names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.results import Changes, write
+from controlplane.wire.results.feed import followed
 
 
 def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -26,7 +28,9 @@ def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -
     whole = {field.name for field in form.schema if pa.types.is_int64(field.type)}
     stored = [{n: _stored(v) if n in whole else v for n, v in row.items()} for row in rows]
     table = pa.Table.from_pylist([zeros | row for row in stored], form.schema)
-    write(redis_client(), query.cluster.slug, batch, Changes([(name, table)]))
+    client, slug = redis_client(), query.cluster.slug
+    watched = followed(client, slug, time.time_ns() // 1_000_000)
+    write(client, slug, batch, Changes([(name, table)]), watched)
 
 
 def _stored(value: Any) -> Any:

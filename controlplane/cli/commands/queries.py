@@ -25,7 +25,7 @@ from controlplane.selectors.queries import (
     query_by_name,
 )
 from controlplane.selectors.query_rows import QueryRow
-from controlplane.services import queries
+from controlplane.services import keeping, queries
 from controlplane.services.importing import query_spec
 from controlplane.services.queries import QuerySpec
 from controlplane.wire.query import QueryText
@@ -72,6 +72,20 @@ def shown(given: Namespace) -> None:
     told = {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None}
     fault = json.dumps(row["fault"]) if row["fault"] else None
     print_facts(row | told | {"fault": fault})
+
+
+def retained(given: Namespace) -> None:
+    """Change how long and how many windows of a query are kept."""
+    actor, cluster = viewed(given)
+    query = keeping.set_retention(
+        actor, cluster, given.name, given.seconds, given.windows, given.reason
+    )
+    row = {"name": query.name, "retention_s": query.retention_s,
+           "retention_windows": query.retention_windows}  # fmt: skip
+    if given.json:
+        print_json(row)
+        return
+    print_facts(row)
 
 
 def submitted(given: Namespace) -> None:
@@ -137,6 +151,8 @@ def _row(row: QueryRow) -> dict[str, Any]:
         "tasks": query.task_count,
         "spans": [list(span) for span in row.spans],
         "scheme": query.scheme or None,
+        "retention_s": query.retention_s,
+        "retention_windows": query.retention_windows,
         "submitted_by": query.submitted_by,
         "submitted_at": query.submitted_at,
         "ends_at": query.ends_at,

@@ -125,7 +125,7 @@ class _Reader:
             return [], b""
         asked = Range(first, last, self.key, wanted.after, wanted.limit, wanted.newest_first)
         page = read_page(client, slug, pk, self.computation, asked)
-        found = [_of_stored(page, window) for window in page.windows]
+        found = [raw_of_stored(page, window) for window in page.windows]
         return [one for one in found if wanted.state in (None, one.state)], page.next
 
     def _archived(self) -> tuple[list[RawWindow], bytes]:
@@ -142,7 +142,7 @@ class _Reader:
             Part(self.query.pk, least, past, key, is_final, wanted.limit, wanted.newest_first)
         )
         edge = found[-1].place if len(found) == wanted.limit else b""
-        return [_of_archived(window) for window in found], edge
+        return [raw_of_archived(window) for window in found], edge
 
     def _bounds(self) -> tuple[bytes, bytes]:
         """Return the least place and what is behind the last, cursor and range together."""
@@ -162,7 +162,8 @@ def _next_start(start: bytes) -> bytes:
     return (int.from_bytes(start, "big") + 1).to_bytes(START_BYTES, "big")
 
 
-def _of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
+def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
+    """Return a window of a page as it was found in Redis."""
     state, final_at = WindowState.OPEN, None
     if page.is_frozen(window):
         final_at = page.final_at_ms
@@ -172,7 +173,8 @@ def _of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
     return RawWindow(window.place, key, values, row.batch, state, final_at, row.errors)
 
 
-def _of_archived(window: Archived) -> RawWindow:
+def raw_of_archived(window: Archived) -> RawWindow:
+    """Return a window as it was found in the archive."""
     final_at = window.final_at_ms
     state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
     return RawWindow(window.place, window.key, window.values, window.batch, state, final_at)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from controlplane.archive.values import Raised
 from controlplane.selectors.windows.filters import WindowState, is_stream
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, QueryText
@@ -61,13 +62,16 @@ class Names:
             name: self._key(name, value)
             for name, value in zip(dict.fromkeys(self.text.key), window.key, strict=True)
         }
+        named = dict(zip(self.text.aggregates, window.values, strict=True))
+        errors = dict(window.errors)
+        errors |= {name: one.error for name, one in named.items() if isinstance(one, Raised)}
         values = {
-            name: plain(value, self._kind_of_value(name))
-            for name, value in zip(self.text.aggregates, window.values, strict=True)
+            name: None if name in errors else plain(value, self._kind_of_value(name))
+            for name, value in named.items()
         }
         final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
         start = moment(start_of(window.place))
-        return KeyedWindow(start, key, values, window.batch, window.state, final_at, window.errors)
+        return KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
 
     def _key(self, name: str, value: Any) -> Any:
         columns = dict(self.computation.key) if self.computation else {}

@@ -84,6 +84,8 @@ def query_spec(part: QueryPart) -> QuerySpec:
         part.tasks,
         tuple(part.text.right),
         part.scheme,
+        part.retention_s,
+        part.retention_windows,
     )
 
 

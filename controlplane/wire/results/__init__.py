@@ -17,6 +17,7 @@ from controlplane.wire.results.read import (
     WindowsPage,
     has_results,
     read_page,
+    read_places,
     read_windows,
 )
 from controlplane.wire.results.write import Changes, write
@@ -28,6 +29,7 @@ __all__ = [
     "WindowsPage",
     "has_results",
     "read_page",
+    "read_places",
     "read_windows",
     "write",
 ]

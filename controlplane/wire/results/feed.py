@@ -1,7 +1,8 @@
 """Who follows a query's changes, and what the feed of a query says.
 
 A feed is written only while somebody follows, so that queries cost nothing that nobody looks at.
-Followers name a query for a while and do so again in time.
+Followers name a query for a while and do so again in time. The entries of a feed are numbered; who
+finds a number missing, because the feed was cut or nobody followed for a while, has missed changes.
 """
 
 from collections.abc import Sequence
@@ -11,12 +12,19 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.results.scripts import FOLLOW, NOTE
 from controlplane.wire.results.write import FEED_ENTRIES, TOO_MANY
 
 # Whoever follows a query says so again within this time.
 FOLLOWED_MS: Final = 60_000
-# So many queries of a cluster are followed at a time.
+# So many queries of a cluster are followed at a time: a feed takes up to 20 MB.
 MAX_FOLLOWED: Final = 100
+# Entries that are read together.
+_ENTRIES: Final = 100
+
+
+class TooManyFollowed(Exception):
+    """So many other queries of the cluster are followed that this one cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +34,23 @@ class FeedEntry:
     None: too many to be named. Empty: windows have become final.
     """
 
-    position: str
+    number: int
     batch: int
     members: Sequence[bytes] | None
 
 
-def follow(client: "redis.Redis", cluster: str, query: int, now_ms: int) -> None:
-    """Have the changes of a query written to its feed for a minute from now (ms)."""
-    name = keys.followers_key(cluster)
-    pipe = client.pipeline(transaction=True)
-    pipe.zremrangebyscore(name, "-inf", now_ms)
-    pipe.zadd(name, {str(query): now_ms + FOLLOWED_MS})
-    pipe.zremrangebyrank(name, 0, -MAX_FOLLOWED - 1)
-    pipe.execute()
+def follow(client: "redis.Redis", cluster: str, query: int, now_ms: int) -> int:
+    """Have the changes of a query written to its feed for a minute from now (ms).
+
+    Return the number of its newest entry. Raises `TooManyFollowed`.
+    """
+    number = client.register_script(FOLLOW)(
+        keys=[keys.followers_key(cluster), keys.rows_key(cluster, query)],
+        args=[query, now_ms, now_ms + FOLLOWED_MS, MAX_FOLLOWED],
+    )
+    if cast("int", number) < 0:
+        raise TooManyFollowed
+    return cast("int", number)
 
 
 def followed(client: "redis.Redis", cluster: str, now_ms: int) -> list[int]:
@@ -47,11 +59,18 @@ def followed(client: "redis.Redis", cluster: str, now_ms: int) -> list[int]:
     return [int(one) for one in cast("list[bytes]", client.zrangebyscore(name, now_ms, "+inf"))]
 
 
+def entries_after(client: "redis.Redis", cluster: str, query: int, number: int) -> list[FeedEntry]:
+    """Return the next entries behind a number, oldest first."""
+    name = keys.feed_key(cluster, query)
+    found = cast("list[Any]", client.xrange(name, f"({number}-0", "+", count=_ENTRIES))
+    return [entry_of(*one) for one in found]
+
+
 def entry_of(position: bytes, fields: dict[bytes, bytes]) -> FeedEntry:
     """Return an entry as the feed has it."""
     data = fields.get(b"places", b"")
     members = None if data == TOO_MANY else _members(data)
-    return FeedEntry(position.decode(), int(fields[b"batch"]), members)
+    return FeedEntry(int(position.partition(b"-")[0]), int(fields[b"batch"]), members)
 
 
 def _members(data: bytes) -> list[bytes]:
@@ -63,8 +82,7 @@ def _members(data: bytes) -> list[bytes]:
     return found
 
 
-def note_final(client: Any, cluster: str, query: int, batch: int) -> None:
+def note_final(client: "redis.Redis", cluster: str, query: int, batch: int) -> None:
     """Tell the followers of a query that windows of it have become final."""
-    name = keys.feed_key(cluster, query)
-    client.xadd(name, {"batch": batch}, maxlen=FEED_ENTRIES, approximate=True)
-    client.expire(name, 600)
+    names = [keys.feed_key(cluster, query), keys.rows_key(cluster, query)]
+    client.register_script(NOTE)(keys=names, args=[batch, FEED_ENTRIES])

@@ -99,6 +99,32 @@ def read_page(
     return WindowsPage(windows, after, _int(final), _int(final_at))
 
 
+def read_places(
+    client: "redis.Redis",
+    cluster: str,
+    query: int,
+    computation: Computation,
+    places: Sequence[bytes],
+) -> WindowsPage:
+    """Return the windows at these places that are in Redis; each is read in one step."""
+    sections = _sections(computation)
+    script = client.register_script(PAGE)
+    pipe = client.pipeline(transaction=False)
+    names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query)]
+    for place in places:
+        bounds = b"[" + place, b"[" + place + b"\xff"
+        script(keys=names, args=[*bounds, 0, 1, MAX_BYTES, sections, b""], client=pipe)
+    answers: list[Any] = pipe.execute() if places else []
+    if not answers:
+        return WindowsPage([], b"", None, None)
+    members = [member for answer in answers for member in answer[3]]
+    rows = [[row for answer in answers for row in answer[4][at]] for at in range(len(sections))]
+    known = _names_of_forms(client, names[1], rows, names_of(layout_of(computation)))
+    windows = _windows(computation, query, members, dict(zip(sections, rows, strict=True)), known)
+    final, final_at = answers[-1][:2]
+    return WindowsPage(windows, b"", _int(final), _int(final_at))
+
+
 def read_windows(
     client: "redis.Redis", cluster: str, query: int, computation: Computation
 ) -> list[WindowRow]:
@@ -126,7 +152,7 @@ def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> 
     """Return which of `queries` have seen a record."""
     pipe = client.pipeline(transaction=False)
     for query in queries:
-        pipe.exists(keys.rows_key(cluster, query))
+        pipe.hexists(keys.rows_key(cluster, query), "batch")
     return {query for query, found in zip(queries, pipe.execute(), strict=True) if found}
 
 

@@ -2,7 +2,8 @@
 
 Of the hash of rows, the fields that are no member: `batch` is the newest batch that wrote, `final`
 the newest start (ms) of windows that take no change any more, `final_at` since when (ms), `ignored`
-how many rows came for such windows, `form:<number>` the name of a form.
+how many rows came for such windows, `fed` the number of the feed's newest entry, `form:<number>`
+the name of a form.
 """
 
 from typing import Final
@@ -77,7 +78,9 @@ if ignored > 0 then
     redis.call('HINCRBY', KEYS[2], 'ignored', ignored)
 end
 if ARGV[3] ~= '' then
-    redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'batch', batch, 'places', ARGV[3])
+    local number = redis.call('HINCRBY', KEYS[2], 'fed', 1)
+    redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], number .. '-0', 'batch', batch,
+               'places', ARGV[3])
     redis.call('EXPIRE', KEYS[3], 600)
 end
 return ignored
@@ -212,4 +215,26 @@ for at = 3, #ARGV do
 end
 if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
 return 1
+"""
+
+# KEYS: followers, rows. ARGV: query, now, until when (ms), followed queries at most.
+# Returns the number of the feed's newest entry, -1 where too many others are followed.
+FOLLOW: Final = """
+local known = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not known or tonumber(known) < tonumber(ARGV[2]) then
+    redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[2])
+    if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then return -1 end
+    -- A number without an entry: what changed while nobody followed.
+    redis.call('HINCRBY', KEYS[2], 'fed', 1)
+end
+redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1])
+return tonumber(redis.call('HGET', KEYS[2], 'fed') or 0)
+"""
+
+# KEYS: feed, rows. ARGV: batch, the feed's length. An entry without windows.
+NOTE: Final = """
+local number = redis.call('HINCRBY', KEYS[2], 'fed', 1)
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], number .. '-0', 'batch', ARGV[1])
+redis.call('EXPIRE', KEYS[1], 600)
+return number
 """

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from controlplane.wire.language import Kind
+from controlplane.wire.language.registered import aggregate
 from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.results import read_windows
 from tests.workers.pipeline.engine.test_node import Memory
@@ -137,3 +138,27 @@ def test_keys_may_be_texts_times_and_nothing(redis_client: "redis.Redis") -> Non
         wanted.setdefault(place, {"n": 0})["n"] += 1
     assert found == wanted
     assert COLUMNS["name"] is Kind.TEXT
+
+
+@aggregate(takes="int", gives="int")
+class TestBrittle(TestRange):
+    """The largest, which it cannot tell of some."""
+
+    def result(self, state: bytes) -> int:
+        most = super().result(state)
+        if most % 2:
+            raise ValueError(f"{most} is odd")
+        return most
+
+
+def test_a_users_aggregate_that_raises_has_no_value_but_a_reason(
+    redis_client: "redis.Redis",
+) -> None:
+    """All else of the window is there."""
+    text = QueryText({"n": "count(*)", "b": "test_brittle(speed)"}, key=["car"], window_s=5.0)
+    good = run(redis_client, text, 3)
+    assert {values["b"] is None for values in good.values()} == {True, False}
+    for row in read_windows(redis_client, "c", 9, computation_of(text, COLUMNS)):
+        assert row.values["n"] > 0
+        assert (row.values["b"] is None) == bool(row.errors)
+        assert not row.errors or row.errors["b"].startswith("ValueError: ")

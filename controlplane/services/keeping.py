@@ -1,0 +1,68 @@
+"""How long and how many windows of a query are kept: as it is submitted, and changed later."""
+
+from django.db import transaction
+
+from controlplane.errors import Fields, Invalid, NotFound
+from controlplane.models import Cluster, Query
+from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
+from controlplane.services import audit
+from controlplane.services.access import Actor, require_operator
+
+MIN_RETENTION_S = 60
+MAX_RETENTION_S = 10 * 366 * 86_400
+MAX_RETENTION_WINDOWS = 100_000_000
+
+
+def retention_faults(seconds: int, windows: int) -> Fields:
+    """Return what is wrong with a retention, by field."""
+    faults: Fields = {}
+    if not MIN_RETENTION_S <= seconds <= MAX_RETENTION_S:
+        faults["retention_s"] = [f"must be {MIN_RETENTION_S} to {MAX_RETENTION_S} seconds"]
+    if not 1 <= windows <= MAX_RETENTION_WINDOWS:
+        faults["retention_windows"] = [f"must be 1 to {MAX_RETENTION_WINDOWS} windows"]
+    return faults
+
+
+def set_retention(
+    actor: Actor,
+    cluster: Cluster,
+    name: str,
+    seconds: int | None = None,
+    windows: int | None = None,
+    reason: str = "",
+) -> Query:
+    """Change how long (s of event time) and how many windows the newest query of a name keeps.
+
+    None leaves a value as it is. What is kept no longer is deleted within minutes. Raises
+    `Forbidden`, `NotFound`, `Invalid`.
+    """
+    require_operator(actor, cluster)
+    with transaction.atomic():
+        query = cluster.queries.filter(name=name).order_by("-id").first()
+        if query is None:
+            raise NotFound("query", name)
+        before = {"retention_s": query.retention_s, "retention_windows": query.retention_windows}
+        after = {
+            "retention_s": query.retention_s if seconds is None else seconds,
+            "retention_windows": query.retention_windows if windows is None else windows,
+        }
+        if faults := retention_faults(**_as_arguments(after)):
+            raise Invalid(faults)
+        Query.objects.filter(pk=query.pk).update(**after)
+        audit.record(
+            actor, "query.retain", name, cluster=cluster, reason=reason, before=before, after=after
+        )
+    query.refresh_from_db()
+    return query
+
+
+def _as_arguments(values: dict[str, int]) -> dict[str, int]:
+    return {"seconds": values["retention_s"], "windows": values["retention_windows"]}
+
+
+__all__ = [
+    "DEFAULT_RETENTION_S",
+    "DEFAULT_RETENTION_WINDOWS",
+    "retention_faults",
+    "set_retention",
+]
