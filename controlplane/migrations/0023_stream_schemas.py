@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0020_health_checkpoint'),
+        ('controlplane', '0022_faults_and_skipped_batches'),
     ]
 
     operations = [
