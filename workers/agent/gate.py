@@ -2,11 +2,12 @@
 
 import logging
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import redis
 
-from controlplane.models import Cluster, Incident
+from controlplane.models import Cluster, ClusterHealth, Incident
 from controlplane.services.losses.facts import facts_of
 from controlplane.services.losses.repair import reconcile
 from workers.agent.checkpoints import is_settled, read_checkpoint, set_aside
@@ -44,7 +45,8 @@ class Gate:
             if cluster is None:
                 return None
             self._reconcile(cluster, spec, runs=runs)
-            return _undecided(cluster)
+            held = _undecided(cluster)
+            return held or (_removed(cluster, checkpoint_of(spec, self._site)) if runs else None)
         except redis.RedisError as error:
             logger.warning("%s: losses cannot be looked for: %s", spec.cluster, error)
             return None if runs else Report("degraded", f"Redis: {error}", "redis-away")
@@ -61,6 +63,17 @@ class Gate:
         else:
             facts = facts_of(cluster, read_checkpoint(path), path.name)
         reconcile(cluster, facts, partial(set_aside, path))
+
+
+def _removed(cluster: Cluster, path: Path) -> Report | None:
+    """Return why a running driver has to end whose checkpoint was removed, None for any other.
+
+    Spark writes on into directories that it makes anew, and could never start from them.
+    """
+    health = ClusterHealth.objects.filter(cluster=cluster).first()
+    if health is None or health.checkpoint != path.name or (path / "metadata").exists():
+        return None
+    return Report("degraded", "The checkpoint was removed: the driver ends", "checkpoint-lost")
 
 
 def _undecided(cluster: Cluster) -> Report | None:

@@ -144,3 +144,18 @@ def test_a_checkpoint_that_was_removed_under_a_running_query_is_lost(tmp_path: P
     write_batch(tmp_path, 7, batch=8, version=2)
     (tmp_path / "metadata").unlink()
     assert read_checkpoint(tmp_path) is None
+
+
+def test_a_running_driver_without_its_checkpoint_is_ended(sf: Cluster, tmp_path: Path) -> None:
+    """Found at the next start alone, all that it computes until then would be lost, too."""
+    site = Site(tmp_path, "redis://unused", {})
+    gate, path = Gate(site), site.checkpoint("sf")
+    gate.hold(spec_of(sf), 1.0, runs=False)
+    write_batch(path, 3, batch=9, version=sf.routing_version)
+    assert gate.hold(spec_of(sf), 4.0, runs=True) is None
+    (path / "metadata").unlink()
+    assert gate.hold(spec_of(sf), 7.0, runs=True) is None, "Spark may be about to write it"
+    ClusterHealth.objects.update(batch=9, checkpoint=path.name)
+    held = gate.hold(spec_of(sf), 10.0, runs=True)
+    assert held is not None
+    assert held.code == "checkpoint-lost"
