@@ -37,6 +37,7 @@ class _Position:
     """Where the engine is: the stage, and the queries that it works for."""
 
     stage: str = ""
+    queries: Sequence[int] = ()
     # Is called with each stage and its queries; a probe reports them to its parent process.
     report: Callable[[str, Sequence[int]], None] | None = field(default=None)
 
@@ -45,11 +46,13 @@ class _Position:
 _POSITION: Final = _Position()
 
 
-def enter(stage: str, queries: Sequence[int]) -> None:
-    """Note that a stage begins for these queries: a fault names the stage."""
+def enter(stage: str, queries: Sequence[int] | None = None) -> None:
+    """Note that a stage begins for these queries (None: as before): a fault names the stage."""
     _POSITION.stage = stage
+    if queries is not None:
+        _POSITION.queries = queries
     if _POSITION.report is not None:
-        _POSITION.report(stage, queries)
+        _POSITION.report(stage, _POSITION.queries)
 
 
 @contextmanager

@@ -159,8 +159,7 @@ def _advance_pages(
     live = is_live(state, tasks.members)
     ended = set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
     state, faults = state.filter(pa.array(live)), dict(found.faults)
-    both = np.concatenate([np.asarray(state["query"]), np.asarray(added["query"])])
-    queries = [query for query in np.unique(both).tolist() if query in tasks.members]
+    queries = list(tasks.members)
     parts = isolated(
         MERGE, queries, lambda some: _advanced(pages, tasks, turn, _of(some, state),
         _of(some, added)), faults, lambda query: sample_of_query(query, added, state), passes,
@@ -231,7 +230,7 @@ def _merged_form(
     if is_pairs(pages.name):
         enter(JOIN, queries)
         return result, [(name, named(name), rows) for name, rows in _joined(tasks, shown)]
-    enter(WINDOW, queries)
+    enter(WINDOW)
     rows_of = list(_windows(pages.form, tasks, shown, work))
     if marks is not None:
         changed = _windows(pages.form, tasks, result, work)
