@@ -1,8 +1,10 @@
 """Which records of a batch a computation aggregates."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
@@ -11,6 +13,8 @@ from workers.pipeline.engine.faults import QueryFault
 from workers.pipeline.engine.records import LUCK, Records
 from workers.pipeline.engine.shedding import is_dropped
 from workers.pipeline.engine.subscriptions import Drops, Intake
+
+Mask = NDArray[np.bool_]
 
 
 def kept_of(
@@ -45,10 +49,11 @@ def _kept(
     records: Records, computation: Computation, streams: frozenset[int] | None, gone: Any
 ) -> tuple[Any, Any]:
     """Return which records are selected and on time (None: all), and which were late."""
-    wanted = _wanted(records, computation, streams)
-    if gone is not None:
-        wanted = ~gone if wanted is None else wanted & ~gone
     late = records.is_late(computation.lateness_ms)
+    candidates = _candidates(records, streams, gone)
+    wanted = candidates
+    if computation.where is not None:
+        wanted = _selected(records, computation.where, candidates, late)
     if not late.any():
         return wanted, None
     # A record that the query does not want is not late for it.
@@ -56,30 +61,38 @@ def _kept(
     return (~late if wanted is None else wanted & ~late), too_late
 
 
-def _wanted(records: Records, computation: Computation, streams: frozenset[int] | None) -> Any:
-    """Return which records a computation selects, None for all."""
-    mine = None
-    if streams is not None and not records.streams <= streams:
-        mine = np.isin(records.stream, list(streams))
-    if computation.where is None:
-        return mine
-    selected = selected_by(records, computation.where, mine)
-    return selected if mine is None else selected & mine
+def _candidates(records: Records, streams: frozenset[int] | None, gone: Any) -> Any:
+    """Return the records of these streams that no arc drops, None for all."""
+    if streams is None or records.streams <= streams:
+        return None if gone is None else ~gone
+    mine = np.isin(records.stream, list(streams))
+    return mine if gone is None else mine & ~gone
 
 
-def selected_by(records: Records, where: Expression, mine: Any) -> Any:
-    """Return for which records a condition holds, bool[n]; of those not in `mine` it may say so.
+def _selected(records: Records, where: Expression, candidates: Any, late: Mask) -> Mask:
+    """Return for which candidates (None: all records) the condition holds.
 
-    Raises `QueryFault` where it cannot be computed for a record in `mine` (None: for any).
+    Raises `QueryFault` where it cannot be computed for a candidate that is on time.
     """
     try:
-        return _holds(records.evaluator.array(where))
+        selected = _holds(records.evaluator.array(where))
     except QueryFault:
-        rows = np.arange(len(records)) if mine is None else np.flatnonzero(mine)
+        mine = np.ones(len(records), np.bool_) if candidates is None else candidates
+        return _selected_apart(records, where, mine, late)
+    return selected if candidates is None else selected & candidates
+
+
+def _selected_apart(records: Records, where: Expression, mine: Mask, late: Mask) -> Mask:
+    """Evaluate the condition for the records in `mine` alone: first on time, then late."""
     selected = np.zeros(len(records), np.bool_)
-    selected[rows] = _holds(records.evaluator.within(rows).array(where))
+    on_time = np.flatnonzero(mine & ~late)
+    selected[on_time] = _holds(records.evaluator.within(on_time).array(where))
+    rest = np.flatnonzero(mine & late)
+    # Late records are counted, not aggregated: they cannot end a query.
+    with suppress(QueryFault):
+        selected[rest] = _holds(records.evaluator.within(rest).array(where))
     return selected
 
 
-def _holds(condition: Any) -> Any:
+def _holds(condition: Any) -> Mask:
     return np.asarray(pc.fill_null(condition, fill_value=False))

@@ -8,6 +8,7 @@ import numpy as np
 from controlplane.wire.language.tree import Column, Kind
 from controlplane.wire.layout import ARROW
 from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.kernels.units import floats_of_decimals
 
 # Units of timestamps in a millisecond.
 _PER_MS: Final = {"us": 1_000, "ns": 1_000_000}
@@ -49,6 +50,8 @@ def as_kind(column: Any, kind: Kind) -> Any:
         return column
     if pa.types.is_timestamp(column.type) and column.type.unit in _PER_MS:
         return _milliseconds(column).cast(wanted)
+    if kind is Kind.FLOAT and pa.types.is_decimal(column.type):
+        return floats_of_decimals(column.cast(ARROW[Kind.DECIMAL]))
     # Whole numbers beyond 2 ** 53 become the nearest float.
     return column.cast(wanted, safe=kind is not Kind.FLOAT)
 

@@ -59,6 +59,19 @@ def _among(value: Value, *options: Value) -> Value:
     return pc.if_else(pc.is_valid(alone), found, unknown)
 
 
+def _comparable(kernel: Kernel) -> Kernel:
+    """Return a kernel that compares whole numbers as one that compares times and truths, too."""
+
+    def call(left: Value, right: Value) -> Value:
+        kind = left.type
+        between = pa.int64() if pa.types.is_timestamp(kind) else pa.uint8()
+        if pa.types.is_timestamp(kind) or pa.types.is_boolean(kind):
+            return kernel(left.cast(between), right.cast(between)).cast(kind)
+        return kernel(left, right)
+
+    return call
+
+
 def _larger(left: Value, right: Value) -> Value:
     found = pc.max_element_wise(left, right)
     for one in (left, right):
@@ -89,8 +102,8 @@ COMPARISONS: Final[dict[str, Kernel]] = {
     ">=": _comparison(pc.greater_equal, lambda left, right: pc.invert(_less(left, right))),
     "in": _among,
     "case": _case,
-    "greatest": widened(_larger),
-    "least": widened(pc.min_element_wise),
+    "greatest": widened(_comparable(_larger)),
+    "least": widened(_comparable(pc.min_element_wise)),
     "coalesce": widened(pc.coalesce),
     "nullif": _null_where_equal,
 }

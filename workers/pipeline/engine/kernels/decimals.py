@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.kernels.types import DECIMAL, Value, on_arrays
+from workers.pipeline.engine.kernels.units import SCALE, Units, of_units, units_of
 
-Units = NDArray[np.int64]
-SCALE: Final = 9
 _UNIT: Final = Decimal(1).scaleb(-SCALE)
 _WIDE: Final = pa.decimal256(38, SCALE)
 _NARROWER: Final = pa.decimal256(37, SCALE)
@@ -25,26 +24,6 @@ _EXACT: Final = Context(prec=120)
 _FLOORED: Final = Context(prec=120, rounding=ROUND_FLOOR)
 # Units up to here can be multiplied by 10 within 64 bits.
 _SMALL: Final = 9 * 10**17
-
-
-def units_of(value: Value, largest: int = 2**62) -> Units | None:
-    """Return the units of each record, 0 for null; None if any is larger than `largest`."""
-    filled = value.fill_null(pa.scalar(Decimal(0), DECIMAL)) if value.null_count else value
-    words = np.frombuffer(filled.buffers()[1], np.int64)
-    pairs = words[2 * filled.offset : 2 * (filled.offset + len(filled))].reshape(-1, 2)
-    low, high = pairs[:, 0], pairs[:, 1]
-    fits = (high == low >> 63) & (low <= largest) & (low >= -largest)
-    return np.ascontiguousarray(low) if fits.all() else None
-
-
-def of_units(units: Units, null: NDArray[np.bool_] | None) -> Value:
-    """Return decimals from their units."""
-    words = np.empty((len(units), 2), np.int64)
-    words[:, 0], words[:, 1] = units, units >> 63
-    found = pa.Array.from_buffers(DECIMAL, len(units), [None, pa.py_buffer(words)])
-    if null is None or not null.any():
-        return found
-    return pc.if_else(pa.array(~null), found, pa.scalar(None, DECIMAL))
 
 
 def _nulls(left: Value, right: Value) -> NDArray[np.bool_] | None:

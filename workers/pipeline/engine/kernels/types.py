@@ -9,6 +9,7 @@ import numpy as np
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.layout import ARROW
 from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.kernels.units import floats_of_decimals
 
 # An array of one value per record, or a scalar that stands for all of them.
 Value = Any
@@ -31,8 +32,10 @@ def is_decimal(value: Value) -> bool:
 
 def as_float(value: Value) -> Value:
     """Return numbers as the nearest floats."""
+    if is_float(value):
+        return value
     # A checked cast refuses whole numbers beyond 2 ** 53.
-    return value if is_float(value) else value.cast(FLOAT, safe=False)
+    return floats_of_decimals(value) if is_decimal(value) else value.cast(FLOAT, safe=False)
 
 
 def has_nan(value: Value) -> bool:

@@ -1,0 +1,96 @@
+"""DuckDB with a table of records, and its answers as the engine gives them."""
+
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from controlplane.wire.language import Kind
+from controlplane.wire.layout import ARROW
+from tests.workers.pipeline.engine.differential.sql import FUNCTIONS, MACROS
+from workers.pipeline.engine.kernels.columns import as_kind
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """Return a connection with one thread and the macros of `sql.py`."""
+    found = duckdb.connect(config={"threads": 1})
+    found.execute(MACROS)
+    for name, function in FUNCTIONS.items():
+        found.create_function(
+            name, partial(_each, function), ["DOUBLE", "DOUBLE"], "DOUBLE", type="arrow"
+        )
+    return found
+
+
+def _each(function: Callable[[float, float], float], left: Any, right: Any) -> Any:
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    # Within CASE, DuckDB calls a function for records that take another branch, too.
+    found = [None if x is None or not y else function(x, y) for x, y in pairs]
+    return pa.array(found, pa.float64())
+
+
+def put_table(
+    client: duckdb.DuckDBPyConnection,
+    name: str,
+    columns: Mapping[str, Any],
+    kinds: Mapping[str, Kind],
+) -> None:
+    """Create a table of these columns, in the types that `sql.py` expects; others as they are."""
+    table = pa.table({
+        column: _loaded(values, kinds[column]) if column in kinds else values
+        for column, values in columns.items()
+    })  # fmt: skip
+    client.register("arriving", table)
+    casts = [
+        f'"{column}"::HUGEINT AS "{column}"' if kinds.get(column) is Kind.DECIMAL
+        else f'"{column}"' for column in columns
+    ]  # fmt: skip
+    client.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT {', '.join(casts)} FROM arriving")
+    client.unregister("arriving")
+
+
+def _loaded(column: Any, kind: Kind) -> Any:
+    found = as_kind(column, kind)
+    if kind is Kind.TIME:
+        return found.cast(pa.timestamp("ms")).cast(pa.timestamp("us"))
+    if kind is Kind.DECIMAL:
+        return pa.array([None if one is None else str(int(one.scaleb(9)))
+                         for one in found.to_pylist()], pa.string())  # fmt: skip
+    return found
+
+
+def plain(value: Any, kind: Kind) -> Any:
+    """Return a value such that equal ones are equal in Python: NaN as text, one zero."""
+    if value is None:
+        return None
+    match kind:
+        case Kind.FLOAT:
+            return "NaN" if math.isnan(value) else float(value) + 0.0
+        case Kind.DECIMAL:
+            return Decimal(value).scaleb(-9) if isinstance(value, int) else value.normalize() + 0
+        case Kind.TIME if isinstance(value, dt.datetime):
+            known = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+            return (known - _EPOCH) // dt.timedelta(milliseconds=1)
+    return value
+
+
+def engine_values(array: Any, kind: Kind) -> list[Any]:
+    """Return an array of the engine in the same way."""
+    assert array.type == ARROW[kind]
+    if kind is Kind.TIME:
+        array = array.cast(pa.int64())
+    return [plain(value, kind) for value in array.to_pylist()]
+
+
+def same(left: Any, right: Any, scale: float = 0.0) -> bool:
+    """Return whether two values agree; floats within rounding, `scale` being what they add up."""
+    if isinstance(left, float) and isinstance(right, float) and math.isfinite(left):
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9 * max(scale, 1e-290))
+    return type(left) is type(right) and bool(left == right)

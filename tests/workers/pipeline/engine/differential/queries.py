@@ -1,0 +1,187 @@
+"""Whole queries: random ones, what DuckDB has for them, and the engine's windows in the same form."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import duckdb
+
+from controlplane.wire.finishing import WindowRow
+from controlplane.wire.language import Kind
+from controlplane.wire.language.aggregates import Aggregate
+from controlplane.wire.query import Computation, QueryText
+from tests.workers.pipeline.engine.differential.duck import plain
+from tests.workers.pipeline.engine.differential.sql import UNIT, sql_of
+from tests.workers.pipeline.engine.differential.texts import ALL, NUMBERS, Texts
+
+# An argument of each kind may be given to these.
+_OF_ANY: Final = ("count", "min", "max", "count_distinct", "top_k")
+_OF_NUMBERS: Final = ("sum", "mean", "variance", "stddev", "quantile", "median")
+# What needs all values of a window, and is computed of them in Python.
+_LISTED: Final = ("quantile", "median", "top_k", "sum", "mean", "variance", "stddev")
+
+
+def random_query(rng: random.Random, texts: Texts, aggregates: int) -> QueryText:
+    """Return a query with so many aggregates, on named columns and expressions."""
+    columns = {f"c{at}": texts.expression(rng.choice(ALL), rng.randint(0, 2)) for at in range(3)}
+    key = rng.sample([*columns, "stream", "word", "ratio", "yes", "day"], rng.randint(0, 3))
+    size = rng.choice((1.0, 2.5, 60.0, 3600.0))
+    return QueryText(
+        {f"a{at}": random_aggregate(rng, texts) for at in range(aggregates)},
+        window_s=size,
+        slide_s=rng.choice((None, None, size / 2, size / 5)),
+        lateness_s=rng.choice((0.0, 1.0, 120.0)),
+        where=texts.expression(Kind.BOOL, rng.randint(1, 3)) if rng.random() < 0.6 else "",
+        columns=columns,
+        key=key,
+    )
+
+
+def random_aggregate(rng: random.Random, texts: Texts) -> str:
+    """Return one aggregate of an expression."""
+    if rng.random() < 0.1:
+        return "count(*)"
+    if rng.random() < 0.5:
+        name, kind = rng.choice(_OF_ANY), rng.choice(ALL)
+    else:
+        name, kind = rng.choice(_OF_NUMBERS), rng.choice(NUMBERS)
+    more = {
+        "top_k": f", {rng.randint(1, 4)}",
+        "quantile": f", {rng.choice((0, 0.25, 0.5, 0.9, 1))}",
+    }
+    return f"{name}({texts.expression(kind, rng.randint(0, 2))}{more.get(name, '')})"
+
+
+def expected(
+    client: duckdb.DuckDBPyConnection, computation: Computation, table: str
+) -> dict[Any, list[Any]]:
+    """Return the aggregates by window and key as DuckDB has them. Raises `duckdb.Error`."""
+    window = computation.window
+    first = f"fdiv(ms - {window.size_ms}, {window.slide_ms}) + 1"
+    starts = f"unnest(range({first}, fdiv(ms, {window.slide_ms}) + 1)) * {window.slide_ms}"
+    keys = [sql_of(one) for _, one in computation.key]
+    values = [_sql_aggregate(one) for _, one in computation.aggregates]
+    where = "TRUE" if computation.where is None else sql_of(computation.where)
+    text = (
+        f"WITH kept AS (SELECT * FROM {table} WHERE (mark IS NULL OR "
+        f"ms >= mark - {computation.lateness_ms}) AND ({where})), "
+        f"placed AS (SELECT *, {starts} AS start FROM kept) "
+        f"SELECT {', '.join(['start', *keys, *values])} FROM placed GROUP BY "
+        + ", ".join(str(at + 1) for at in range(1 + len(keys)))
+    )
+    found = {}
+    for row in client.execute(text).fetchall():
+        key = [
+            plain(value, one.kind)
+            for (_, one), value in zip(computation.key, row[1:], strict=False)
+        ]
+        given = row[1 + len(key) :]
+        found[row[0], *key] = [
+            _finished(one, value)
+            for (_, one), value in zip(computation.aggregates, given, strict=True)
+        ]
+    return found
+
+
+def _sql_aggregate(aggregate: Aggregate) -> str:
+    if aggregate.argument is None:
+        return "count(*)"
+    text = sql_of(aggregate.argument)
+    if aggregate.function == "count_distinct":
+        return f"count(DISTINCT {text})"
+    if aggregate.function in _LISTED:
+        return f"list({text}) FILTER (({text}) IS NOT NULL)"
+    return f"{aggregate.function}({text})"
+
+
+def _finished(aggregate: Aggregate, value: Any) -> Any:
+    kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
+    if aggregate.function in ("count", "count_distinct"):
+        return value
+    if aggregate.function not in _LISTED:
+        return plain(value, kind)
+    return _of_list(aggregate, kind, [plain(one, kind) for one in value or []])
+
+
+def _of_list(aggregate: Aggregate, kind: Kind, values: list[Any]) -> Any:
+    """Return an aggregate of all values of a window, by its definition."""
+    match aggregate.function:
+        case "top_k":
+            counted = sorted(Counter(values).items(), key=lambda one: (-one[1], _order(one[0])))
+            return counted[: int(aggregate.setting or 0)]
+        case "quantile" | "median":
+            ordered = sorted(values, key=_order)
+            rank = math.floor((aggregate.setting or 0.0) * (len(values) - 1))
+            return plain(float(ordered[rank]), Kind.FLOAT) if values else None
+    return _statistic(aggregate.function, kind, values)
+
+
+def _statistic(function: str, kind: Kind, values: list[Any]) -> Any:
+    if not values:
+        return None
+    if kind is Kind.FLOAT:
+        return _of_floats(function, [math.nan if one == "NaN" else one for one in values])
+    units = [int(one * UNIT) if kind is Kind.DECIMAL else one for one in values]
+    total, count = sum(units), len(units)
+    if function == "sum":
+        return plain(total, kind)
+    if function == "mean":
+        return plain(_half_even(total, count), kind) if kind is Kind.DECIMAL else total / count
+    scale = UNIT if kind is Kind.DECIMAL else 1
+    # Exact: n times the sum of squares less the square of the sum.
+    spread = count * sum(one * one for one in units) - total * total
+    return _root(function, spread / (count * (count - 1)) / scale**2) if count > 1 else None
+
+
+def _of_floats(function: str, values: Sequence[float]) -> Any:
+    count = len(values)
+    if not all(map(math.isfinite, values)):
+        total = sum(values)
+        if function in ("sum", "mean"):
+            return plain(total, Kind.FLOAT)
+        return "NaN" if count > 1 else None
+    total = math.fsum(values)
+    if function in ("sum", "mean"):
+        return total / (count if function == "mean" else 1) + 0.0
+    mean = total / count
+    spread = math.fsum((one - mean) ** 2 for one in values)
+    return _root(function, spread / (count - 1)) if count > 1 else None
+
+
+def _root(function: str, variance: float) -> float:
+    return math.sqrt(variance) if function == "stddev" else variance
+
+
+def _half_even(total: int, count: int) -> int:
+    whole, rest = divmod(total, count)
+    return whole + (2 * rest > count or (2 * rest == count and whole % 2 == 1))
+
+
+def _order(value: Any) -> Any:
+    if isinstance(value, str) and value == "NaN":
+        return (1, 0)
+    return (0, value)
+
+
+def found_windows(rows: Sequence[WindowRow], computation: Computation) -> dict[Any, list[Any]]:
+    """Return the engine's windows in the form of `expected`."""
+    kinds = [one.kind for _, one in computation.key]
+    return {
+        (row.start_ms, *(plain(v, k) for v, k in zip(row.key.values(), kinds, strict=True))): [
+            _shown(one, row.values[name]) for name, one in computation.aggregates
+        ]
+        for row in rows
+    }
+
+
+def _shown(aggregate: Aggregate, value: Any) -> Any:
+    if value is None or aggregate.argument is None:
+        return value
+    if aggregate.function == "top_k":
+        return [(plain(one, aggregate.argument.kind), count) for one, count in value]
+    if isinstance(value, Decimal):
+        return plain(value, Kind.DECIMAL)
+    return plain(value, Kind.FLOAT) if isinstance(value, float) else value

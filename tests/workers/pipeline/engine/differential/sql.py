@@ -1,0 +1,251 @@
+"""Expressions of the language as SQL of DuckDB, with the rules in which the two differ.
+
+Decimals are whole numbers of 1e-9 there (HUGEINT), so that rounding is spelled out; times are
+TIMESTAMP without a zone.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from controlplane.wire.language import Call, Column, Expression, Kind, Literal
+from controlplane.wire.language.tree import NUMBERS, widest_number
+
+UNIT: Final = 10**9
+MACROS: Final = f"""
+CREATE MACRO fdiv(a, b) AS a // b - CASE WHEN a % b <> 0 AND (a % b < 0) <> (b < 0) THEN 1 ELSE 0 END;
+CREATE MACRO fmodulo(a, b) AS a % b + CASE WHEN a % b <> 0 AND (a % b < 0) <> (b < 0) THEN b ELSE 0 END;
+CREATE MACRO half_even(p, q) AS fdiv(p, q) + CASE
+  WHEN 2 * fmodulo(p, q) > q OR (2 * fmodulo(p, q) = q AND fdiv(p, q) % 2 <> 0) THEN 1 ELSE 0 END;
+CREATE MACRO fits(u) AS u::DECIMAL(38, 0)::HUGEINT;
+CREATE MACRO big(x) AS (x)::HUGEINT;
+CREATE MACRO quotient(a, b) AS CASE WHEN b = 0 THEN NULL WHEN b < 0
+  THEN fits(half_even(-a * {UNIT}::HUGEINT, -b)) ELSE fits(half_even(a * {UNIT}::HUGEINT, b)) END;
+CREATE MACRO rounded(u, n) AS fits(half_even(u, n) * n);
+CREATE MACRO whole(x) AS CASE WHEN isnan(x) THEN NULL ELSE x::BIGINT END;
+"""
+# Floats divide as they do in Python; the remainder of DuckDB is not exact for large quotients.
+FUNCTIONS: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "fdiv_down": lambda x, y: x // y,
+    "fmod_down": lambda x, y: x % y,
+}
+
+
+def sql_of(expression: Expression) -> str:
+    """Return an expression in DuckDB's SQL."""
+    match expression:
+        case Literal():
+            return _literal(expression)
+        case Column():
+            return f'"{expression.name}"'
+        case Call():
+            return f"({_call(expression)})"
+
+
+def _literal(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    match literal.kind:
+        case Kind.TEXT:
+            return "'" + str(value).replace("'", "''") + "'"
+        case Kind.BOOL:
+            return str(value).upper()
+        case Kind.FLOAT:
+            return f"'{value}'::DOUBLE"
+        case Kind.DECIMAL:
+            return f"{int(Decimal(str(value)).scaleb(9))}::HUGEINT"
+        case Kind.TIME:
+            return f"make_timestamp_ms({value}::BIGINT)"
+        case Kind.DATE:
+            return f"(DATE '1970-01-01' + {value}::INTEGER)"
+    return f"'{value}'::BIGINT"
+
+
+def _as(expression: Expression, kind: Kind) -> str:
+    """Return an expression converted to a wider kind of number."""
+    text = sql_of(expression)
+    if expression.kind is kind or expression.kind is Kind.NULL:
+        return text
+    if kind is Kind.DECIMAL:
+        return f"({text}::HUGEINT * {UNIT})"
+    if expression.kind is Kind.DECIMAL:
+        return f"({text}::DOUBLE / {UNIT}.0::DOUBLE)"
+    return f"{text}::DOUBLE"
+
+
+def _alike(call: Call) -> list[str]:
+    """Return the arguments in the kind that holds all of them."""
+    kind = _common(call.arguments)
+    return [_as(one, kind) for one in call.arguments]
+
+
+def _common(arguments: Any) -> Kind:
+    kinds = {one.kind for one in arguments} - {Kind.NULL}
+    if kinds and kinds <= set(NUMBERS):
+        return widest_number(kinds) or Kind.FLOAT
+    return kinds.pop() if kinds else Kind.NULL
+
+
+def _call(call: Call) -> str:
+    if call.function in _OPERATORS:
+        return _arithmetic(call)
+    if call.function in ("=", "<>", "<", "<=", ">", ">="):
+        left, right = _alike(call)
+        return f"{left} {call.function} {right}"
+    if call.function in _WHOLE:
+        return _WHOLE[call.function](call)
+    return _PLAIN[call.function].format(*(sql_of(one) for one in call.arguments))
+
+
+# By operator: of whole numbers, of floats, of decimals.
+_OPERATORS: Final = {
+    "+": ("{0} + {1}", "{0} + {1}", "fits({0} + {1})"),
+    "-": ("{0} - {1}", "{0} - {1}", "fits({0} - {1})"),
+    "*": ("{0} * {1}", "{0} * {1}", f"fits(half_even({{0}} * {{1}}, {UNIT}::HUGEINT))"),
+    "/": ("{0}::DOUBLE / nullif({1}, 0)::DOUBLE", "CASE WHEN {1} = 0 THEN NULL ELSE {0} / {1} END",
+          "quotient({0}, {1})"),
+    "//": ("fdiv(big({0}), big(nullif({1}, 0)))::BIGINT",
+           "CASE WHEN {1} = 0 THEN NULL ELSE fdiv_down({0}, {1}) END",
+           f"fits(fdiv({{0}}, nullif({{1}}, 0)) * {UNIT})"),
+    "%": ("fmodulo(big({0}), big(nullif({1}, 0)))::BIGINT",
+          "CASE WHEN {1} = 0 THEN NULL ELSE fmod_down({0}, {1}) END",
+          "fmodulo({0}, nullif({1}, 0))"),
+}  # fmt: skip
+
+
+def _arithmetic(call: Call) -> str:
+    kinds = [one.kind for one in call.arguments]
+    if Kind.TIME in kinds:
+        left, right = (sql_of(one) for one in call.arguments)
+        return f"epoch_ms({left}) - epoch_ms({right})"
+    if Kind.DATE in kinds:
+        left, right = (sql_of(one) for one in call.arguments)
+        return f"({left} - {right})::BIGINT"
+    place = (Kind.INT, Kind.FLOAT, Kind.DECIMAL).index(_common(call.arguments))
+    return _OPERATORS[call.function][place].format(*_alike(call))
+
+
+def _to_int(rounding: str) -> Callable[[Call], str]:
+    def convert(call: Call) -> str:
+        (value,) = call.arguments
+        text = sql_of(value)
+        if value.kind is Kind.DECIMAL:
+            down = f"fdiv({text}, {UNIT}::HUGEINT)"
+            up = f"-fdiv(-{text}, {UNIT}::HUGEINT)"
+            towards = {"floor": down, "ceil": up, "trunc": f"({text} // {UNIT}::HUGEINT)"}
+            return f"({towards[rounding]})::BIGINT"
+        if value.kind is Kind.FLOAT:
+            return f"whole({rounding}({text}))"
+        return f"{text}::BIGINT"
+
+    return convert
+
+
+def _round(call: Call) -> str:
+    value, *digits = call.arguments
+    if value.kind is not Kind.DECIMAL:
+        return f"round_even({_as(value, Kind.FLOAT)}, 0)"
+    places = int(str(digits[0].value)) if digits and isinstance(digits[0], Literal) else 0
+    return f"rounded({sql_of(value)}, {10 ** (9 - places)}::HUGEINT)"
+
+
+def _case(call: Call) -> str:
+    *branches, default = call.arguments
+    kind = _common([*branches[1::2], default])
+    whens = "".join(
+        f" WHEN {sql_of(condition)} THEN {_as(value, kind)}"
+        for condition, value in zip(branches[::2], branches[1::2], strict=True)
+    )
+    return f"CASE{whens} ELSE {_as(default, kind)} END"
+
+
+def _coalesce(call: Call) -> str:
+    # Written as CASE, which computes no branch that is not taken.
+    values = _alike(call)
+    whens = "".join(f" WHEN ({one}) IS NOT NULL THEN {one}" for one in values[:-1])
+    return f"CASE{whens} ELSE {values[-1]} END"
+
+
+def _connected(decides: str) -> Callable[[Call], str]:
+    def connect(call: Call) -> str:
+        left, right = (sql_of(one) for one in call.arguments)
+        word = "AND" if decides == "FALSE" else "OR"
+        return f"CASE WHEN {left} = {decides} THEN {decides} ELSE {left} {word} {right} END"
+
+    return connect
+
+
+def _among(call: Call) -> str:
+    value, *options = _alike(call)
+    return f"{value} IN ({', '.join(options)})"
+
+
+def _nullif(call: Call) -> str:
+    left, right = _alike(call)
+    return f"CASE WHEN {left} = {right} THEN NULL ELSE {sql_of(call.arguments[0])} END"
+
+
+def _absolute(call: Call) -> str:
+    (value,) = call.arguments
+    text = sql_of(value)
+    # The absolute value of the least number does not fit.
+    return (
+        f"CASE WHEN {text} < 0 THEN 0::BIGINT - {text} ELSE {text} END"
+        if value.kind is Kind.INT
+        else f"abs({text})"
+    )
+
+
+def _negative(call: Call) -> str:
+    (value,) = call.arguments
+    return f"0::BIGINT - {sql_of(value)}" if value.kind is Kind.INT else f"-{sql_of(value)}"
+
+
+def _floats(template: str) -> Callable[[Call], str]:
+    return lambda call: template.format(*(_as(one, Kind.FLOAT) for one in call.arguments))
+
+
+def _substr(call: Call) -> str:
+    text, first, *size = (sql_of(one) for one in call.arguments)
+    begin = f"CASE WHEN {first} < 1 THEN 1 WHEN {first} < 100000 THEN {first} WHEN {first} IS NOT NULL THEN 100000 END"
+    if not size:
+        return f"substr({text}, {begin})"
+    length = (
+        f"CASE WHEN {size[0]} < 0 THEN 0 WHEN {size[0]} < 100000 THEN {size[0]} ELSE 100000 END"
+    )
+    return f"CASE WHEN {size[0]} IS NOT NULL THEN substr({text}, {begin}, {length}) END"
+
+
+def _all_of(word: str) -> Callable[[Call], str]:
+    return lambda call: f"{word}({', '.join(_alike(call))})"
+
+
+_WHOLE: Final[dict[str, Callable[[Call], str]]] = {
+    "to int": _to_int("trunc"), "floor": _to_int("floor"), "ceil": _to_int("ceil"),
+    "round": _round, "case": _case, "coalesce": _coalesce, "and": _connected("FALSE"),
+    "or": _connected("TRUE"), "in": _among, "nullif": _nullif, "abs": _absolute,
+    "negative": _negative, "greatest": _all_of("greatest"), "least": _all_of("least"),
+    "sqrt": _floats("CASE WHEN {0} < 0 THEN NULL ELSE sqrt({0}) END"),
+    "ln": _floats("CASE WHEN {0} <= 0 THEN NULL ELSE ln({0}) END"),
+    "exp": _floats("exp({0})"), "power": _floats("power({0}, {1})"),
+    "isnan": _floats("isnan({0})"), "isfinite": _floats("isfinite({0})"),
+    "to float": _floats("{0}"), "substr": _substr,
+    "to decimal": lambda call: _as(call.arguments[0], Kind.DECIMAL),
+}  # fmt: skip
+_PLAIN: Final = {
+    "not": "NOT {0}", "is null": "{0} IS NULL", "like": "{0} LIKE {1}", "lower": "lower({0})",
+    "upper": "upper({0})", "length": "length({0})", "trim": "trim({0})",
+    "starts_with": "starts_with({0}, {1})", "contains": "contains({0}, {1})",
+    "epoch_ms": "epoch_ms({0})", "year": "year({0})", "month": "month({0})", "day": "day({0})",
+    "hour": "hour({0})", "minute": "minute({0})", "second": "second({0})",
+    "day_of_week": "isodow({0})", "to text": "{0}::VARCHAR", "to time": "{0}::TIMESTAMP",
+    "to date": "{0}::DATE",
+}  # fmt: skip
+
+
+def _concat(call: Call) -> str:
+    return " || ".join(sql_of(one) for one in call.arguments)
+
+
+_WHOLE["concat"] = _concat

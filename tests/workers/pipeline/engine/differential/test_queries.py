@@ -1,0 +1,118 @@
+"""Random queries over random streams, in random batches on random nodes, against DuckDB."""
+
+import random
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from controlplane.wire.query import Computation, QueryText, computation_of
+from tests.workers.pipeline.engine.differential.data import (
+    KINDS,
+    nested,
+    random_columns,
+    random_times,
+    seeds,
+)
+from tests.workers.pipeline.engine.differential.duck import put_table, same
+from tests.workers.pipeline.engine.differential.queries import (
+    expected,
+    found_windows,
+    random_query,
+)
+from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
+from tests.workers.pipeline.engine.running import Running
+from workers.pipeline.engine.records import Records, Run
+
+STREAMS, QUERIES, AGGREGATES = (1, 2, 3), 6, 8
+
+
+def random_records(rng: random.Random) -> tuple[dict[str, Any], list[Run]]:
+    """Return columns of some blocks one behind the other, and the blocks.
+
+    A block may be marked with newer event times than its own records have: those are late.
+    """
+    runs: list[Run] = []
+    columns = []
+    for _ in range(rng.randint(1, 8)):
+        count = rng.choice((1, 5, 40))
+        part = random_columns(rng, count) | {"ts": random_times(rng, count)}
+        newest = max(part["ts"].cast(pa.int64()).to_pylist())
+        mark = rng.choice((None, newest - 2_000, newest - 500, newest + 200_000))
+        runs.append(Run(rng.choice(STREAMS), count, mark))
+        columns.append(part)
+    whole = {name: pa.concat_arrays([part[name] for part in columns]) for name in columns[0]}
+    return whole, runs
+
+
+def put_records(
+    client: duckdb.DuckDBPyConnection, name: str, columns: dict[str, Any], runs: list[Run]
+) -> None:
+    """Create a table of records with their stream, event time in ms and mark."""
+    lengths = [run.records for run in runs]
+    marks = [mark for run in runs for mark in [run.mark_ms] * run.records]
+    known = columns | {
+        "stream": pa.array(np.repeat([run.stream for run in runs], lengths)),
+        "ms": columns["ts"].cast(pa.int64()),
+        "mark": pa.array(marks, pa.int64()),
+    }
+    put_table(client, name, known, KINDS)
+
+
+def run(rng: random.Random, running: Running, columns: dict[str, Any], runs: list[Run]) -> None:
+    """Let the nodes take the blocks in random batches."""
+    table = pa.table(nested(columns))
+    first, at = 0, 0
+    while at < len(runs):
+        past = rng.randint(at + 1, len(runs))
+        count = sum(one.records for one in runs[at:past])
+        running.take(Records.of(table.slice(first, count), runs[at:past]))
+        first, at = first + count, past
+
+
+def compare(found: dict[Any, list[Any]], wanted: dict[Any, list[Any]], about: Any) -> None:
+    """Assert that two results agree."""
+    assert found.keys() == wanted.keys(), about
+    for place, values in wanted.items():
+        for at, value in enumerate(values):
+            assert same(found[place][at], value, 1e4), (about, place, at, found[place][at], value)
+
+
+def is_checkable(
+    client: duckdb.DuckDBPyConnection, running: Running, query: int, table: str
+) -> dict[Any, list[Any]] | None:
+    """Return what DuckDB has for a query, None where either cannot compute it."""
+    try:
+        wanted = expected(client, running.computations[query], table)
+    except duckdb.Error:
+        return None
+    # DuckDB computes what is selected, or less; what it can, the engine can.
+    return wanted
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_queries_are_what_duckdb_says(seed: int, client: duckdb.DuckDBPyConnection) -> None:
+    rng = random.Random(seed)
+    columns, runs = random_records(rng)
+    put_records(client, "records", columns, runs)
+    texts = Texts(rng, tame_columns)
+    queries: dict[int, tuple[QueryText, Computation]] = {}
+    for query in range(QUERIES):
+        text = random_query(rng, texts, AGGREGATES)
+        queries[query] = text, computation_of(text, KINDS)
+    running = Running(
+        {query: computation for query, (_, computation) in queries.items()},
+        STREAMS, tasks=rng.choice((1, 3, 8)), nodes=rng.choice((1, 2)),
+    )  # fmt: skip
+    run(rng, running, columns, runs)
+    checked = 0
+    for query, (text, computation) in queries.items():
+        wanted = is_checkable(client, running, query, "records")
+        if wanted is None:
+            continue
+        checked += 1
+        assert query not in running.faults, (text, running.faults[query])
+        compare(found_windows(running.rows(query), computation), wanted, text)
+    assert checked > QUERIES / 2
