@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
+from controlplane.wire.floats import codes_of
+from controlplane.wire.language.aggregates import Merge
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.layout import ARROW, Layout, Moments, Shape
 from controlplane.wire.query import Computation
@@ -114,6 +117,32 @@ def named(name: str) -> Form:
     if kind == "s":
         return slots_form(shape)
     return cells_form(shape.keys) if kind == "c" else blobs_form(shape.keys)
+
+
+def converted(rows: Any, written: str, wanted: str) -> Any:
+    """Return columns of rows of the form `written` as those of the form `wanted`.
+
+    A column of a stream may have become wider since rows were written: whole numbers become
+    decimals, and both become floats.
+    """
+    schema, form = rows.schema, named(wanted).schema
+    codes = set(_coded(wanted)) - set(_coded(written))
+    for at, name in enumerate(schema.names):
+        column, kind = rows[name], form.field(name).type
+        if name in codes:
+            values = column.cast(pa.float64(), safe=False).combine_chunks()
+            found: Any = codes_of(values.fill_null(0.0).to_numpy())
+            column = pa.array(found, mask=np.asarray(values.is_null()))
+        rows = rows.set_column(at, name, column.cast(kind, safe=not pa.types.is_floating(kind)))
+    return rows
+
+
+def _coded(name: str) -> list[str]:
+    """Return the columns that hold the codes of floats."""
+    kind, _, rest = name.partition("|")
+    shape = Shape.named(rest if kind == "s" else "|")
+    pairs = zip(shape.slot_names, shape.slots, strict=True)
+    return [column for column, slot in pairs if slot == (Merge.MAX, Kind.FLOAT)]
 
 
 def to_bytes(rows: Any) -> bytes:

@@ -10,7 +10,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.finishing import WindowRow, finished
-from controlplane.wire.forms import Form, named, names_of
+from controlplane.wire.forms import Form, converted, named, names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation
 from controlplane.wire.results.places import (
@@ -272,8 +272,7 @@ def _decoded(
         mine = [at for at, value in enumerate(values) if HEAD.unpack_from(value)[1] == number]
         written = known[number]
         table, some, of = unpacked(written, named(written), [values[at] for at in mine])
-        fields = [form.schema.field(column) for column in table.column_names]
-        tables.append(table.cast(pa.schema(fields)))
+        tables.append(converted(table, written, name))
         order += [at for at, length in zip(mine, some, strict=True) for _ in range(length)]
         for at, length, batch in zip(mine, some, of, strict=True):
             lengths[at], batches[at] = length, batch

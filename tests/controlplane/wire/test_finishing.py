@@ -4,11 +4,15 @@ import statistics
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import redis
 
+from controlplane.wire.floats import float_of
+from controlplane.wire.forms import converted, named, names_of
 from controlplane.wire.language import Kind
 from controlplane.wire.language.registered import aggregate
+from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.results import read_windows
 from tests.workers.pipeline.engine.test_node import Memory
@@ -33,6 +37,7 @@ ROWS: list[Row] = [
     )
     for _ in range(400)
 ]
+WIDENED = QueryText({"low": "min(speed)", "high": "max(speed)", "total": "sum(speed)"})
 EVERYTHING = QueryText(
     {
         "records": "count(*)",
@@ -162,3 +167,21 @@ def test_a_users_aggregate_that_raises_has_no_value_but_a_reason(
         assert row.values["n"] > 0
         assert (row.values["b"] is None) == bool(row.errors)
         assert not row.errors or row.errors["b"].startswith("test_brittle raised ValueError")
+
+
+def test_rows_from_before_a_column_became_wider_are_converted() -> None:
+    """Whole numbers became floats: a largest float is kept in another form."""
+    written, wanted = (
+        names_of(layout_of(computation_of(WIDENED, COLUMNS | {"speed": kind})))[0]
+        for kind in (Kind.INT, Kind.FLOAT)
+    )
+    rows = pa.table(
+        {"s0": [2, 1], "s1": [-7, None], "s2": [5, None], "s3": [1, 0], "s4": [12, None]}
+    )
+    old = rows.cast(pa.schema([named(written).schema.field(name) for name in rows.column_names]))
+    new = converted(old, written, wanted)
+    assert new.schema.types == [named(wanted).schema.field(name).type for name in new.column_names]
+    assert [float_of(code) for code in new["s2"].drop_null().to_pylist()] == [5.0]
+    assert new["s1"].to_pylist() == [-7.0, None]
+    assert new["s4"].to_pylist() == [12.0, None]
+    assert converted(new, wanted, wanted) == new

@@ -24,7 +24,10 @@ from controlplane.wire.json_values import json_value, moment_of
         (Decimal("100"), "100"),
         (Decimal("3E-9"), "0.000000003"),
         (Decimal("-0E-9"), "0"),
-        (Decimal("99999999999999999999999999999.999999999"), "99999999999999999999999999999.999999999"),
+        (
+            Decimal("9999999999999999999999999999.999999999"),
+            "9999999999999999999999999999.999999999",
+        ),
         (dt.date(2024, 2, 29), "2024-02-29"),
         (dt.datetime(2024, 2, 29, 12, 0, 0, 5000, dt.UTC), "2024-02-29T12:00:00.005000Z"),
         ([("a", 2), (math.nan, 1)], [["a", 2], ["NaN", 1]]),
@@ -41,6 +44,5 @@ def test_every_value_has_a_form_in_json(value: Any, shown: Any) -> None:
 
 def test_times_beyond_those_of_python_are_texts() -> None:
     assert moment_of(5) == dt.datetime(1970, 1, 1, 0, 0, 0, 5000, dt.UTC)
-    assert moment_of(2**60) == "36536676-10-04T04:01:06.976Z" or str(moment_of(2**60)).endswith("Z")
-    assert isinstance(moment_of(2**60), str)
-    assert isinstance(moment_of(-(2**60)), str)
+    assert moment_of(2**60) == "36536598-01-28T21:54:06.976Z"
+    assert str(moment_of(-(2**60))).startswith("-36532659-")

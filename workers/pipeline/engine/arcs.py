@@ -44,6 +44,9 @@ def _is_here(group: Group, one: Subscription, records: Records, stream: int) -> 
     if group.intake.column:
         task = records.extras[group.intake.column].astype(np.int64)
     else:
-        keys = [records.evaluator.array(key) for key in group.computation.task_key(stream)]
+        computation = group.computation
+        # The condition of a join is about pairs.
+        where = None if computation.join else computation.where
+        keys = records.evaluator.hashable(computation.task_key(stream), where)
         task = (hashes_of(keys, len(records)) % np.uint64(one.tasks)).astype(np.int64)
     return np.asarray(one.mine[task])

@@ -1,6 +1,6 @@
 """Expressions evaluated over a batch of records, column-wise."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -60,6 +60,30 @@ class Evaluator:
         """Return an evaluator of these records alone, which evaluates branches by themselves."""
         return Evaluator(_Taken(self._columns, pa.array(rows)), len(rows), branches=True)
 
+    def hashable(self, key: Sequence[Expression], where: Expression | None) -> list[Value]:
+        """Return the values of a key for each record, to find its task by.
+
+        A record that `where` leaves out may have no value: it is null then. Where a value of a
+        selected record cannot be computed, all are null, and whoever aggregates raises the fault.
+        """
+        try:
+            return [self.array(one) for one in key]
+        except QueryFault:
+            return self._selected_only(key, where)
+
+    def _selected_only(self, key: Sequence[Expression], where: Expression | None) -> list[Value]:
+        everyone = np.arange(self._records)
+        try:
+            selected = self.within(everyone).array(where) if where is not None else None
+            rows = everyone if selected is None else np.flatnonzero(_holds(selected))
+            some = self.within(rows)
+            place = np.full(self._records, -1)
+            place[rows] = np.arange(len(rows))
+            spread = pa.array(place, mask=place < 0)
+            return [some.array(one).take(spread) for one in key]
+        except QueryFault:
+            return [pa.nulls(self._records, ARROW[one.kind]) for one in key]
+
     def largest(self, expression: Expression) -> int:
         """Return the largest absolute value of a whole-number expression over all records."""
         if expression not in self._largest:
@@ -93,7 +117,7 @@ class Evaluator:
             case Column():
                 try:
                     return column_of(self._columns, expression, self._records)
-                except pa.ArrowInvalid as error:
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                     raise _unfit(f"the column {expression.name}", expression.kind, error) from error
             case Call():
                 return self._called(expression)

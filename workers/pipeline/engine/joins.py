@@ -10,12 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.wire.forms import named, names_of, pairs_name
-from controlplane.wire.language.tree import Column
+from controlplane.wire.language.tree import Column, Expression
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation, Join
 from workers.pipeline.engine.aggregation.selection import kept_of
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.kernels.types import canonical
 from workers.pipeline.engine.panes import Panes, panes_of
 from workers.pipeline.engine.records import NO_MARK, Int64s, Records
 from workers.pipeline.engine.state import containing_records
@@ -61,29 +62,37 @@ def sides_of(
 
 def _side(records: Records, computation: Computation, join: Join, side: int, mine: Int64s) -> Any:
     """Return one side's records; one whose key is null meets nobody and is left out."""
-    evaluator, columns = records.evaluator, (join.left, join.right_columns)
-    keys = [evaluator.array(pair[side]) for pair in join.on]
+    columns = (join.left, join.right_columns)
+    keys = [canonical(_values(records, pair[side], mine)) for pair in join.on]
+    valid = np.ones(len(mine), np.bool_)
     for key in keys:
-        mine = mine[np.asarray(key.is_valid())[mine]]
+        valid &= np.asarray(key.is_valid())
+    keys, mine = [key.filter(pa.array(valid)) for key in keys], mine[valid]
     row, start = containing_records(records.ts_ms[mine], computation.window)
-    at = pa.array(mine[row])
     found: dict[str, Any] = {"stream": pa.array(records.stream[mine][row]), "pane": pa.array(start)}
     found["side"] = pa.array(np.full(len(row), side))
-    found |= {f"k{place}": key.take(at) for place, key in enumerate(keys)}
+    found |= {f"k{place}": key.take(pa.array(row)) for place, key in enumerate(keys)}
     for name, of, there in (("a", columns[0], side == 0), ("b", columns[1], side == 1)):
         for place, column in enumerate(of):
-            found[f"{name}{place}"] = _taken(records, column, at, there)
+            found[f"{name}{place}"] = _taken(records, column, mine[row], there)
     found["s0"] = pa.array(np.ones(len(row), np.int64))
     form = named(pairs_name(computation))
     names = [field for field in form.schema.names if field not in _OWNER]
     return pa.table(found).select(names).cast(pa.schema([form.schema.field(n) for n in names]))
 
 
-def _taken(records: Records, column: Column, at: Any, there: bool) -> Any:
+def _taken(records: Records, column: Column, rows: Int64s, there: bool) -> Any:
     if not there:
-        return pa.nulls(len(at))
-    plain = Column(column.name.partition(".")[2], column.kind)
-    return records.evaluator.array(plain).take(at)
+        return pa.nulls(len(rows))
+    return _values(records, Column(column.name.partition(".")[2], column.kind), rows)
+
+
+def _values(records: Records, expression: Expression, rows: Int64s) -> Any:
+    """Return the values of some records; others, of the other side, may have none."""
+    try:
+        return records.evaluator.array(expression).take(pa.array(rows))
+    except QueryFault:
+        return records.evaluator.within(rows).array(expression)
 
 
 def joined(computation: Computation, query: int, rows: Any) -> dict[str, Any]:

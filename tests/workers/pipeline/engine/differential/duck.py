@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import PythonUDFType
 
 from controlplane.wire.language import Kind
 from controlplane.wire.layout import ARROW
@@ -24,7 +25,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     found.execute(MACROS)
     for name, function in FUNCTIONS.items():
         found.create_function(
-            name, partial(_each, function), ["DOUBLE", "DOUBLE"], "DOUBLE", type="arrow"
+            name, partial(_each, function), ["DOUBLE", "DOUBLE"], "DOUBLE", type=PythonUDFType.ARROW
         )
     return found
 

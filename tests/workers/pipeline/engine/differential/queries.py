@@ -1,9 +1,10 @@
-"""Whole queries: random ones, what DuckDB has for them, and the engine's windows in the same form."""
+"""Random queries, what DuckDB has for them, and the engine's windows in the same form."""
 
 import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ import duckdb
 from controlplane.wire.finishing import WindowRow
 from controlplane.wire.language import Kind
 from controlplane.wire.language.aggregates import Aggregate
-from controlplane.wire.query import Computation, QueryText
+from controlplane.wire.query import Computation, Join, QueryText
 from tests.workers.pipeline.engine.differential.duck import plain
 from tests.workers.pipeline.engine.differential.sql import UNIT, sql_of
 from tests.workers.pipeline.engine.differential.texts import ALL, NUMBERS, Texts
@@ -40,6 +41,15 @@ def random_query(rng: random.Random, texts: Texts, aggregates: int) -> QueryText
     )
 
 
+def random_join(rng: random.Random, texts: Texts, sides: Texts, aggregates: int) -> QueryText:
+    """Return a join of stream 3 to the others; `texts` are over both sides, `sides` over one."""
+    query = random_query(rng, texts, aggregates)
+    kinds = [rng.choice(ALL) for _ in range(rng.randint(1, 2))]
+    on = [[sides.expression(kind, rng.randint(0, 1)) for _ in range(2)] for kind in kinds]
+    named = [name for name in query.key if name in query.columns]
+    return replace(query, right=[3], on=on, key=named)
+
+
 def random_aggregate(rng: random.Random, texts: Texts) -> str:
     """Return one aggregate of an expression."""
     if rng.random() < 0.1:
@@ -59,31 +69,55 @@ def expected(
     client: duckdb.DuckDBPyConnection, computation: Computation, table: str
 ) -> dict[Any, list[Any]]:
     """Return the aggregates by window and key as DuckDB has them. Raises `duckdb.Error`."""
-    window = computation.window
-    first = f"fdiv(ms - {window.size_ms}, {window.slide_ms}) + 1"
-    starts = f"unnest(range({first}, fdiv(ms, {window.slide_ms}) + 1)) * {window.slide_ms}"
+    where = "TRUE" if computation.where is None else sql_of(computation.where)
+    if computation.join is None:
+        rows = f"SELECT * FROM ({_placed(computation, table)}) WHERE {where}"
+    else:
+        rows = f"SELECT * FROM ({_joined(computation, computation.join, table)}) WHERE {where}"
     keys = [sql_of(one) for _, one in computation.key]
     values = [_sql_aggregate(one) for _, one in computation.aggregates]
-    where = "TRUE" if computation.where is None else sql_of(computation.where)
-    text = (
-        f"WITH kept AS (SELECT * FROM {table} WHERE (mark IS NULL OR "
-        f"ms >= mark - {computation.lateness_ms}) AND ({where})), "
-        f"placed AS (SELECT *, {starts} AS start FROM kept) "
-        f"SELECT {', '.join(['start', *keys, *values])} FROM placed GROUP BY "
-        + ", ".join(str(at + 1) for at in range(1 + len(keys)))
-    )
-    found = {}
-    for row in client.execute(text).fetchall():
-        key = [
-            plain(value, one.kind)
-            for (_, one), value in zip(computation.key, row[1:], strict=False)
-        ]
-        given = row[1 + len(key) :]
-        found[row[0], *key] = [
+    places = ", ".join(str(at + 1) for at in range(1 + len(keys)))
+    text = f"SELECT {', '.join(['start', *keys, *values])} FROM ({rows}) GROUP BY {places}"
+    return {
+        (row[0], *_key(computation, row[1 : 1 + len(keys)])): [
             _finished(one, value)
-            for (_, one), value in zip(computation.aggregates, given, strict=True)
+            for (_, one), value in zip(computation.aggregates, row[1 + len(keys) :], strict=True)
         ]
-    return found
+        for row in client.execute(text).fetchall()
+    }
+
+
+def _placed(computation: Computation, table: str, more: str = "*", streams: str = "TRUE") -> str:
+    """Return the records that are on time, each in all of its windows."""
+    size, slide = computation.window.size_ms, computation.window.slide_ms
+    starts = f"unnest(range(fdiv(ms - {size}, {slide}) + 1, fdiv(ms, {slide}) + 1)) * {slide}"
+    return (
+        f"SELECT {more}, {starts} AS start FROM {table} WHERE {streams} AND "
+        f"(mark IS NULL OR ms >= mark - {computation.lateness_ms})"
+    )
+
+
+def _joined(computation: Computation, join: Join, table: str) -> str:
+    """Return the pairs of records, with the columns of both under the names of their sides."""
+    sides = []
+    for side, columns in enumerate((join.left, join.right_columns)):
+        named = [f'"{column.name.partition(".")[2]}" AS "{column.name}"' for column in columns]
+        keys = [f"{sql_of(pair[side])} AS k{at}" for at, pair in enumerate(join.on)]
+        right = ", ".join(map(str, sorted(join.right)))
+        streams = f"stream {'IN' if side else 'NOT IN'} ({right})"
+        sides.append(_placed(computation, table, ", ".join([*named, *keys]), streams))
+    alike = " AND ".join(f"l.k{at} = r.k{at}" for at in range(len(join.on)))
+    shown = ["l.start", *(f'l."{one.name}"' for one in join.left),
+             *(f'r."{one.name}"' for one in join.right_columns)]  # fmt: skip
+    return (
+        f"SELECT {', '.join(shown)} FROM ({sides[0]}) l JOIN ({sides[1]}) r "
+        f"ON l.start = r.start AND {alike}"
+    )
+
+
+def _key(computation: Computation, values: Sequence[Any]) -> list[Any]:
+    pairs = zip(computation.key, values, strict=True)
+    return [plain(value, one.kind) for (_, one), value in pairs]
 
 
 def _sql_aggregate(aggregate: Aggregate) -> str:

@@ -13,10 +13,13 @@ from controlplane.wire.language.tree import NUMBERS, widest_number
 
 UNIT: Final = 10**9
 MACROS: Final = f"""
-CREATE MACRO fdiv(a, b) AS a // b - CASE WHEN a % b <> 0 AND (a % b < 0) <> (b < 0) THEN 1 ELSE 0 END;
-CREATE MACRO fmodulo(a, b) AS a % b + CASE WHEN a % b <> 0 AND (a % b < 0) <> (b < 0) THEN b ELSE 0 END;
+CREATE MACRO differs(a, b) AS a % b <> 0 AND (a % b < 0) <> (b < 0);
+CREATE MACRO fdiv(a, b) AS a // b - CASE WHEN differs(a, b) THEN 1 ELSE 0 END;
+CREATE MACRO fmodulo(a, b) AS a % b + CASE WHEN differs(a, b) THEN b ELSE 0 END;
 CREATE MACRO half_even(p, q) AS fdiv(p, q) + CASE
   WHEN 2 * fmodulo(p, q) > q OR (2 * fmodulo(p, q) = q AND fdiv(p, q) % 2 <> 0) THEN 1 ELSE 0 END;
+CREATE MACRO between_(low, x, high) AS
+  CASE WHEN x < low THEN low WHEN x > high THEN high ELSE x END;
 CREATE MACRO fits(u) AS u::DECIMAL(38, 0)::HUGEINT;
 CREATE MACRO big(x) AS (x)::HUGEINT;
 CREATE MACRO quotient(a, b) AS CASE WHEN b = 0 THEN NULL WHEN b < 0
@@ -46,20 +49,21 @@ def _literal(literal: Literal) -> str:
     value = literal.value
     if value is None:
         return "NULL"
-    match literal.kind:
-        case Kind.TEXT:
-            return "'" + str(value).replace("'", "''") + "'"
-        case Kind.BOOL:
-            return str(value).upper()
-        case Kind.FLOAT:
-            return f"'{value}'::DOUBLE"
-        case Kind.DECIMAL:
-            return f"{int(Decimal(str(value)).scaleb(9))}::HUGEINT"
-        case Kind.TIME:
-            return f"make_timestamp_ms({value}::BIGINT)"
-        case Kind.DATE:
-            return f"(DATE '1970-01-01' + {value}::INTEGER)"
-    return f"'{value}'::BIGINT"
+    if literal.kind is Kind.TEXT:
+        return "'" + str(value).replace("'", "''") + "'"
+    if literal.kind is Kind.DECIMAL:
+        value = int(Decimal(str(value)).scaleb(9))
+    return _CONSTANTS[literal.kind].format(value)
+
+
+_CONSTANTS: Final = {
+    Kind.INT: "'{}'::BIGINT",
+    Kind.FLOAT: "'{}'::DOUBLE",
+    Kind.DECIMAL: "({})::HUGEINT",
+    Kind.BOOL: "{}",
+    Kind.TIME: "make_timestamp_ms({}::BIGINT)",
+    Kind.DATE: "(DATE '1970-01-01' + {}::INTEGER)",
+}
 
 
 def _as(expression: Expression, kind: Kind) -> str:
@@ -189,12 +193,10 @@ def _nullif(call: Call) -> str:
 def _absolute(call: Call) -> str:
     (value,) = call.arguments
     text = sql_of(value)
+    if value.kind is not Kind.INT:
+        return f"abs({text})"
     # The absolute value of the least number does not fit.
-    return (
-        f"CASE WHEN {text} < 0 THEN 0::BIGINT - {text} ELSE {text} END"
-        if value.kind is Kind.INT
-        else f"abs({text})"
-    )
+    return f"CASE WHEN {text} < 0 THEN 0::BIGINT - {text} ELSE {text} END"
 
 
 def _negative(call: Call) -> str:
@@ -208,12 +210,10 @@ def _floats(template: str) -> Callable[[Call], str]:
 
 def _substr(call: Call) -> str:
     text, first, *size = (sql_of(one) for one in call.arguments)
-    begin = f"CASE WHEN {first} < 1 THEN 1 WHEN {first} < 100000 THEN {first} WHEN {first} IS NOT NULL THEN 100000 END"
+    begin = f"between_(1, {first}, 100000)"
     if not size:
         return f"substr({text}, {begin})"
-    length = (
-        f"CASE WHEN {size[0]} < 0 THEN 0 WHEN {size[0]} < 100000 THEN {size[0]} ELSE 100000 END"
-    )
+    length = f"between_(0, {size[0]}, 100000)"
     return f"CASE WHEN {size[0]} IS NOT NULL THEN substr({text}, {begin}, {length}) END"
 
 
