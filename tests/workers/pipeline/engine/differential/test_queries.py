@@ -64,12 +64,14 @@ def put_records(
 
 def run(rng: random.Random, running: Running, columns: dict[str, Any], runs: list[Run]) -> None:
     """Let the nodes take the blocks in random batches."""
-    table = pa.table(nested(columns))
+    times = np.asarray(columns["ts"].cast(pa.int64()))
+    table = pa.table(nested({name: one for name, one in columns.items() if name != "ts"}))
     first, at = 0, 0
     while at < len(runs):
         past = rng.randint(at + 1, len(runs))
         count = sum(one.records for one in runs[at:past])
-        running.take(Records.of(table.slice(first, count), runs[at:past]))
+        part, ts_ms = table.slice(first, count), times[first : first + count]
+        running.take(Records.of(part, ts_ms, runs[at:past], event_time="ts"))
         first, at = first + count, past
 
 
