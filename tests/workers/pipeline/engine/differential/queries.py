@@ -54,6 +54,8 @@ def random_aggregate(rng: random.Random, texts: Texts) -> str:
     """Return one aggregate of an expression."""
     if rng.random() < 0.1:
         return "count(*)"
+    if rng.random() < 0.3:
+        return _of_extremes(rng, texts)
     if rng.random() < 0.5:
         name, kind = rng.choice(_OF_ANY), rng.choice(ALL)
     else:
@@ -63,6 +65,14 @@ def random_aggregate(rng: random.Random, texts: Texts) -> str:
         "quantile": f", {rng.choice((0, 0.25, 0.5, 0.9, 1))}",
     }
     return f"{name}({texts.expression(kind, rng.randint(0, 2))}{more.get(name, '')})"
+
+
+def _of_extremes(rng: random.Random, texts: Texts) -> str:
+    """Return an aggregate that is exact for the largest numbers, NaN and infinities."""
+    column = rng.choice(("huge", "odd"))
+    exact = ("sum", "mean") if column == "huge" else ("max", "min")
+    name = rng.choice(("count", "min", "max", "count_distinct", "median", *exact))
+    return f"{name}({texts.extreme(column)})"
 
 
 def expected(

@@ -1,6 +1,7 @@
 """Random queries over random streams, in random batches on random nodes, against DuckDB."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -27,6 +28,7 @@ from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
 from tests.workers.pipeline.engine.running import Running
 from workers.pipeline.engine.records import Records, Run
 
+SIDES: Sequence[str] = ("a.", "b.")
 STREAMS, QUERIES, JOINS, AGGREGATES = (1, 2, 3), 5, 1, 12
 
 
@@ -87,7 +89,7 @@ def random_queries(rng: random.Random) -> dict[int, tuple[QueryText, Computation
     """Return queries over unions of streams, and joins."""
     texts = Texts(rng, tame_columns)
     paired = Texts(
-        rng, lambda kind: [f"{side}.{name}" for side in "ab" for name in tame_columns(kind)]
+        rng, lambda kind: [s + name for s in SIDES for name in tame_columns(kind)], SIDES
     )
     drawn = [random_query(rng, texts, AGGREGATES) for _ in range(QUERIES)]
     drawn += [random_join(rng, paired, texts, AGGREGATES // 2) for _ in range(JOINS)]

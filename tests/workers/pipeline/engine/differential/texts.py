@@ -1,7 +1,7 @@
 """Random expressions of the language, by the kind that they give."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from controlplane.wire.language import Kind
@@ -74,9 +74,19 @@ _ANY: Final = (
 class Texts:
     """Draws expressions over some columns."""
 
-    def __init__(self, rng: random.Random, columns: Callable[[Kind], list[str]]) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        columns: Callable[[Kind], list[str]],
+        sides: Sequence[str] = ("",),
+    ) -> None:
         self._rng = rng
         self._columns = columns
+        self._sides = sides
+
+    def extreme(self, column: str) -> str:
+        """Return a column with extreme values, of any side: `huge` or `odd`."""
+        return f"{self._rng.choice(self._sides)}{column}"
 
     def expression(self, kind: Kind, depth: int) -> str:
         """Return an expression of a kind, at most so many levels deep."""
