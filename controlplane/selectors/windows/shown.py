@@ -97,9 +97,17 @@ def plain(value: Any, kind: Kind) -> Any:
         case list() | tuple():
             return [plain(one, Kind.NULL) for one in value]
         case Decimal():
-            return format(value.normalize() if value else Decimal(0), "f")
+            return decimal_text(value)
     # Dates, and whatever a user's aggregate returns.
     return str(value)
+
+
+def decimal_text(value: Decimal) -> str:
+    """Return all digits of a decimal, without zeros at its end: 1.5, 100, 0.000000003."""
+    # `normalize` would round to the 28 digits of Python's context.
+    text = f"{value:f}"
+    plain_text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if plain_text == "-0" else plain_text
 
 
 _NOT_FINITE: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
