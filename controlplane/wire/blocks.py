@@ -27,6 +27,8 @@ from controlplane.wire.types import BadType, arrow_type, type_name
 
 MAX_RECORDS: Final = 100_000
 _MAGIC: Final = b"WB1"
+# How a message of Arrow begins.
+_UNDESCRIBED: Final = b"\xff\xff\xff\xff"
 _HEAD: Final = struct.Struct("<3sI")
 _TICKS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -114,9 +116,16 @@ def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
     return b"".join((_HEAD.pack(_MAGIC, len(descriptor)), descriptor, body))
 
 
-def decode_block(data: bytes) -> Decoded:
-    """Return the records of one block that `encode_block` wrote. Raises `BadBlockBytes`."""
+def decode_block(data: bytes, undescribed: Description | None = None) -> Decoded:
+    """Return the records of one block that `encode_block` wrote. Raises `BadBlockBytes`.
+
+    `undescribed`: what a block is that an earlier release wrote, which had no descriptor.
+    """
     try:
+        if undescribed is not None and data[:4] == _UNDESCRIBED:
+            return Decoded(
+                pa.ipc.read_record_batch(pa.py_buffer(data), undescribed.schema), undescribed
+            )
         magic, size = _HEAD.unpack_from(data)
         if magic != _MAGIC:
             raise BadBlockBytes("it does not begin as a block does")
@@ -124,7 +133,7 @@ def decode_block(data: bytes) -> Decoded:
         description = described(bytes(data[_HEAD.size : start]))
         body = pa.py_buffer(memoryview(data)[start:])
         return Decoded(pa.ipc.read_record_batch(body, description.schema), description)
-    except (struct.error, pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (struct.error, pa.ArrowException, OSError, EOFError, ValueError, KeyError) as error:
         raise BadBlockBytes(str(error)[:200]) from error
 
 

@@ -9,6 +9,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.routing import SetSchema, op_from_json
+from controlplane.wire.schema import StreamSchema
 from tests.support.schemas import REPORTS
 
 BEFORE = [("controlplane", "0017_batch_limits")]
@@ -44,3 +46,28 @@ def test_queries_of_one_column_get_the_text_that_computes_the_same() -> None:
     wanted = QueryText(names | {"maximum": "max(x)"}, window_s=90.0, key=["stream"])
     computed = computation_of(QueryText.from_json(json.loads(text)), REPORTS.kinds)
     assert (computed, window_s) == (computation_of(wanted, REPORTS.kinds), 90.0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_streams_of_an_earlier_release_get_the_schema_of_their_records() -> None:
+    """With a routing version of their own; a stream that has a schema keeps it."""
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+    typed = {"columns": [{"name": "n", "type": "int8", "nullable": True}]}
+    try:
+        old = migrated([("controlplane", "0023_stream_schemas")])
+        clusters = old.get_model("controlplane", "Cluster")
+        streams = old.get_model("controlplane", "Stream")
+        cluster = clusters.objects.create(slug="a", name="a", routing_version=4)
+        for name, schema in (("bare", {}), ("said", {"speed": "cm/s"}), ("typed", typed)):
+            streams.objects.create(cluster=cluster, name=name, schema=schema)
+        new = migrated(newest)
+        found = dict(new.get_model("controlplane", "Stream").objects.values_list("name", "schema"))
+        (version,) = new.get_model("controlplane", "RoutingVersion").objects.all()
+    finally:
+        migrated(newest)
+    assert found["typed"] == typed
+    kept = [StreamSchema.from_json(found[name]) for name in ("bare", "said")]
+    assert kept == [REPORTS, REPORTS]
+    ops = [op_from_json(op) for op in version.ops]
+    assert version.version == 5
+    assert [op.schema for op in ops if isinstance(op, SetSchema)] == kept

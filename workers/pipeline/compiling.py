@@ -25,7 +25,11 @@ _KEPT = 16_384
 
 
 class BadRoute(Exception):
-    """A query cannot be computed: a stream has no schema, or not the columns that it reads."""
+    """A query cannot be computed: its streams have not the columns that it reads."""
+
+
+class Undeclared(BadRoute):
+    """A stream has no schema yet. It has no records either: its queries wait, and have no fault."""
 
 
 def computation_of_route(route: Route, schemas: Mapping[int, StreamSchema]) -> Computation:
@@ -44,7 +48,7 @@ def _schemas_of(
     try:
         return frozenset([schemas[stream] for stream in streams])
     except KeyError as missing:
-        raise BadRoute(f"stream {missing} has no schema: declare it") from None
+        raise Undeclared(f"stream {missing} has no schema: declare it") from None
 
 
 @lru_cache(maxsize=_KEPT)

@@ -101,7 +101,8 @@ class Projection:
 
     def _decoded(self, entry: Entry, dead: Dead) -> Decoded | None:
         try:
-            block = decode_block(entry.block)
+            undescribed = Description(self.schema.arrow, self.schema.event_time)
+            block = decode_block(entry.block, undescribed)
         except BadBlockBytes as error:
             self._bury_block(entry, Reason.UNREADABLE, str(error), dead)
             return None

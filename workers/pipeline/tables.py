@@ -19,7 +19,12 @@ from controlplane.wire.publish import read_table
 from controlplane.wire.query import Computation
 from controlplane.wire.routing import NOBODY, Route, RoutingTable
 from controlplane.wire.shedding import INPUT, Arc, Shed
-from workers.pipeline.compiling import BadRoute, computation_of_route, read_columns
+from workers.pipeline.compiling import (
+    BadRoute,
+    Undeclared,
+    computation_of_route,
+    read_columns,
+)
 from workers.pipeline.engine.records import task_column
 from workers.pipeline.engine.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.tasks import Member, Tasks
@@ -78,6 +83,8 @@ class CompiledTable:
         for query, route in self.table.queries.items():
             try:
                 found[query] = computation_of_route(route, self.table.schemas)
+            except Undeclared:
+                continue
             except BadRoute as error:
                 broken[query] = str(error)
         return found, broken
@@ -106,8 +113,6 @@ class CompiledTable:
     @cached_property
     def _routes(self) -> dict[int, Route]:
         """Return the routes of the queries that can be computed."""
-        if not self.broken:
-            return dict(self.table.queries)
         return {query: self.table.queries[query] for query in self.computations}
 
     @cached_property

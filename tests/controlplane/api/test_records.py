@@ -204,6 +204,8 @@ def test_a_repeated_request_is_appended_once(script: Client, log: Log) -> None:
     assert answers[0] == answers[1] == answers[2]
     assert len(entries(log)) == 1
     post(script, {"records": [GOOD]}, f"{path}900")
+    other = post(script, {"records": [GOOD | {"car": 18}]}, f"{path}900")
+    assert (other.status_code, other.json()["code"]) == (409, "stamp_reused")
     stale = post(script, {"records": [GOOD]}, f"{path}8")
     assert (stale.status_code, stale.json()["code"]) == (409, "stale_sequence")
     half = post(script, {"records": [GOOD]}, f"{RECORDS}?producer=loader")

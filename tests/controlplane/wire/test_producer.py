@@ -8,7 +8,7 @@ import redis
 
 from controlplane.wire import log
 from controlplane.wire.blocks import decode_block
-from controlplane.wire.errors import BadBlock, BadLogUrl, BadStamp, LogAway, LogFull
+from controlplane.wire.errors import BadBlock, BadLogUrl, BadStamp, LogAway, LogFull, StampReused
 from controlplane.wire.producer import Producer
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import ALL_REPORTS, REPORTS
@@ -68,6 +68,20 @@ def test_each_append_counts_and_a_repetition_does_not(
     read = log.RedisLog(redis_client, "c").read_streams([1], log.START, "+")
     assert {entry.position for entry in read[1]} == positions | stamped
     assert (len(positions), len(stamped)) == (3, 1)
+
+
+def test_a_stamp_that_other_records_had_is_refused(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """Not answered as if they were stored; those that had it are repeated as before."""
+    stamp = log.Stamp("loader", 17)
+    with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
+        first = producer.append({1: reports(7), 2: reports(8)}, stamp)
+        for other in ({1: reports(9), 2: reports(8)}, {1: reports(7)}, {2: reports(7)}):
+            with pytest.raises(StampReused, match="sequence 17 of producer 'loader'"):
+                producer.append(other, stamp)
+        assert producer.append({2: reports(8), 1: reports(7)}, stamp) == first
+        assert producer.waiting().records == 2
 
 
 def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: Path) -> None:
