@@ -48,6 +48,7 @@ class ColumnRow:
     fault: str = ""
     note: str = ""
     example: str = ""
+    removed: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,12 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
     """Return the form as it was sent, with what is wrong beside each column."""
     told = dict(errors or {})
     rows = [
-        ColumnRow(row["name"], row["type"], row["nullable"], " ".join(_faults(told, row["name"])))
-        for row in columns_in(values)
-    ]
+        ColumnRow(
+            row["name"], row["type"], row["nullable"], " ".join(_faults(told, row["name"])),
+            removed=row["removed"],
+        )
+        for row in _rows_in(values)
+    ]  # fmt: skip
     given = {name: values.get(name, "") for name in SETTINGS}
     left = {name: why for name, why in told.items() if not name.startswith("columns.")}
     return SchemaForm(
@@ -114,15 +118,19 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
 
 def columns_in(values: QueryDict) -> list[dict[str, Any]]:
     """Return the columns that are sent; rows without a name, and those to be removed, are none."""
-    numbers = values.getlist("column")[: MAX_COLUMNS + BLANK]
+    names = ("name", "type", "nullable")
+    return [{name: row[name] for name in names} for row in _rows_in(values) if not row["removed"]]
+
+
+def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
     rows = [
         {
             "name": values.get(f"name-{number}", "").strip(),
             "type": values.get(f"type-{number}", "").strip(),
             "nullable": values.get(f"nullable-{number}") == "1",
+            "removed": values.get(f"remove-{number}") == "1",
         }
-        for number in numbers
-        if values.get(f"remove-{number}") != "1"
+        for number in values.getlist("column")[: MAX_COLUMNS + BLANK]
     ]
     return [row for row in rows if row["name"]]
 

@@ -154,6 +154,7 @@ def test_a_change_is_previewed_and_refused_with_the_queries(
     page = text(browser.post(path, sent | {"action": "preview"}))
     assert "It would break" in page
     assert "stays</a>" in page
+    assert 'name="remove-3" value="1" aria-label="Remove column 3" checked' in page
     answer = browser.post(path, sent | {"action": "change"})
     assert answer.status_code == 409
     assert "Nothing was changed" in text(answer)
