@@ -18,7 +18,6 @@ from controlplane.models import Cluster
 from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
 from controlplane.selectors.query_rows import QueryRow
 from controlplane.selectors.streams import StreamRow
-from controlplane.selectors.windows import KeyedWindow
 from controlplane.services.texts import Pointed
 from controlplane.wire.log import shown
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
@@ -390,19 +389,6 @@ class WindowOut(Schema):
     state: str
     final_at: datetime | None = None
     errors: dict[str, str] = {}
-
-    @classmethod
-    def of(cls, window: KeyedWindow) -> "WindowOut":
-        """Return a window as the API sends it."""
-        return cls(
-            window_start=window.start,
-            key=dict(window.key),
-            values=dict(window.values),
-            batch=window.batch,
-            state=str(window.state),
-            final_at=window.final_at,
-            errors=dict(window.errors),
-        )
 
 
 class WindowPageOut(Schema):

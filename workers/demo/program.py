@@ -5,9 +5,12 @@ A moment is a number of milliseconds since the replay began for the first time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
+
+# Demonstrations end thousands of queries an hour: their rows and windows go after six hours.
+RETENTION_S: Final = 6 * 3600
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Wanted:
             "text": dict(self.text),
             "tasks": self.tasks,
             "scheme": self.scheme,
+            "retention_s": RETENTION_S,
         }
 
 

@@ -59,6 +59,10 @@ class Envelope:
 
     def encode(self) -> bytes:
         """Return the envelope as bytes."""
+        return b"".join(self.parts())
+
+    def parts(self) -> list[Any]:
+        """Return the bytes of the envelope in pieces, which `decode` takes joined."""
         runs = (self.streams, self.appended_ms, self.lengths, self.newest_ms, self.marks_ms)
         sizes = {name: values.nbytes for name, values in self.extras.items()}
         columns = descriptor_of(self.records.schema, "").decode() if self.records.num_rows else ""
@@ -66,14 +70,16 @@ class Envelope:
         head = json.dumps(row, separators=(",", ":")).encode()
         extras = [values.tobytes() for values in self.extras.values()]
         body = self.records.serialize() if self.records.num_rows else b""
-        return b"".join((_HEAD.pack(len(head)), head, *extras, body))
+        return [_HEAD.pack(len(head)), head, *extras, body]
 
     @classmethod
-    def decode(cls, data: bytes) -> "Envelope":
-        """Return the envelope that `encode` wrote."""
+    def decode(cls, data: bytes | memoryview) -> "Envelope":
+        """Return the envelope that `encode` wrote; its records stay in these bytes."""
         (size,) = _HEAD.unpack_from(data)
         at = _HEAD.size + size
-        *runs, sizes, source, event_time, read_ms, columns = json.loads(data[_HEAD.size : at])
+        *runs, sizes, source, event_time, read_ms, columns = json.loads(
+            bytes(data[_HEAD.size : at])
+        )
         extras = {}
         for name, length in sizes.items():
             extras[name] = np.frombuffer(data[at : at + length], np.uint64)
@@ -128,17 +134,20 @@ class Envelope:
 
 def packed(envelopes: Sequence[Envelope]) -> bytes:
     """Return the envelopes of one split node for one node as bytes."""
-    encoded = [one.encode() for one in envelopes]
-    return b"".join(part for one in encoded for part in (_HEAD.pack(len(one)), one))
+    found: list[Any] = []
+    for one in envelopes:
+        parts = one.parts()
+        found += [_HEAD.pack(sum(memoryview(part).nbytes for part in parts)), *parts]
+    return b"".join(found)
 
 
 def unpacked(data: bytes) -> list[Envelope]:
     """Return the envelopes that `packed` wrote."""
-    found, at = [], 0
+    found, at, view = [], 0, memoryview(data)
     while at < len(data):
         (size,) = _HEAD.unpack_from(data, at)
         at += _HEAD.size
-        found.append(Envelope.decode(data[at : at + size]))
+        found.append(Envelope.decode(view[at : at + size]))
         at += size
     return found
 

@@ -80,7 +80,9 @@ class Projection:
 
     def of(self, entries: Sequence[Entry], dead: Dead) -> Projected:
         """Return the records of these entries; what cannot be evaluated is added to `dead`."""
-        blocks = [self._decoded(entry, dead) for entry in entries]
+        undescribed = Description(self.schema.arrow, self.schema.event_time)
+        fits: dict[int, str] = {}
+        blocks = [self._decoded(entry, undescribed, fits, dead) for entry in entries]
         lengths = np.array([0 if one is None else one.records.num_rows for one in blocks], np.int64)
         appended = np.repeat(np.array([one.appended_ms for one in entries], np.int64), lengths)
         batch, ts_ms, missing = self._together([one for one in blocks if one is not None], appended)
@@ -99,14 +101,19 @@ class Projection:
         name = self.schema.event_time
         return name if name in self.columns else ""
 
-    def _decoded(self, entry: Entry, dead: Dead) -> Decoded | None:
+    def _decoded(
+        self, entry: Entry, undescribed: Description, fits: dict[int, str], dead: Dead
+    ) -> Decoded | None:
+        """Return a block's records; `fits`: what was found of descriptions, by identity."""
         try:
-            undescribed = Description(self.schema.arrow, self.schema.event_time)
             block = decode_block(entry.block, undescribed)
         except BadBlockBytes as error:
             self._bury_block(entry, Reason.UNREADABLE, str(error), dead)
             return None
-        if why := misfit(block.description, self.schema, self.columns):
+        known = id(block.description)
+        if known not in fits:
+            fits[known] = misfit(block.description, self.schema, self.columns)
+        if why := fits[known]:
             self._bury_block(entry, Reason.SCHEMA, why, dead)
             return None
         return block
@@ -122,9 +129,11 @@ class Projection:
         self, blocks: Sequence[Decoded], appended: Int64s
     ) -> tuple[Any, Int64s, Mask | None]:
         """Return one batch of all blocks, the event times, and which records have none."""
-        if len({one.description for one in blocks}) <= 1:
+        # Equal descriptions are one value: `described` keeps them.
+        if len({id(one.description) for one in blocks}) <= 1:
             # As they are: what reads them casts them.
-            raw = _concatenated([self._selected(one.records) for one in blocks])
+            needed = self._needed(blocks[0].records.schema) if blocks else []
+            raw = _concatenated([one.records.select(needed) for one in blocks])
             return self._batch(raw, appended, unified=False)
         starts = np.cumsum([0, *(one.records.num_rows for one in blocks)])
         parts = [
@@ -136,10 +145,10 @@ class Projection:
         times = np.concatenate([ts for _, ts, _ in parts])
         return _concatenated([batch for batch, _, _ in parts]), times, missing
 
-    def _selected(self, records: Any) -> Any:
-        """Return the columns that are needed: the others are not even copied."""
+    def _needed(self, schema: Any) -> list[int]:
+        """Return the places of the columns that are needed: the others are not even copied."""
         names = {name.partition(".")[0] for name in self.columns} | {self.schema.event_time}
-        return records.select([name for name in records.schema.names if name in names])
+        return [at for at, name in enumerate(schema.names) if name in names]
 
     def _batch(
         self, records: Any, appended: Int64s, *, unified: bool

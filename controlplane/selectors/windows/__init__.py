@@ -7,7 +7,7 @@ from controlplane.selectors.windows.filters import (
     WindowState,
 )
 from controlplane.selectors.windows.pages import WindowPage, keyed_windows, windows_page
-from controlplane.selectors.windows.shown import KeyedWindow
+from controlplane.selectors.windows.shown import KeyedWindow, window_row
 
 __all__ = [
     "MAX_WINDOWS",
@@ -17,5 +17,6 @@ __all__ = [
     "WindowPage",
     "WindowState",
     "keyed_windows",
+    "window_row",
     "windows_page",
 ]

@@ -19,7 +19,7 @@ from controlplane.selectors.computations import text_of
 from controlplane.selectors.queries import computed_by
 from controlplane.selectors.windows.filters import WindowState, cursor_of, cursor_read
 from controlplane.selectors.windows.pages import raw_of_archived, raw_of_stored
-from controlplane.selectors.windows.shown import KeyedWindow, Names
+from controlplane.selectors.windows.shown import KeyedWindow, Names, window_row
 from controlplane.wire.results import closing, feed, read_places
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of
@@ -106,14 +106,7 @@ def _is_missed(entries: Sequence[FeedEntry], number: int, newest: int) -> bool:
 
 def event_row(event: FeedEvent) -> dict[str, Any]:
     """Return what an event says, as plain values."""
-    if event.window is None:
-        return {}
-    one = event.window
-    return {
-        "window_start": one.start, "key": dict(one.key), "values": dict(one.values),
-        "batch": one.batch, "state": str(one.state), "final_at": one.final_at,
-        "errors": dict(one.errors),
-    }  # fmt: skip
+    return {} if event.window is None else window_row(event.window)
 
 
 @dataclass(frozen=True, slots=True)

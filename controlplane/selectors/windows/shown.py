@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 from controlplane.archive.values import Raised
@@ -30,6 +31,19 @@ class KeyedWindow:
     state: WindowState = WindowState.OPEN
     final_at: datetime | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
+
+
+def window_row(window: KeyedWindow) -> dict[str, Any]:
+    """Return a window as the body of an answer has it."""
+    return {
+        "window_start": window.start,
+        "key": window.key,
+        "values": window.values,
+        "batch": window.batch,
+        "state": window.state,
+        "final_at": window.final_at,
+        "errors": window.errors,
+    }
 
 
 @dataclass(frozen=True)
@@ -58,31 +72,37 @@ class Names:
 
     def shown(self, window: RawWindow) -> KeyedWindow:
         """Return a window as people read it."""
-        key = {
-            name: self._key(name, value)
-            for name, value in zip(dict.fromkeys(self.text.key), window.key, strict=True)
-        }
-        named = dict(zip(self.text.aggregates, window.values, strict=True))
-        errors = dict(window.errors)
-        errors |= {name: one.error for name, one in named.items() if isinstance(one, Raised)}
-        values = {
-            name: None if name in errors else plain(value, self._kind_of_value(name))
-            for name, value in named.items()
-        }
+        key = {}
+        for (name, kind, is_name), value in zip(self._key, window.key, strict=True):
+            key[name] = self.streams.get(value, str(value)) if is_name else plain(value, kind)
+        values, errors = {}, dict(window.errors)
+        for (name, kind), value in zip(self._values, window.values, strict=True):
+            if isinstance(value, Raised):
+                errors[name] = value.error
+            values[name] = None if name in errors else plain(value, kind)
         final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
         start = moment(start_of(window.place))
         return KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
 
-    def _key(self, name: str, value: Any) -> Any:
+    @cached_property
+    def _key(self) -> list[tuple[str, Kind, bool]]:
+        """Return name and kind of each column of the key, and whether it is a stream's name."""
         columns = dict(self.computation.key) if self.computation else {}
-        expression = columns.get(name)
-        if expression is not None and is_stream(name, expression):
-            return self.streams.get(value, str(value))
-        return plain(value, Kind.NULL if expression is None else expression.kind)
+        return [
+            (name, columns[name].kind, is_stream(name, columns[name]))
+            if name in columns
+            else (name, Kind.NULL, False)
+            for name in dict.fromkeys(self.text.key)
+        ]
 
-    def _kind_of_value(self, name: str) -> Kind:
+    @cached_property
+    def _values(self) -> list[tuple[str, Kind]]:
+        """Return name and kind of each aggregate."""
         aggregates = dict(self.computation.aggregates) if self.computation else {}
-        return aggregates[name].kind if name in aggregates else Kind.NULL
+        return [
+            (name, aggregates[name].kind if name in aggregates else Kind.NULL)
+            for name in self.text.aggregates
+        ]
 
 
 def plain(value: Any, kind: Kind) -> Any:

@@ -220,10 +220,12 @@ def _windows(
     # They come in no order, and their keys as people read them: the number of the place, which
     # stands for the start, says which is which.
     found = {row.start_ms: row for row in finished(computation, tables)}
-    return [
-        StoredWindow(place, tuple(parts), replace(found[number], start_ms=start_of(place)))
-        for number, (place, parts) in enumerate(grouped.items())
-    ]
+    windows = []
+    for number, (place, parts) in enumerate(grouped.items()):
+        row = found[number]
+        started = WindowRow(start_of(place), row.key, row.values, row.batch, row.parts, row.errors)
+        windows.append(StoredWindow(place, tuple(parts), started))
+    return windows
 
 
 def _tables(
