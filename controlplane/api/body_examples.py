@@ -48,6 +48,15 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "As measured": {"capacity": 650.0, "reason": "new disks"},
         "Held to it": {"capacity": 200.0, "emulated": True},
     },
+    "NodesIn": {"Two more than four": {"nodes": 6, "reason": "a busier season"}},
+    "BatchLimitsIn": {
+        "Smaller batches": {"max_records": 50_000, "max_batch_mb": 16},
+        "By size alone": {"max_batch_mb": 8, "reason": "long texts"},
+    },
+    "RetentionIn": {
+        "A month": {"retention_s": 2_592_000, "reason": "monthly report"},
+        "The newest windows": {"retention_windows": 10_000},
+    },
     "StreamsIn": {
         "Two streams": {
             "streams": [

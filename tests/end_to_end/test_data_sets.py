@@ -19,7 +19,11 @@ from playwright.sync_api import Page, expect
 from tests.end_to_end.data_sets import DataSet, data_sets, is_same
 from tests.support.running_weir import RunningWeir
 
-pytestmark = [pytest.mark.browser, pytest.mark.spark]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.spark,
+    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Weir: make nightly"),
+]
 
 CLUSTER: Final = "web"
 API: Final = f"/api/v1/clusters/{CLUSTER}"

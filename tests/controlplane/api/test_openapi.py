@@ -14,6 +14,7 @@ ROOMS = (
     "health",
     "records",
     "stream_bodies",
+    "stuck_batch",
     "lab_schemas",
     "attached_schemas",
     "comparison_schemas",
