@@ -1,5 +1,6 @@
 """What the tests of the control plane, the workers and the pages share: real parts, kept small."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 # What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
 DATABASES = ("sqlite", "postgresql")
 ALIASES = ("default", "results")
+
+
+def pytest_configure() -> None:
+    """Leave the memory of this process unlimited: tests call in it what limits Spark's workers."""
+    os.environ.setdefault("WEIR_WORKER_MEMORY_MB", str(1 << 20))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -27,7 +27,8 @@ def client(operator: Actor) -> Client:
 
 
 def put_stream(client: Client, **more: object) -> int:
-    body = json.dumps({"streams": [{"name": "tide"} | more]})
+    schema = {"columns": [{"name": "metres", "type": "float64"}]}
+    body = json.dumps({"streams": [{"name": "tide", "schema": schema} | more]})
     found = client.post(STREAMS, body, content_type="application/json")
     if found.status_code == 400:
         assert found["Content-Type"].startswith("application/problem+json")

@@ -148,6 +148,8 @@ def test_ended_queries_are_forgotten_after_the_retention(operator: Actor, sf: Cl
     placing.drain(sf.pk)
     now = Query.objects.get(name="old").ended_at
     assert now is not None
+    assert retention.prune_queries(now + timedelta(hours=7)) == 0, "its results are kept longer"
+    Query.objects.update(retention_s=3600)
     assert retention.prune_queries(now + timedelta(hours=5)) == 0
     assert retention.prune_queries(now + timedelta(hours=7)) == 1
     assert list(Query.objects.values_list("name", flat=True)) == ["alive"]

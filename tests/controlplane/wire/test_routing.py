@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from controlplane.wire import keys
 from controlplane.wire import publish as publishing
-from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing
+from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing, RoutingTaken
 from controlplane.wire.hand_over import Transfer, in_transition, transfers
 from controlplane.wire.publish import latest_version, publish, publish_snapshot, read_table
 from controlplane.wire.routing import (
@@ -110,9 +110,11 @@ def test_operation_on_a_query_that_is_not_as_it_says_is_refused(op: Op) -> None:
 
 
 def test_versions_are_published_once_and_in_order(redis_client: "redis.Redis") -> None:
-    """Again changes nothing, a gap is refused."""
+    """Again changes nothing, other contents and a gap are refused."""
     publish(redis_client, "c", RoutingDelta(1, (arrival(5),)))
-    publish(redis_client, "c", RoutingDelta(1, (arrival(6),)))
+    publish(redis_client, "c", RoutingDelta(1, (arrival(5),)))
+    with pytest.raises(RoutingTaken):
+        publish(redis_client, "c", RoutingDelta(1, (arrival(6),)))
     assert set(read_table(redis_client, "c", 1).queries) == {5}
     with pytest.raises(RoutingGap) as gap:
         publish(redis_client, "c", RoutingDelta(3, ()))

@@ -8,7 +8,16 @@ import redis
 
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta, SetNodes
+from controlplane.wire.routing import (
+    AddQuery,
+    AssignStream,
+    MoveTasks,
+    Op,
+    RoutingDelta,
+    SetNodes,
+    SetSchema,
+)
+from controlplane.wire.schema import ColumnSpec, StreamSchema
 from workers.pipeline.connections import tables_of
 from workers.pipeline.envelope import Envelope
 from workers.pipeline.offset import Offset
@@ -41,6 +50,9 @@ def nodes_of(reader: LogReader, begin: dict[str, Any], end: dict[str, Any]) -> i
     found = [keys.node_of(int(key or 0)) for key in rows.column("nk").to_pylist()]
     assert found == list(range(head.nodes)), "a row for each"
     return head.nodes
+
+
+WORDS = StreamSchema((ColumnSpec("word", "string"),))
 
 
 def query(node: int) -> AddQuery:
@@ -77,5 +89,5 @@ def test_a_node_with_tasks_takes_part_whatever_the_number_says(
     redis_client: "redis.Redis", reader: LogReader
 ) -> None:
     """Records of its tasks would be lost without a word."""
-    versions(redis_client, (AssignStream(1, 0), SetNodes(2), query(6)))
+    versions(redis_client, (AssignStream(1, 0), SetSchema(1, WORDS), SetNodes(2), query(6)))
     assert nodes_of(reader, {"version": 1}, {"version": 1}) == 7
