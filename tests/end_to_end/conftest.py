@@ -16,7 +16,9 @@ PATIENCE_MS = 60_000
 @pytest.fixture(scope="module")
 def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     """Weir as `make run` starts it, with the demo cluster processing taxi reports."""
-    running = RunningWeir(tmp_path_factory.mktemp("weir") / "data", {"WEIR_DEMO_MICE": "40"})
+    running = RunningWeir(
+        tmp_path_factory.mktemp("weir") / "data", {"WEIR_DEMO_MICE": "40", "WEIR_DEMO_SPEED": "30"}
+    )
     running.start()
     yield running
     running.end()
