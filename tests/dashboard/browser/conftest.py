@@ -34,15 +34,17 @@ def apart(work: Callable[[], T]) -> T:
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """One browser for the tests of a file; each has a context of its own."""
-    with running_chromium() as browser:
-        yield browser
+    # Playwright keeps an event loop in this thread; the test still reads its own database, which
+    # is emptied after all fixtures of the test have ended.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        with running_chromium() as browser:
+            yield browser
 
 
 @pytest.fixture
-def web(transactional_db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def web(transactional_db: None, redis_url: str) -> Iterator[str]:
     """The address of the web process, on the test's database and Redis."""
-    # Playwright keeps an event loop in this thread; the test still speaks to its own database.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
     port = free_port()
     config = uvicorn.Config(application, port=port, log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
