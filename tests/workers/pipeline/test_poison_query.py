@@ -20,7 +20,10 @@ from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.driver import Driver
 from tests.support.schemas import FAR_S, assigned
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="ends drivers: make nightly"),
+]
 ROOT = Path(__file__).parents[3]
 PUMPS = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("litres", "int64")),
