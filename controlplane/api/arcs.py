@@ -12,7 +12,7 @@ from controlplane.api.examples import (
     SCHEME_EXAMPLES,
     with_examples,
 )
-from controlplane.api.schemas import QueryOut
+from controlplane.api.query_schemas import QueryOut
 from controlplane.api.security import caller
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.drops import drops_of

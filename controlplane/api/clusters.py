@@ -7,16 +7,16 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from controlplane.api.lists import listed
-from controlplane.api.schemas import (
+from controlplane.api.cluster_schemas import (
     BatchLimitsIn,
     CapacityIn,
     ClusterOut,
     MasterIn,
     NodeOut,
     NodesIn,
-    ReasonIn,
 )
+from controlplane.api.lists import listed
+from controlplane.api.schemas import ReasonIn
 from controlplane.api.security import caller, cluster_of
 from controlplane.errors import Invalid
 from controlplane.selectors.clusters import (

@@ -21,7 +21,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import RedisError
 
-from controlplane.api.schemas import PlaceOut
+from controlplane.api.query_schemas import PlaceOut
 from controlplane.errors import (
     Away,
     BadBody,

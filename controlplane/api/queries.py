@@ -9,10 +9,9 @@ from ninja import Router, Status
 
 from controlplane.api.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.lists import by_number, link_next, listed
-from controlplane.api.schemas import (
+from controlplane.api.query_schemas import (
     CheckOut,
     ColumnOut,
-    CountOut,
     NamesIn,
     PlaceOut,
     QueriesIn,
@@ -24,6 +23,7 @@ from controlplane.api.schemas import (
     SubmittedOut,
     WindowPageOut,
 )
+from controlplane.api.schemas import CountOut
 from controlplane.api.security import caller, cluster_of
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place

@@ -6,8 +6,9 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from controlplane.api.cluster_schemas import ClusterOut
 from controlplane.api.request_bodies import body_of, format_of
-from controlplane.api.schemas import ClusterOut, ReasonIn
+from controlplane.api.schemas import ReasonIn
 from controlplane.api.security import caller
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.streams import stream_by_key

@@ -1,10 +1,13 @@
-"""Bodies about streams' schemas and dead letters."""
+"""Shapes of bodies about streams, their schemas and dead letters."""
 
 from typing import Any, Self
 
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
+from controlplane.api.arc_schemas import DropOut
+from controlplane.api.schemas import ListOut
+from controlplane.selectors.streams import StreamRow
 from controlplane.services.stream_schemas.assessment import Assessed
 from controlplane.services.stream_schemas.inference import Inferred
 from controlplane.wire.schema import (
@@ -198,3 +201,69 @@ class DeletedOut(BaseModel):
     """How many dead letters were given up."""
 
     deleted: int
+
+
+class StreamIn(Schema):
+    """A stream as declared; declared_rate in records/s.
+
+    schema is as GET …/schema answers it; a new stream needs one, another keeps its own without it.
+    """
+
+    name: str
+    title: str = ""
+    data_schema: SchemaBody | None = Field(None, alias="schema")
+    declared_rate: float | None = None
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+
+class StreamsIn(Schema):
+    """Streams to register together."""
+
+    streams: list[StreamIn]
+
+
+class StreamOut(BaseModel):
+    """A stream; id is its id on the wire, rates in records/s, drops are those of all its arcs.
+
+    event_time names a column, "" for the time of arrival. dead_letters: records that ever became
+    dead letters, by reason; null while that is not known.
+    """
+
+    id: int
+    name: str
+    title: str
+    declared_rate: float | None
+    rate: float | None
+    split: int
+    meta: dict[str, Any]
+    columns: list[ColumnBody]
+    event_time: str
+    queries: int
+    drops: list[DropOut]
+    dead_letters: dict[str, int] | None
+
+    @staticmethod
+    def of(row: StreamRow) -> "StreamOut":
+        """Return the body of a row."""
+        stream, schema = row.stream, row.schema
+        columns = schema.columns if schema else ()
+        return StreamOut(
+            id=stream.pk,
+            name=stream.name,
+            title=stream.title,
+            declared_rate=stream.declared_rate,
+            rate=stream.rate,
+            split=stream.split,
+            meta=stream.meta,
+            columns=[ColumnBody.model_validate(column) for column in columns],
+            event_time=schema.event_time if schema else "",
+            queries=row.queries,
+            drops=[DropOut.of(drop) for drop in row.drops],
+            dead_letters=None if row.dead is None else dict(row.dead),
+        )
+
+
+class StreamPage(ListOut):
+    """One page of streams."""
+
+    streams: list[StreamOut]

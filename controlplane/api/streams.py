@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from controlplane.api.lists import by_number, listed
-from controlplane.api.schemas import StreamIn, StreamOut, StreamPage, StreamsIn
 from controlplane.api.security import caller, cluster_of
+from controlplane.api.stream_bodies import StreamIn, StreamOut, StreamPage, StreamsIn
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.streams import (

@@ -1,206 +1,36 @@
-"""The routing table: which node evaluates which query, which split node reads which stream.
-
-A table is an immutable value, numbered by version. What travels is the *delta* from one version
-to the next, so that placing one query among ten thousand costs one small message; snapshots let
-a reader start anywhere.
-"""
+"""The routing table at one version, and the deltas that lead from one version to the next."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from sys import intern
-from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from controlplane.wire.errors import InconsistentDelta, RoutingGap
-from controlplane.wire.routing_upgrade import upgraded_op, upgraded_row
+from controlplane.wire.routing.operations import (
+    AddQuery,
+    AssignStream,
+    MoveMerge,
+    MoveQuery,
+    MoveTasks,
+    Op,
+    RemoveQuery,
+    SetCapacity,
+    SetNodes,
+    SetSchema,
+    SetScheme,
+    SetShed,
+    op_from_json,
+    op_to_json,
+    schema_of,
+)
+from controlplane.wire.routing.route import NOBODY, Route, Span, with_moves
+from controlplane.wire.routing.upgrade import upgraded_row
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.shedding import INPUT, Arc, Shed
+from controlplane.wire.shedding import Arc, Shed
 
 K = TypeVar("K")
 V = TypeVar("V")
-# Consecutive tasks of one node: (node, first, past the last).
-Span = tuple[int, int, int]
-# The node that merges a query whose parts are merged by whoever reads them.
-NOBODY: Final = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Where one query runs and what it computes.
-
-    `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
-    the query as JSON (`query.QueryText`). `spans`: task intervals (node, first, past) in order;
-    empty for one task on `node`. `scheme`: how keys find their task, as JSON; empty for the hash of
-    the key. `merge`: the node that merges what the tasks have of a window.
-    """
-
-    run: int
-    node: int
-    streams: tuple[int, ...]
-    text: str
-    spans: tuple[Span, ...] = ()
-    scheme: str = ""
-    merge: int = NOBODY
-
-    def owners(self) -> tuple[int, ...]:
-        """Return the node of each task."""
-        if not self.spans:
-            return (self.node,)
-        return tuple(node for node, first, past in self.spans for _ in range(first, past))
-
-
-@dataclass(frozen=True, slots=True)
-class AddQuery:
-    """Begin to evaluate `query` on `node`."""
-
-    query: int
-    run: int
-    node: int
-    streams: tuple[int, ...]
-    text: str
-    spans: tuple[Span, ...] = ()
-    scheme: str = ""
-    merge: int = NOBODY
-
-    def route(self) -> Route:
-        """Return the table row this operation makes. Raises `InconsistentDelta`."""
-        _check_spans(self.query, self.spans)
-        return Route(
-            self.run, self.node, self.streams, intern(self.text), self.spans, self.scheme,
-            self.merge,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveQuery:
-    """Stop evaluating `query` and drop its state."""
-
-    query: int
-
-
-@dataclass(frozen=True, slots=True)
-class MoveQuery:
-    """Evaluate `query` on `node` from now on, as run `run`, without its old state."""
-
-    query: int
-    run: int
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class MoveTasks:
-    """Hand tasks on with their state: each of `moves` says (node, first, past) where they go."""
-
-    query: int
-    moves: tuple[Span, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AssignStream:
-    """Let split node `split` read `stream`."""
-
-    stream: int
-    split: int
-
-
-@dataclass(frozen=True, slots=True)
-class SetSchema:
-    """Let the records of `stream` have these columns and times."""
-
-    stream: int
-    schema: StreamSchema
-
-
-@dataclass(frozen=True, slots=True)
-class SetScheme:
-    """Let keys of `query` find their task by another scheme; its parts merge as before."""
-
-    query: int
-    scheme: str
-
-
-@dataclass(frozen=True, slots=True)
-class MoveMerge:
-    """Let `node` merge the windows of `query`, which another node did."""
-
-    query: int
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class SetCapacity:
-    """Let `node` process at most so many records a second, None for as many as it can."""
-
-    node: int
-    per_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SetShed:
-    """Let an arc drop records: the input arc of `stream`, or its split arc to `query`."""
-
-    stream: int
-    query: int = INPUT
-    shed: Shed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SetNodes:
-    """Let the cluster have nodes 0..nodes-1; tasks of a node that is removed must have moved."""
-
-    nodes: int
-
-
-Op = (
-    AddQuery | RemoveQuery | MoveQuery | MoveTasks | AssignStream
-    | SetSchema | SetScheme | MoveMerge | SetCapacity | SetShed | SetNodes
-)  # fmt: skip
-
-_NAMES: Final[Mapping[str, type[Op]]] = MappingProxyType(
-    {
-        "add": AddQuery,
-        "remove": RemoveQuery,
-        "move": MoveQuery,
-        "tasks": MoveTasks,
-        "stream": AssignStream,
-        "schema": SetSchema,
-        "scheme": SetScheme,
-        "merge": MoveMerge,
-        "capacity": SetCapacity,
-        "shed": SetShed,
-        "nodes": SetNodes,
-    }
-)
-_TAGS: Final = {kind: name for name, kind in _NAMES.items()}
-
-
-def op_to_json(op: Op) -> dict[str, Any]:
-    """Return `op` as JSON values; `op` names its kind."""
-    # Most queries have no spans: the message that places one stays small.
-    values = {
-        one.name: value for one in fields(op) if (value := getattr(op, one.name)) != one.default
-    }
-    for name in ("shed", "schema"):
-        if values.get(name) is not None:
-            values[name] = values[name].to_json()
-    return {"op": _TAGS[type(op)], **values}
-
-
-def op_from_json(row: Mapping[str, Any]) -> Op:
-    """Return the operation that `op_to_json` wrote."""
-    values = {name: value for name, value in upgraded_op(row).items() if name != "op"}
-    if "streams" in values:
-        values["streams"] = tuple(values["streams"])
-    for name in ("spans", "moves"):
-        if name in values:
-            values[name] = tuple(tuple(span) for span in values[name])
-    if "shed" in values:
-        values["shed"] = Shed.from_json(values["shed"])
-    if "schema" in values:
-        values["schema"] = _schema_of(values["schema"])
-    return _NAMES[row["op"]](**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +110,7 @@ class RoutingTable:
         }
         sheds = {(stream, query): Shed.from_json(one) for stream, query, one in row["sheds"]}
         schemas = {
-            stream: _schema_of(schema)
+            stream: schema_of(schema)
             for schema, streams in row.get("schemas", ())
             for stream in streams
         }
@@ -290,11 +120,6 @@ class RoutingTable:
             row.get("nodes", 0),
         )
         return cls(row["version"], queries, splits, capacities, sheds, nodes, schemas)
-
-
-def _schema_of(row: Mapping[str, Any]) -> StreamSchema:
-    """Return a schema; streams with the same columns share one value."""
-    return StreamSchema.from_text(json.dumps(row, sort_keys=True))
 
 
 def _schema_rows(schemas: Mapping[int, StreamSchema]) -> list[list[Any]]:
@@ -315,42 +140,6 @@ def _optional(
     spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
 ) -> tuple[tuple[Span, ...], str, int]:
     return tuple((node, first, past) for node, first, past in spans), scheme, merge
-
-
-def _check_spans(query: int, spans: Sequence[Span]) -> None:
-    """Raise unless spans hold tasks 0, 1, … without gap or overlap."""
-    at = 0
-    for _, first, past in spans:
-        if first != at or past <= first:
-            raise InconsistentDelta(f"query {query}: tasks [{first}, {past}) cannot follow {at}")
-        at = past
-
-
-def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
-    """Return the runs of consecutive tasks on one node."""
-    edges = [0, *(at for at in range(1, len(owners)) if owners[at] != owners[at - 1]), len(owners)]
-    return tuple((owners[first], first, past) for first, past in pairwise(edges))
-
-
-def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
-    """Return the intervals of `count` tasks that begin so, by (first task, node).
-
-    Each ends where the next one begins.
-    """
-    ends = [first for first, _ in begins[1:]] + [count]
-    return tuple((node, first, past) for (first, node), past in zip(begins, ends, strict=True))
-
-
-def with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
-    """Return the route with tasks on other nodes. Raises `InconsistentDelta`."""
-    owners = list(route.owners())
-    for node, first, past in moves:
-        if not 0 <= first < past <= len(owners):
-            why = f"query {query} has {len(owners)} tasks, not [{first}, {past})"
-            raise InconsistentDelta(why)
-        owners[first:past] = [node] * (past - first)
-    spans = spans_of(owners) if route.spans else ()
-    return replace(route, node=owners[0], spans=spans)
 
 
 @dataclass

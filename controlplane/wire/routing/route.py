@@ -1,0 +1,74 @@
+"""Where a query runs: its node, its tasks in intervals, and how these change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from controlplane.wire.errors import InconsistentDelta
+
+# Consecutive tasks of one node: (node, first, past the last).
+Span = tuple[int, int, int]
+# The node that merges a query whose parts are merged by whoever reads them.
+NOBODY: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where one query runs and what it computes.
+
+    `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
+    the query as JSON (`query.QueryText`). `spans`: task intervals (node, first, past) in order;
+    empty for one task on `node`. `scheme`: how keys find their task, as JSON; empty for the hash of
+    the key. `merge`: the node that merges what the tasks have of a window.
+    """
+
+    run: int
+    node: int
+    streams: tuple[int, ...]
+    text: str
+    spans: tuple[Span, ...] = ()
+    scheme: str = ""
+    merge: int = NOBODY
+
+    def owners(self) -> tuple[int, ...]:
+        """Return the node of each task."""
+        if not self.spans:
+            return (self.node,)
+        return tuple(node for node, first, past in self.spans for _ in range(first, past))
+
+
+def check_spans(query: int, spans: Sequence[Span]) -> None:
+    """Raise unless spans hold tasks 0, 1, … without gap or overlap."""
+    at = 0
+    for _, first, past in spans:
+        if first != at or past <= first:
+            raise InconsistentDelta(f"query {query}: tasks [{first}, {past}) cannot follow {at}")
+        at = past
+
+
+def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
+    """Return the runs of consecutive tasks on one node."""
+    edges = [0, *(at for at in range(1, len(owners)) if owners[at] != owners[at - 1]), len(owners)]
+    return tuple((owners[first], first, past) for first, past in pairwise(edges))
+
+
+def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
+    """Return the intervals of `count` tasks that begin so, by (first task, node).
+
+    Each ends where the next one begins.
+    """
+    ends = [first for first, _ in begins[1:]] + [count]
+    return tuple((node, first, past) for (first, node), past in zip(begins, ends, strict=True))
+
+
+def with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
+    """Return the route with tasks on other nodes. Raises `InconsistentDelta`."""
+    owners = list(route.owners())
+    for node, first, past in moves:
+        if not 0 <= first < past <= len(owners):
+            why = f"query {query} has {len(owners)} tasks, not [{first}, {past})"
+            raise InconsistentDelta(why)
+        owners[first:past] = [node] * (past - first)
+    spans = spans_of(owners) if route.spans else ()
+    return replace(route, node=owners[0], spans=spans)
