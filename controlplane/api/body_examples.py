@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from controlplane.api.examples import ORDERS, ORDERS_SCHEMA
+
 _REASON: Final = {"reason": "maintenance of the storage until noon"}
-_RECORDS: Final = [
-    {"ts": 1_211_018_404_000, "car": 7, "x": 12, "y": 40, "speed": 31},
-    {"ts": "2008-05-17T10:00:05Z", "car": 9, "x": 13, "y": 41},
-]
 _RUN: Final = "7c6a0e0e-3f64-4f0e-9a7c-3f2e9b1d5a11"
 _EVENT: Final = {
     "kind": "started",
@@ -15,17 +13,6 @@ _EVENT: Final = {
     "run": _RUN,
     "at": "2026-03-02T09:30:00Z",
     "name": "clicks per page",
-}
-
-_SCHEMA: Final = {
-    "columns": [
-        {"name": "ts", "type": "timestamp(ms)", "nullable": False},
-        {"name": "car", "type": "int32", "nullable": False},
-        {"name": "x", "type": "int32", "nullable": False},
-        {"name": "y", "type": "int32", "nullable": False},
-        {"name": "speed", "type": "int32"},
-    ],
-    "event_time": "ts",
 }
 
 BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -61,36 +48,42 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "Two streams": {
             "streams": [
                 {
-                    "name": "tile-52-65",
-                    "title": "Tile 52/65",
-                    "schema": _SCHEMA,
+                    "name": "orders-north",
+                    "title": "Orders of the shops in the north",
+                    "schema": ORDERS_SCHEMA,
                     "declared_rate": 40.0,
-                    "meta": {"owner": "traffic"},
+                    "meta": {"owner": "sales"},
                 },
-                {"name": "tile-52-66", "schema": _SCHEMA},
+                {"name": "orders-south", "schema": ORDERS_SCHEMA},
             ]
         }
     },
     "SchemaIn": {
-        "Columns and event time": {**_SCHEMA, "watermark_delay_s": 60, "reason": "first version"},
+        "Columns and event time": {
+            **ORDERS_SCHEMA,
+            "watermark_delay_s": 60,
+            "reason": "first version",
+        },
         "Times of arrival": {"columns": [{"name": "word", "type": "string"}]},
     },
     "SchemaPatch": {
-        "A new column": {"columns": [{"name": "heading", "type": "float32"}]},
+        "A new column": {"columns": [{"name": "coupon", "type": "string"}]},
         "A wider type, a column less": {
-            "columns": [{"name": "car", "type": "int64", "nullable": False}],
-            "remove": ["y"],
-            "reason": "more cars than 32 bits count",
+            "columns": [{"name": "amount", "type": "decimal(18, 2)"}],
+            "remove": ["items"],
+            "reason": "orders of more than ten billion",
         },
     },
     "ReplayIn": {
-        "Those of one stream": {"stream": "tile-52-65"},
-        "Two of them": {"ids": ["1211018404000-0:7:3", "1211018404000-0:7:5"]},
+        "Those of one stream": {"stream": "orders-north"},
+        "Two of them": {"ids": ["1792310400000-0:7:3", "1792310400000-0:7:5"]},
     },
     "DeleteIn": {
         "What was dated ahead": {"reason_code": "future", "reason": "a clock was wrong"},
     },
-    "NamesIn": {"Two queries": {"names": ["fast-cabs", "busy-minutes"], "reason": "done"}},
+    "NamesIn": {
+        "Two queries": {"names": ["revenue-by-shop", "orders-by-stream"], "reason": "done"}
+    },
     "LogIn": {
         "The site's Redis": {"url": "", "limit_mb": 512},
         "Kafka": {"url": "kafka://broker-1:9092/weir", "limit_mb": 2048},
@@ -112,5 +105,5 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "WithoutIn": {"Without the first and the fourth move": {"places": [0, 3]}},
     # What records are is told by the door itself, not by a schema with a name.
-    "records": {"Rows": {"records": _RECORDS}},
+    "records": {"Rows": {"records": list(ORDERS)}},
 }

@@ -1,40 +1,59 @@
 """Bodies as the API's documentation shows them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+# All examples are about orders: streams `orders-north` and `orders-south` of this schema.
+ORDERS_SCHEMA: Final[Mapping[str, Any]] = {
+    "columns": [
+        {"name": "placed_at", "type": "timestamp(ms)", "nullable": False},
+        {"name": "shop", "type": "string", "nullable": False},
+        {"name": "customer", "type": "int64", "nullable": False},
+        {"name": "amount", "type": "decimal(12, 2)"},
+        {"name": "items", "type": "int32"},
+    ],
+    "event_time": "placed_at",
+}
+ORDERS: Final[Sequence[Mapping[str, Any]]] = (
+    {"placed_at": 1_792_310_404_000, "shop": "Kiel", "customer": 7, "amount": 31.5, "items": 3},
+    {"placed_at": "2026-10-18T10:00:05Z", "shop": "Bremen", "customer": 9, "amount": "12.90"},
+)
 # Queries with a text, by what they are.
 QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Fast cabs": {
-        "name": "fast-cabs",
-        "streams": ["tile-52-65", "tile-52-66"],
+    "Revenue by shop": {
+        "name": "revenue-by-shop",
+        "streams": ["orders-north", "orders-south"],
         "tasks": 8,
         "text": {
-            "where": "speed is not null",
-            "columns": {"kmh": "speed * 0.036"},
-            "key": ["car"],
-            "aggregates": {"reports": "count(*)", "fast": "quantile(kmh, 0.95)"},
+            "where": "amount is not null",
+            "columns": {"price": "amount / items"},
+            "key": ["shop"],
+            "aggregates": {
+                "orders": "count(*)",
+                "revenue": "sum(amount)",
+                "high_price": "quantile(price, 0.95)",
+            },
             "window_s": 300,
             "slide_s": 60,
         },
     },
     "Hot keys: a key on two tasks, merged": {
-        "name": "busy-minutes",
-        "streams": ["tile-52-65", "tile-52-66"],
+        "name": "orders-by-stream",
+        "streams": ["orders-north", "orders-south"],
         "tasks": 8,
         "scheme": "two_choices",
-        "text": {"key": ["stream"], "aggregates": {"reports": "count(*)"}, "window_s": 60},
+        "text": {"key": ["stream"], "aggregates": {"orders": "count(*)"}, "window_s": 60},
     },
-    "A join: cabs that were on both tiles": {
-        "name": "crossing-cabs",
-        "streams": ["tile-52-65"],
+    "A join: customers who ordered in both regions": {
+        "name": "both-regions",
+        "streams": ["orders-north"],
         "tasks": 8,
         "text": {
-            "right": ["tile-52-66"],
-            "on": [["car", "car"]],
-            "columns": {"faster": "b.speed - a.speed"},
-            "key": ["a.car"],
-            "aggregates": {"pairs": "count(*)", "faster": "mean(faster)"},
+            "right": ["orders-south"],
+            "on": [["customer", "customer"]],
+            "columns": {"difference": "b.amount - a.amount"},
+            "key": ["a.customer"],
+            "aggregates": {"pairs": "count(*)", "difference": "mean(difference)"},
             "window_s": 300,
         },
     },
@@ -42,11 +61,11 @@ QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 DROP_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "A third of a stream's records": {"share": 0.33, "reason": "the nodes cannot keep up"},
-    "Half of what one query gets": {"share": 0.5, "query": "fast-cabs"},
+    "Half of what one query gets": {"share": 0.5, "query": "revenue-by-shop"},
     "Half of the minutes, each whole": {"share": 0.5, "window_s": 60},
 }
 SCHEME_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "By load": {"scheme": "two_choices", "reason": "one car has half the records"},
+    "By load": {"scheme": "two_choices", "reason": "one shop has half the orders"},
     "By the hash of the key": {"scheme": "hash"},
 }
 MERGE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -26,7 +26,7 @@ class TextIn(BaseModel):
 
     A join pairs the records of the query's streams with those of the streams that right names,
     where both are in the same window and each pair in on, [of the left, of the right], is equal.
-    Its other parts name columns with their side: a.speed is of the left, b.speed of the right.
+    Its other parts name columns with their side: a.amount is of the left, b.amount of the right.
     """
 
     model_config = ConfigDict(

@@ -30,7 +30,7 @@ from controlplane.services.stream_schemas.inference import infer
 
 router = Router(tags=["streams"])
 _EXAMPLES: Final = {
-    "Two records": {"value": {"records": [{"at": "2024-05-31T08:00:00Z", "item": "tea"}]}}
+    "Two records": {"value": {"records": [{"placed_at": "2026-10-18T10:00:05Z", "shop": "Kiel"}]}}
 }
 SAMPLE: Final = {
     "requestBody": {

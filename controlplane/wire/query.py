@@ -46,7 +46,7 @@ class QueryText:
 
     A join pairs the records of the streams in `right` with those of the others, where both are in
     the same window and each pair of expressions in `on` has the same value on the left and on the
-    right. Its columns are those of both sides: `a.speed` is of the left, `b.speed` of the right;
+    right. Its columns are those of both sides: `a.amount` is of the left, `b.amount` of the right;
     in `on` each expression is over the columns of its own side, as the stream names them.
     """
 

@@ -20,10 +20,10 @@ from tests.support.execution import carried_out, scattered
 PAGE = Path(description_tables.__file__).with_name("cli.md")
 TEXT = PAGE.read_text(encoding="utf-8")
 DESCRIPTION = description_tables.PAGE.read_text(encoding="utf-8")
-LEVELS = """\
-measured_at,gauge,metres
-2024-05-01T00:00:00Z,Worms,3.41
-2024-05-01T00:05:00Z,Mainz,
+ORDERS = """\
+placed_at,shop,items
+2026-10-18T10:00:00Z,Kiel,3
+2026-10-18T10:00:05Z,Bremen,
 """
 CODES = "<!-- codes -->\n"
 QUERIES = """\
@@ -54,7 +54,7 @@ def folder(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> P
     made.actor("viewer", "vera")
     made.actor("approver", "paul")
     (tmp_path / "queries.yaml").write_text(QUERIES)
-    (tmp_path / "levels.csv").write_text(LEVELS)
+    (tmp_path / "orders.csv").write_text(ORDERS)
     (tmp_path / "pump.yaml").write_text(blocks()[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WEIR_USER", "anna")

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from controlplane.api.examples import ORDERS_SCHEMA
 from controlplane.errors import Invalid
 from controlplane.services.texts import checked
 from controlplane.wire.language.registered import registered, registered_aggregate
 from controlplane.wire.query import QueryText
+from controlplane.wire.schema import StreamSchema
 from docs.query_tables import MARK, PAGE, tables
-from tests.support.schemas import REPORTS
 
+ORDERS = StreamSchema.from_json(ORDERS_SCHEMA)
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 QUERIES = [json.loads(body) for kind, body in BLOCKS if kind == "json"]
-WRONG = [query for query in QUERIES if "spede" in json.dumps(query)]
+WRONG = [query for query in QUERIES if "itmes" in json.dumps(query)]
 PLAIN = [body for kind, body in BLOCKS if not kind]
 
 
@@ -31,7 +33,7 @@ def own_functions() -> None:
 
 @pytest.mark.parametrize("query", [query for query in QUERIES if query not in WRONG])
 def test_an_example_is_a_query(query: dict[str, Any]) -> None:
-    assert checked(QueryText.from_json(query), 1, REPORTS.kinds).aggregates
+    assert checked(QueryText.from_json(query), 1, ORDERS.kinds).aggregates
 
 
 def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
@@ -39,22 +41,22 @@ def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
     found = re.search(r"-d '(.*)'", call, re.DOTALL)
     assert found
     body = json.loads(found[1])
-    assert checked(QueryText.from_json(body["text"]), body["tasks"], REPORTS.kinds).key
+    assert checked(QueryText.from_json(body["text"]), body["tasks"], ORDERS.kinds).key
 
 
 def test_faults_are_told_as_the_page_says() -> None:
     (wrong,) = WRONG
     with pytest.raises(Invalid) as refused:
-        checked(QueryText.from_json(wrong), 1, REPORTS.kinds)
+        checked(QueryText.from_json(wrong), 1, ORDERS.kinds)
     told = "\n".join(f"{field}\n{faults[0]}\n" for field, faults in refused.value.fields.items())
     assert told.strip() in [body.strip() for body in PLAIN]
 
 
 def test_the_functions_of_the_page_compute() -> None:
-    distance, mean = registered("distance"), registered_aggregate("geometric_mean")
-    assert distance is not None
+    price, mean = registered("unit_price"), registered_aggregate("geometric_mean")
+    assert price is not None
     assert mean is not None
-    assert distance.call(np.array([3]), np.array([4])).tolist() == [5.0]
+    assert price.call(np.array([6.0]), np.array([4])).tolist() == [1.5]
     work = mean.work
     state = work.merge(work.partial(np.array([1.0, 4.0])), work.partial(np.array([2.0, 0.0])))
     assert work.result(state) == pytest.approx(2.0)

@@ -5,19 +5,11 @@ from typing import Any, Final
 
 from controlplane.wire.routing import AssignStream, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
+from workers.demo.schema import REPORT
 
-FAR_S: Final = 10 * 365 * 86_400.0
-REPORTS: Final = StreamSchema(
-    (
-        ColumnSpec("ts", "timestamp(ms)", nullable=False),
-        ColumnSpec("car", "int32", nullable=False),
-        ColumnSpec("x", "int32", nullable=False),
-        ColumnSpec("y", "int32", nullable=False),
-        ColumnSpec("speed", "int32"),
-    ),
-    event_time="ts",
-    max_future_s=FAR_S,
-)
+# Reports of taxis, as the demo has them.
+REPORTS: Final = REPORT
+FAR_S: Final = REPORT.max_future_s
 # Nothing that the reports have, and every type that there is.
 READINGS: Final = StreamSchema(
     (

@@ -1,4 +1,4 @@
-"""Aggregates as text, such as `mean(speed)` or `quantile(speed, 0.95)`, and what each is kept as.
+"""Aggregates as text, such as `mean(amount)` or `quantile(amount, 0.95)`, and what each is kept as.
 
 What is kept of an aggregate can be merged in any order: plain numbers (`Slot`) that add up or of
 which the least or largest stays, or the cells of a sketch. So a window's aggregate is the merge of

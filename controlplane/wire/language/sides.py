@@ -9,7 +9,7 @@ _WHOLE = (exp.Column, exp.Dot, exp.Anonymous, exp.Paren, exp.Literal)
 
 
 def named_by_side(text: str, side: str) -> str:
-    """Return an expression with its columns named by their side: `a.car` of `car`.
+    """Return an expression with its columns named by their side: `a.shop` of `shop`.
 
     Raises `BadExpression` for a text that is none.
     """

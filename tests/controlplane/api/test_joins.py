@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.api.examples import QUERY_EXAMPLES
+from controlplane.api.examples import ORDERS_SCHEMA, QUERY_EXAMPLES
 from controlplane.models import Cluster, Query
 from controlplane.services import placing, streams
 from controlplane.services.access import Actor
 from controlplane.services.streams import StreamSpec
 from tests.controlplane.api.test_texts import QUERIES, post, script
-from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows
 
@@ -103,7 +102,7 @@ def test_the_documented_bodies_are_taken(script: Client, operator: Actor, sf: Cl
     streams.register(
         operator,
         sf,
-        [StreamSpec(name, schema=REPORTS.to_json()) for name in ("tile-52-65", "tile-52-66")],
+        [StreamSpec(name, schema=ORDERS_SCHEMA) for name in ("orders-north", "orders-south")],
     )
     reader = Client()
     reader.force_login(operator.user)  # type: ignore[arg-type]

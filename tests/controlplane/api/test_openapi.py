@@ -11,6 +11,8 @@ from controlplane.api.body_examples import BODIES
 
 ROOMS = (
     "schemas",
+    "cluster_schemas",
+    "query_schemas",
     "health",
     "records",
     "stream_bodies",
