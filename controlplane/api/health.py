@@ -1,4 +1,4 @@
-"""A cluster's health: progress, restarts of its driver, incidents."""
+"""A cluster's health: progress, the batch that fails, restarts of its driver, incidents."""
 
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from controlplane.api.security import caller, cluster_of
 from controlplane.selectors.health import Health, health_of, incident_by_id
+from controlplane.selectors.stuck_batches import StuckBatch
 from controlplane.services.losses.deciding import decide
 
 router = Router(tags=["clusters"])
@@ -30,6 +31,20 @@ class ProgressOut(Schema):
     rate: float | None
     drained_s: float | None
     phase: str
+
+
+class FailingBatchOut(Schema):
+    """A batch that has failed again and again; no record after it is read.
+
+    failures: attempts in a row; cause: how the last one ended; records: how many the batch reads;
+    skip_requested: whether an admin has asked to skip it.
+    """
+
+    batch: int
+    failures: int
+    cause: str
+    records: int
+    skip_requested: bool
 
 
 class RestartOut(Schema):
@@ -73,6 +88,7 @@ class HealthOut(Schema):
     state: str
     state_detail: str
     progress: ProgressOut | None
+    stuck_batch: FailingBatchOut | None
     restarts_last_hour: int
     restarts: list[RestartOut]
     incidents: list[IncidentOut]
@@ -80,7 +96,7 @@ class HealthOut(Schema):
 
 @router.get("/{slug}/health", response=HealthOut)
 def get_health(request: HttpRequest, slug: str) -> Any:
-    """Return progress, restarts of the driver with their causes, and incidents."""
+    """Return progress, the batch that fails, restarts with their causes, and incidents."""
     caller(request)
     return _health(health_of(cluster_of(request), timezone.now()))
 
@@ -104,7 +120,20 @@ def _health(found: Health) -> dict[str, Any]:
         "state": found.cluster.state,
         "state_detail": found.cluster.state_detail,
         "progress": found.progress,
+        "stuck_batch": _stuck(found.stuck),
         "restarts_last_hour": found.last_hour,
         "restarts": found.restarts,
         "incidents": found.incidents,
+    }
+
+
+def _stuck(found: StuckBatch | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "batch": found.batch,
+        "failures": found.attempt.failures,
+        "cause": found.cause,
+        "records": found.attempt.records,
+        "skip_requested": found.skipped is not None,
     }

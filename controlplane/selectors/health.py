@@ -1,4 +1,4 @@
-"""A cluster's health: newest progress, restarts of its driver, incidents."""
+"""A cluster's health: newest progress, the batch that fails, restarts of its driver, incidents."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,6 +6,7 @@ from typing import Final
 
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
+from controlplane.selectors.stuck_batches import StuckBatch, stuck_batch
 
 HOUR: Final = timedelta(hours=1)
 SHOWN: Final = 20
@@ -15,12 +16,13 @@ SHOWN: Final = 20
 class Health:
     """What is known of a cluster's health; restarts and incidents newest first.
 
-    `last_hour` counts all restarts of the last hour, `undecided` are the incidents that wait for a
-    decision.
+    `stuck`: the batch that has failed again and again, None where none has. `last_hour` counts all
+    restarts of the last hour, `undecided` are the incidents that wait for a decision.
     """
 
     cluster: Cluster
     progress: ClusterHealth | None
+    stuck: StuckBatch | None
     restarts: list[DriverRestart]
     last_hour: int
     incidents: list[Incident]
@@ -32,8 +34,8 @@ class Health:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether there is neither a restart nor an incident to show."""
-        return not self.restarts and not self.incidents
+        """Return whether there is no stuck batch, no restart and no incident to show."""
+        return self.stuck is None and not self.restarts and not self.incidents
 
 
 def health_of(cluster: Cluster, now: datetime) -> Health:
@@ -43,6 +45,7 @@ def health_of(cluster: Cluster, now: datetime) -> Health:
     return Health(
         cluster,
         ClusterHealth.objects.filter(cluster=cluster).first(),
+        stuck_batch(cluster),
         list(cluster.restarts.all()[:SHOWN]),
         cluster.restarts.filter(at__gte=now - HOUR).count(),
         [*undecided, *others],

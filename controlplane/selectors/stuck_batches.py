@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 from django.conf import settings
+from django.db.models import Q
 from redis import RedisError
 
 from controlplane.connections import redis_client
@@ -62,9 +63,14 @@ def stuck_batch(cluster: Cluster) -> StuckBatch | None:
     except RedisError as error:
         logger.info("cannot read the attempts of %s: %s", cluster.slug, error)
         return None
-    last = cluster.restarts.filter(batch=attempt.batch).first()
     skipped = cluster.skipped_batches.filter(batch=attempt.batch).first()
-    return StuckBatch(attempt, last.detail if last else "", skipped)
+    return StuckBatch(attempt, _cause(cluster, attempt), skipped)
+
+
+def _cause(cluster: Cluster, attempt: attempts.Attempt) -> str:
+    """Return how the newest attempt ended; of a cluster's first batch the agent knows no number."""
+    last = cluster.restarts.filter(Q(batch=attempt.batch) | Q(batch=None)).first()
+    return last.detail if last else ""
 
 
 def _newest_done(cluster: Cluster) -> int:

@@ -20,9 +20,8 @@ from controlplane.archive.values import Raised
 from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.selectors.computations import computation_of_query
 from controlplane.selectors.windows.times import Times, times_of
-from controlplane.wire.query import BadQuery
+from controlplane.services.unreadable_windows import computation_of, drop_all, drop_until
 from controlplane.wire.results import Range, StoredWindow, closing, read_page, watermarks
 from controlplane.wire.results.feed import followed, note_final
 from controlplane.wire.results.watermarks import Watermarks
@@ -33,6 +32,8 @@ logger = logging.getLogger(__name__)
 PASS_S: Final = 1.5
 # Windows that are finished, written and removed together.
 PAGE: Final = 500
+# Users' aggregates have so long for a page; what is left waits for the next pass.
+PAGE_S: Final = 0.5
 # Queries whose windows in Redis are counted in a pass.
 COUNTED: Final = 500
 # Batches that were planned before a query ended may write to it for so long, by their clock; by
@@ -50,12 +51,14 @@ _RELEASE: Final = (
 class Known:
     """What a process remembers of a cluster's queries from pass to pass.
 
-    `times` by query; `done`: up to which start windows were frozen; `counted`: the last query whose
-    windows were counted.
+    `times` by query; `done`: up to which start windows were frozen; `slow`: when the aggregates of
+    queries last had too little time for a page; `counted`: the last query whose windows were
+    counted.
     """
 
     times: dict[int, Times] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
+    slow: dict[int, float] = field(default_factory=dict)
     counted: int = 0
 
 
@@ -88,7 +91,7 @@ def archive_windows(now: datetime) -> int:
     if not client.set(_LOCK, token, nx=True, px=_LOCK_MS):
         return 0
     try:
-        clusters = list(Cluster.objects.order_by("pk"))
+        clusters = sorted(Cluster.objects.order_by("pk"), key=_slow_at)
         now_ms = round(now.timestamp() * 1000)
         deadline = time.monotonic() + PASS_S
         return sum(
@@ -97,6 +100,12 @@ def archive_windows(now: datetime) -> int:
         )
     finally:
         client.register_script(_RELEASE)(keys=[_LOCK], args=[token])
+
+
+def _slow_at(cluster: Cluster) -> float:
+    """Return when slow queries last had their turn: clusters without them are first."""
+    known = _KNOWN.get(cluster.pk)
+    return max(known.slow.values(), default=0.0) if known else 0.0
 
 
 def archive_cluster(turn: Pass) -> int:
@@ -123,6 +132,7 @@ def _live(turn: Pass, there: Sequence[int]) -> list[int]:
     for gone in known.times.keys() - set(live):
         del known.times[gone]
         known.done.pop(gone, None)
+        known.slow.pop(gone, None)
     return [query for query in live if query in known.times]
 
 
@@ -137,9 +147,11 @@ def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
             due[query] = until
     frozen = closing.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
     moved = 0
-    for query, outcome in frozen.items():
+    # Slow ones are last, and have their turn one after the other.
+    for query in sorted(frozen, key=lambda one: turn.known.slow.get(one, 0.0)):
         if turn.is_over:
             break
+        outcome = frozen[query]
         count, is_done = move_windows(turn, query) if outcome else (0, True)
         moved += count
         if is_done and outcome != closing.BEHIND:
@@ -151,15 +163,15 @@ def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
     """Archive all windows of queries that have ended: what was final, then what was cut off."""
     slug, moved = turn.cluster.slug, 0
     found = Query.objects.filter(pk__in=over[:COUNTED], cluster=turn.cluster)
-    ended_at = dict(found.values_list("pk", "ended_at"))
-    for query in over[:COUNTED]:
+    ended = {query.pk: query for query in found.defer("text")}
+    for query in sorted(over[:COUNTED], key=lambda one: turn.known.slow.get(one, 0.0)):
         if turn.is_over:
             break
-        if query not in ended_at:
+        if query not in ended:
             # Nobody can ask for them any more.
             closing.drop(turn.client, slug, query)
-        elif _is_closed(ended_at[query], marks, turn.now_ms):
-            moved += _close(turn, marks, query)
+        elif _is_closed(ended[query].ended_at, marks, turn.now_ms):
+            moved += _close(turn, marks, ended[query])
     return moved
 
 
@@ -171,20 +183,27 @@ def _is_closed(ended_at: datetime | None, marks: Watermarks, now_ms: int) -> boo
     return marks.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
 
 
-def _close(turn: Pass, marks: Watermarks, query: int) -> int:
-    slug = turn.cluster.slug
+def _close(turn: Pass, marks: Watermarks, ended: Query) -> int:
+    slug, query = turn.cluster.slug, ended.pk
+    assert ended.ended_at is not None
+    is_old = turn.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
+    if computation_of(query) is None:
+        if is_old:
+            drop_all(turn.client, turn.cluster, ended)
+        return 0
     times = times_of(turn.cluster.pk, [query])[query]
     until = times.final_until(marks)
     moved, is_done = 0, True
     if until is not None:
         closing.freeze(turn.client, slug, {query: until}, turn.now_ms)
-        moved, is_done = move_windows(turn, query)
+        moved, is_done = move_windows(turn, query, hurry=is_old)
     if is_done:
         closing.freeze(turn.client, slug, {query: closing.FOREVER}, None)
-        rest, is_done = move_windows(turn, query)
+        rest, is_done = move_windows(turn, query, hurry=is_old)
         moved += rest
     if is_done:
         closing.forget(turn.client, slug, [query])
+        turn.known.slow.pop(query, None)
     return moved
 
 
@@ -203,9 +222,13 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
             until = closing.start_at(
                 turn.client, turn.cluster.slug, query, count - kept[query][1] - 1
             )
-        if until is not None and not turn.is_over:
-            closing.freeze(turn.client, turn.cluster.slug, {query: until}, None)
-            moved += move_windows(turn, query)[0]
+        if until is None or turn.is_over:
+            continue
+        if computation_of(query) is None:
+            drop_until(turn.client, turn.cluster, query, until)
+            continue
+        closing.freeze(turn.client, turn.cluster.slug, {query: until}, None)
+        moved += move_windows(turn, query, hurry=True)[0]
     return moved
 
 
@@ -216,27 +239,41 @@ def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
     return {pk: (seconds * 1000, windows) for pk, seconds, windows in rows}
 
 
-def move_windows(turn: Pass, query: int) -> tuple[int, bool]:
-    """Move the frozen windows of a query into the archive; return how many, and if it is all."""
-    try:
-        computation = computation_of_query(Query.objects.get(pk=query))
-    except (BadQuery, Query.DoesNotExist) as bad:
-        logger.warning("Windows of query %s stay in Redis: %s", query, bad)
+def move_windows(turn: Pass, query: int, *, hurry: bool = False) -> tuple[int, bool]:
+    """Move the frozen windows of a query into the archive; return how many, and if it is all.
+
+    A window for which a user's aggregate had no time is left for the next pass. `hurry`: it is
+    moved, too, with the reason in the place of the value.
+    """
+    computation = computation_of(query)
+    if computation is None:
         return 0, True
-    slug, moved = turn.cluster.slug, 0
+    slug, moved, page_s = turn.cluster.slug, 0, 0.0 if hurry else PAGE_S
     while not turn.is_over:
-        page = read_page(turn.client, slug, query, computation, _OLDEST)
+        page = read_page(turn.client, slug, query, computation, _OLDEST, page_s)
         frozen = [one for one in page.windows if page.is_frozen(one)]
         if not frozen:
+            turn.known.slow.pop(query, None)
             return moved, True
-        archive.insert(turn.cluster.pk, query, [_archived(one, page.final_at_ms) for one in frozen])
-        # Only now: until here both have them.
-        members = [member for one in frozen for member in one.members]
-        closing.remove(turn.client, slug, query, members)
-        moved += len(frozen)
-        if query in followed(turn.client, slug, turn.now_ms):
-            note_final(turn.client, slug, query, max(one.row.batch for one in frozen))
+        ready = [one for one in frozen if one.row.tried or hurry]
+        _move(turn, query, ready, page.final_at_ms)
+        moved += len(ready)
+        if len(ready) < len(frozen):
+            turn.known.slow[query] = time.monotonic()
+            return moved, False
     return moved, False
+
+
+def _move(turn: Pass, query: int, windows: Sequence[StoredWindow], final_at_ms: int | None) -> None:
+    if not windows:
+        return
+    slug = turn.cluster.slug
+    archive.insert(turn.cluster.pk, query, [_archived(one, final_at_ms) for one in windows])
+    # Only now: until here both have them.
+    members = [member for one in windows for member in one.members]
+    closing.remove(turn.client, slug, query, members)
+    if query in followed(turn.client, slug, turn.now_ms):
+        note_final(turn.client, slug, query, max(one.row.batch for one in windows))
 
 
 def _archived(window: StoredWindow, final_at_ms: int | None) -> Archived:

@@ -22,6 +22,7 @@ from controlplane.wire.language.tree import Kind
 from controlplane.wire.layout import Layout, layout_of
 from controlplane.wire.query import Computation
 from controlplane.wire.sketches import Cell, date_of, finished_sketch
+from controlplane.wire.user_results import Outcome, user_results
 
 # What tells parts of one window apart.
 _PARTS: Final = (*OWNER, "stream")
@@ -34,7 +35,8 @@ class WindowRow:
     """One window of one key: its start (event time, ms), the key and the aggregates by name.
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
-    name why an aggregate has no value although it should: its last step raised.
+    name why an aggregate has no value although it should: its last step raised or took too long.
+    `tried`: False where there was no time for a last step, so that another reading may have it.
     """
 
     start_ms: int
@@ -43,43 +45,51 @@ class WindowRow:
     batch: int
     parts: int
     errors: Mapping[str, str] = field(default_factory=dict)
+    tried: bool = True
 
 
-def finished(computation: Computation, tables: Mapping[str, Any]) -> list[WindowRow]:
+def finished(
+    computation: Computation, tables: Mapping[str, Any], page_s: float | None = None
+) -> list[WindowRow]:
     """Return the windows of a query from the newest rows of each of its parts, by form's name.
 
-    Each table has the columns of its form and `batch`.
+    Each table has the columns of its form and `batch`. `page_s`: see `user_results`.
     """
     layout = layout_of(computation)
     slots, cells, blobs = names_of(layout)
     if slots not in tables:
         return []
     rows = _merged(named(slots), tables[slots])
-    extra = _Extra(layout, tables.get(cells), tables.get(blobs))
+    extra = _Extra(layout, tables.get(cells), tables.get(blobs), page_s)
     kinds = [(name, one.kind) for name, one in computation.key]
     found = []
     for row in _readable(rows).to_pylist():
         place = _place(row, layout.shape.key_names)
         numbers = [row[column] for column in layout.shape.slot_names]
-        values: dict[str, Any] = {}
-        errors: dict[str, str] = {}
-        for at, (name, aggregate) in enumerate(computation.aggregates):
-            try:
-                values[name] = (
-                    extra.value(place, at, aggregate) if aggregate.kept.sketch
-                    else value_of(aggregate, [numbers[slot] for slot in layout.places[at]])
-                )  # fmt: skip
-            except Exception as error:  # noqa: BLE001 - of users' code; the others can be read
-                values[name], errors[name] = None, _reason(aggregate, error)
+        outcomes = {
+            name: extra.outcome(place, at, aggregate) if aggregate.kept.sketch
+            else _outcome_of(aggregate, [numbers[slot] for slot in layout.places[at]])
+            for at, (name, aggregate) in enumerate(computation.aggregates)
+        }  # fmt: skip
         key = {name: _plain(value, kind)
                for (name, kind), value in zip(kinds, place[1:], strict=True)}  # fmt: skip
-        found.append(WindowRow(row["pane"], key, values, row[_BATCH], row["parts"], errors))
+        values = {name: one.value for name, one in outcomes.items()}
+        errors = {name: one.error for name, one in outcomes.items() if one.error}
+        tried = all(one.tried for one in outcomes.values())
+        found.append(WindowRow(row["pane"], key, values, row[_BATCH], row["parts"], errors, tried))
     return found
 
 
-def _reason(aggregate: Aggregate, error: Exception) -> str:
+def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Outcome:
+    try:
+        return Outcome(value_of(aggregate, numbers))
+    except Exception as error:  # noqa: BLE001 - the others can be read
+        return _failed(aggregate, f"raised {type(error).__name__}: {error}")
+
+
+def _failed(aggregate: Aggregate, why: str, *, tried: bool = True) -> Outcome:
     name = aggregate.kept.sketch or aggregate.function
-    return f"{name} raised {type(error).__name__}: {error}"[:250]
+    return Outcome(None, f"{name} {why}"[:250], tried)
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
@@ -158,13 +168,11 @@ def _merged(form: Form, table: Any) -> Any:
 class _Extra:
     """Sketches and users' aggregates by place: window and key."""
 
-    def __init__(self, layout: Layout, cells: Any, blobs: Any) -> None:
-        self._works = {
-            sketch.at: registered_aggregate(sketch.aggregate.kept.sketch)
-            for sketch in layout.sketches
-        }
+    def __init__(self, layout: Layout, cells: Any, blobs: Any, page_s: float | None) -> None:
+        users = [one for one in layout.sketches if registered_aggregate(one.aggregate.kept.sketch)]
+        self._users = {one.at for one in users}
         self._cells: dict[Any, list[Cell]] = {}
-        self._states: dict[Any, list[bytes]] = {}
+        states: dict[Any, list[bytes]] = {}
         keys, cells_name, blobs_name = layout.shape.key_names, *names_of(layout)[1:]
         if cells is not None:
             for row in _readable(_merged(named(cells_name), cells)).to_pylist():
@@ -173,23 +181,35 @@ class _Extra:
                 self._cells.setdefault((*_place(row, keys), row["a"]), []).append(cell)
         if blobs is not None:
             for row in _readable(_merged(named(blobs_name), blobs)).to_pylist():
-                self._states[*_place(row, keys), row["a"]] = row["state"]
+                states[*_place(row, keys), row["a"]] = row["state"]
+        self._results = {one.at: _results(one.at, one.aggregate, states, page_s) for one in users}
 
-    def value(self, place: tuple[Any, ...], at: int, aggregate: Aggregate) -> Any:
+    def outcome(self, place: tuple[Any, ...], at: int, aggregate: Aggregate) -> Outcome:
         """Return the value of the aggregate at a place among the query's aggregates."""
-        known = self._works.get(at)
-        if known is None:
-            assert aggregate.argument is not None
-            cells = self._cells.get((*place, at), [])
-            setting, kind = aggregate.setting or 0.0, aggregate.argument.kind
-            return finished_sketch(aggregate.kept.sketch, cells, setting, kind)
-        states = self._states.get((*place, at))
-        if not states:
-            return None
-        state = states[0]
-        for other in states[1:]:
-            state = known.work.merge(state, other)
-        return known.work.result(state)
+        if at in self._users:
+            return self._results[at].get(place, Outcome())
+        assert aggregate.argument is not None
+        cells = self._cells.get((*place, at), [])
+        try:
+            return Outcome(
+                finished_sketch(
+                    aggregate.kept.sketch, cells, aggregate.setting or 0.0, aggregate.argument.kind
+                )
+            )
+        except Exception as error:  # noqa: BLE001 - the others can be read
+            return _failed(aggregate, f"raised {type(error).__name__}: {error}")
+
+
+def _results(
+    at: int, aggregate: Aggregate, states: Mapping[Any, list[bytes]], page_s: float | None
+) -> dict[Any, Outcome]:
+    """Return the outcomes of a user's aggregate by place, the first windows first."""
+    mine = sorted((one for one in states if one[-1] == at and states[one]), key=lambda one: one[0])
+    outcomes = user_results(aggregate.kept.sketch, [states[one] for one in mine], page_s)
+    return {
+        one[:-1]: _failed(aggregate, found.error, tried=found.tried) if found.error else found
+        for one, found in zip(mine, outcomes, strict=True)
+    }
 
 
 def newest(form: Form, entries: Sequence[tuple[int, Any]]) -> Any:

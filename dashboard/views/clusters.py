@@ -17,7 +17,6 @@ from controlplane.selectors.metrics import fitting_resolution, latest_values, sa
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
 from controlplane.selectors.queries import state_counts
 from controlplane.selectors.routing import routing_between
-from controlplane.selectors.stuck_batches import stuck_batch
 from controlplane.services import clusters, nodes
 from dashboard import grades
 from dashboard.decisions import why
@@ -45,7 +44,6 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
         "health": health_of(cluster, timezone.now()),
-        "stuck": stuck_batch(cluster),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "cluster.html", context)
@@ -62,7 +60,6 @@ def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
         "health": health_of(cluster, timezone.now()),
-        "stuck": stuck_batch(cluster),
         "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
     return show(request, "_cluster_aside.html", context)

@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.wire.limits import call_seconds
 from workers.pipeline.engine import isolation
 from workers.pipeline.engine.faults import Fault, QueryFault
-from workers.pipeline.engine.limits import call_seconds
 
 logger = logging.getLogger("weir.pipeline")
 

@@ -9,9 +9,9 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from controlplane.wire.limits import limit_memory
 from workers.pipeline.activity import count_step
 from workers.pipeline.connections import client_of, settle, tables_of
-from workers.pipeline.engine.limits import limit_memory
 from workers.pipeline.node_store import NodeStore
 from workers.pipeline.row import input_of
 from workers.pipeline.salt import node_keys

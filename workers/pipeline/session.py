@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
+from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
 from workers.pipeline import sockets
-from workers.pipeline.engine import limits
 from workers.pipeline.shipping import ship_code
 
 _COMMIT_MANAGER: Final = (

@@ -19,13 +19,13 @@ from pyspark.sql.types import StructType
 from controlplane.wire import attempts, dead_letters
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
+from controlplane.wire.limits import limit_memory
 from controlplane.wire.log import Log
 from controlplane.wire.publish import latest_version, trim
 from workers.pipeline import transfer
 from workers.pipeline.activity import count_step
 from workers.pipeline.bounds import records_within
 from workers.pipeline.connections import client_of, log_of, settle, tables_of
-from workers.pipeline.engine.limits import limit_memory
 from workers.pipeline.high_water import first_batch, first_cut
 from workers.pipeline.last_heard import Heard, last_heard, recent_loads
 from workers.pipeline.offset import News, Offset

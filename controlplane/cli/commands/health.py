@@ -25,6 +25,9 @@ def shown(given: Namespace) -> None:
     columns = {"at": "text", "cause": "text", "batch": "number", "unread": "number",
                "detail": "text"}  # fmt: skip
     print_table(columns, [[row[name] for name in columns] for row in restarts], "no restart")
+    if found.stuck is not None:
+        say(f"batch {found.stuck.batch} cannot be processed: it has failed "
+            f"{found.stuck.attempt.failures} times in a row: {found.stuck.cause}")  # fmt: skip
     for row in incidents:
         say(f"incident {row['id']} {row['kind']} ({row['state']}) {row['at']}")
         for text in (*row["lost"], *row["done"]):
@@ -52,6 +55,7 @@ def _facts(found: Health) -> dict[str, Any]:
         "batch": progress.batch if progress else None,
         "unread": progress.unread if progress else None,
         "rate": progress.rate if progress else None,
+        "stuck_batch": found.stuck.batch if found.stuck else None,
         "restarts_last_hour": found.last_hour,
     }
 

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.results.places import start_of
+from controlplane.wire.results.places import start_bytes, start_of
 from controlplane.wire.results.scripts import FREEZE, REMOVE
 
 # Windows that start up to then: all.
@@ -96,6 +96,15 @@ def extent(
         )
         if count
     }
+
+
+def members_until(
+    client: "redis.Redis", cluster: str, query: int, start_ms: int, most: int = _CHUNK
+) -> list[bytes]:
+    """Return the oldest members of windows that start up to a time (ms)."""
+    past = b"(" + start_bytes(start_ms) + b"\xff"
+    name = keys.windows_key(cluster, query)
+    return cast("list[bytes]", client.zrangebylex(name, "-", past, 0, most))
 
 
 def start_at(client: "redis.Redis", cluster: str, query: int, rank: int) -> int | None:

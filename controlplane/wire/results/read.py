@@ -82,9 +82,17 @@ class WindowsPage:
 
 
 def read_page(
-    client: "redis.Redis", cluster: str, query: int, computation: Computation, wanted: Range
+    client: "redis.Redis",
+    cluster: str,
+    query: int,
+    computation: Computation,
+    wanted: Range,
+    page_s: float | None = None,
 ) -> WindowsPage:
-    """Return a page of the windows of a query that are in Redis."""
+    """Return a page of the windows of a query that are in Redis.
+
+    `page_s`: seconds after which no user's aggregate is begun, as in `user_results`.
+    """
     forms = names_of(layout_of(computation))
     sections = _sections(computation)
     key = b"" if wanted.key is None else bytes_of_key(computation, wanted.key)
@@ -95,7 +103,8 @@ def read_page(
         "list[Any]", client.register_script(PAGE)(keys=names, args=arguments)
     )
     known = _names_of_forms(client, names[1], rows, forms)
-    windows = _windows(computation, query, members, dict(zip(sections, rows, strict=True)), known)
+    sorted_rows = dict(zip(sections, rows, strict=True))
+    windows = _windows(computation, query, members, sorted_rows, known, page_s)
     return WindowsPage(windows, after, _int(final), _int(final_at))
 
 
@@ -210,6 +219,7 @@ def _windows(
     members: Sequence[bytes],
     rows: Mapping[str, Sequence[bytes]],
     known: Mapping[int, str],
+    page_s: float | None = None,
 ) -> list[StoredWindow]:
     if not members:
         return []
@@ -219,11 +229,11 @@ def _windows(
     tables = _tables(computation, query, members, rows, known)
     # They come in no order, and their keys as people read them: the number of the place, which
     # stands for the start, says which is which.
-    found = {row.start_ms: row for row in finished(computation, tables)}
+    found = {row.start_ms: row for row in finished(computation, tables, page_s)}
     windows = []
     for number, (place, parts) in enumerate(grouped.items()):
         row = found[number]
-        started = WindowRow(start_of(place), row.key, row.values, row.batch, row.parts, row.errors)
+        started = replace(row, start_ms=start_of(place))
         windows.append(StoredWindow(place, tuple(parts), started))
     return windows
 

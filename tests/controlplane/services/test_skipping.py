@@ -3,9 +3,10 @@
 import pytest
 import redis
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.models import AuditEntry, Cluster, SkippedBatch
+from controlplane.models import AuditEntry, Cluster, DriverRestart, SkippedBatch
 from controlplane.selectors.stuck_batches import losses_of, stuck_batch
 from controlplane.services import metrics, skipping
 from controlplane.services.access import Actor
@@ -124,6 +125,27 @@ def test_through_the_api(stuck: Cluster, admin: Actor, operator: Actor) -> None:
     told = get(scripted(operator), "/clusters/sf/stuck-batch").json()
     assert told["stuck"]["skip_requested"]
     assert [row["batch"] for row in told["skipped"]] == [BATCH]
+
+
+def test_the_health_of_the_cluster_names_the_batch_and_its_cause(
+    stuck: Cluster, admin: Actor, operator: Actor
+) -> None:
+    """Also where the agent knew of no batch before it; the way to skip it is a part of it."""
+    assert get(scripted(operator), "/clusters/other/health").status_code == 404
+    told = get(scripted(operator), "/clusters/sf/health").json()["stuck_batch"]
+    assert (told["batch"], told["failures"], told["records"]) == (BATCH, 3, 45)
+    assert (told["cause"], told["skip_requested"]) == ("", False)
+    for batch, detail in ((None, "unknown number"), (BATCH - 1, "another"), (BATCH, "a segfault")):
+        DriverRestart.objects.create(
+            cluster=stuck, at=timezone.now(), cause="exit", detail=detail, batch=batch
+        )
+    told = get(scripted(operator), "/clusters/sf/health").json()["stuck_batch"]
+    assert told["cause"] == "a segfault"
+    page = browser(admin).get("/clusters/sf/").content.decode()
+    health = page[page.index('id="health"') :].partition("</section>")[0]
+    assert f"Batch {BATCH} cannot be processed" in health
+    assert "It has failed 3 times in a row: a segfault" in health
+    assert "Skip the batch" in health
 
 
 def test_through_the_pages(stuck: Cluster, admin: Actor, operator: Actor) -> None:

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 import redis
 
-from controlplane.wire import attempts
+from controlplane.wire import attempts, limits
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import AddQuery, AssignStream
 from tests.support.tables import compiled
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.test_route import entry
-from workers.pipeline.engine import limits
 from workers.pipeline.probe import culprits_of
 from workers.pipeline.route import route
 from workers.pipeline.row import Head, Input

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from workers.pipeline.engine.limits import TimeLimit, call_seconds, time_limit
+from controlplane.wire.limits import TimeLimit, call_seconds, time_limit
 
 if TYPE_CHECKING:
     from workers.pipeline.engine.pages import Store

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
+from controlplane.wire.limits import has_headroom
 from workers.pipeline.engine.faults import Fault, reason_of
-from workers.pipeline.engine.limits import has_headroom
 
 # The stages by the names under which faults report them.
 ROUTE: Final = "route"

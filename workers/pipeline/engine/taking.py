@@ -8,12 +8,12 @@ import numpy as np
 
 from controlplane.wire.forms import is_pairs, named, names_of, pairs_name
 from controlplane.wire.layout import layout_of
+from controlplane.wire.limits import TimeLimit, time_limit
 from workers.pipeline.engine.arcs import dropped_by, late_of
 from workers.pipeline.engine.changed import Changed, Operator
 from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.isolation import ASSIGN, COUNT, EVALUATE, attempted, isolated
 from workers.pipeline.engine.joins import sides_of
-from workers.pipeline.engine.limits import TimeLimit, time_limit
 from workers.pipeline.engine.panes import Panes, panes_of
 from workers.pipeline.engine.records import Int64s, Records
 from workers.pipeline.engine.samples import sample_of, sample_of_records

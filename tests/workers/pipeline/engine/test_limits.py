@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from controlplane.wire import limits
 from controlplane.wire.language.registered import aggregate, function
 from tests.workers.pipeline.engine.test_node import Memory, seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
-from workers.pipeline.engine import limits
 from workers.pipeline.engine.faults import QueryFault, users_code
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.tasks import Tasks
