@@ -7,12 +7,14 @@ from typing import Final
 
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
+from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
 from controlplane.services import queries
 from controlplane.services.queries import Checked, QuerySpec
 from controlplane.services.texts import PREFIX, pointed
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import DEFAULT_LATENESS_S, SIDES, STREAM, QueryText
 from dashboard.forms import moment, stream_names
+from dashboard.retention_forms import retention_of, retention_values
 
 # The fields of the form by what the services call them, in the order of the form.
 FIELDS: Final = {
@@ -34,6 +36,7 @@ DEFAULTS: Final = {
     "window": "60",
     "lateness": f"{DEFAULT_LATENESS_S:g}",
     "tasks": "1",
+    **retention_values(DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS),
 }
 # Fields that are called otherwise than they are labelled.
 _LABELS: Final = {
@@ -124,6 +127,9 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         lateness_s=_seconds(values, "lateness", faults, DEFAULT_LATENESS_S),
         on=_pairs(values, faults),
     )
+    kept = DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
+    retention_s, retention_windows, told = retention_of(values, kept)
+    faults |= told
     spec = QuerySpec(
         name=values.get("name", "").strip(),
         streams=stream_names(values.get("streams", "")),
@@ -132,6 +138,8 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         tasks=_whole(values.get("tasks", ""), faults),
         scheme=values.get("scheme", ""),
         right=stream_names(values.get("right", "")),
+        retention_s=retention_s,
+        retention_windows=retention_windows,
     )
     return spec, faults
 

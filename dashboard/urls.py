@@ -7,6 +7,7 @@ from dashboard.views import (
     arcs,
     attached,
     audit,
+    cluster_size,
     clusters,
     comparisons,
     dead_letters,
@@ -22,6 +23,7 @@ from dashboard.views import (
     proposals,
     queries,
     query_new,
+    retention,
     schemes,
     stream_schema,
     streams,
@@ -44,6 +46,8 @@ _cluster: list[URLPattern] = [
     path(f"{CLUSTER}stop/", clusters.post_want, {"verb": "stop"}, name="cluster-stop"),
     path(f"{CLUSTER}incidents/<int:pk>/decide/", health.post_decide, name="incident-decide"),
     path(f"{CLUSTER}master/", clusters.post_master, name="cluster-master"),
+    path(f"{CLUSTER}nodes/", cluster_size.post_nodes, name="cluster-nodes"),
+    path(f"{CLUSTER}limits/", cluster_size.post_limits, name="cluster-limits"),
     path(f"{CLUSTER}nodes/<int:index>/capacity/", clusters.post_capacity, name="node-capacity"),
 ]
 _streams: list[URLPattern] = [
@@ -68,6 +72,7 @@ _queries: list[URLPattern] = [
     path(f"{CLUSTER}queries/<int:pk>/", queries.detail, name="query"),
     path(f"{CLUSTER}queries/<int:pk>/results/", queries.results, name="query-results"),
     path(f"{CLUSTER}queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
+    path(f"{CLUSTER}queries/<int:pk>/retention/", retention.post_retention, name="query-retention"),
     path(f"{CLUSTER}queries/<int:pk>/scheme/", schemes.post_scheme, name="query-scheme"),
     path(f"{CLUSTER}queries/<int:pk>/merge-node/", schemes.post_merge, name="query-merge-node"),
 ]

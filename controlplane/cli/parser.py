@@ -166,6 +166,15 @@ def _queries(group: Any) -> None:
     one.add_argument("--window", type=float, default=60.0, metavar="SECONDS")
     one.add_argument("--slide", type=float, metavar="SECONDS", help="the window's by default")
     one.add_argument(
+        "--retention",
+        type=int,
+        metavar="SECONDS",
+        help="event time for which windows are kept (604800: seven days)",
+    )
+    one.add_argument(
+        "--retention-windows", type=int, metavar="N", help="windows kept at most (1000000)"
+    )
+    one.add_argument(
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",
     )  # fmt: skip

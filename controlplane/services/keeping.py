@@ -17,9 +17,9 @@ def retention_faults(seconds: int, windows: int) -> Fields:
     """Return what is wrong with a retention, by field."""
     faults: Fields = {}
     if not MIN_RETENTION_S <= seconds <= MAX_RETENTION_S:
-        faults["retention_s"] = [f"must be {MIN_RETENTION_S} to {MAX_RETENTION_S} seconds"]
+        faults["retention_s"] = [f"Must be {MIN_RETENTION_S} to {MAX_RETENTION_S:,} seconds"]
     if not 1 <= windows <= MAX_RETENTION_WINDOWS:
-        faults["retention_windows"] = [f"must be 1 to {MAX_RETENTION_WINDOWS} windows"]
+        faults["retention_windows"] = [f"Must be 1 to {MAX_RETENTION_WINDOWS:,} windows"]
     return faults
 
 
@@ -37,10 +37,26 @@ def set_retention(
     `Forbidden`, `NotFound`, `Invalid`.
     """
     require_operator(actor, cluster)
+    query = cluster.queries.filter(name=name).order_by("-id").first()
+    if query is None:
+        raise NotFound("query", name)
+    return retain(actor, query, seconds, windows, reason)
+
+
+def retain(
+    actor: Actor,
+    query: Query,
+    seconds: int | None = None,
+    windows: int | None = None,
+    reason: str = "",
+) -> Query:
+    """Change how long (s of event time) and how many windows a query keeps.
+
+    None leaves a value as it is. Raises `Forbidden`, `Invalid`.
+    """
+    require_operator(actor, query.cluster)
     with transaction.atomic():
-        query = cluster.queries.filter(name=name).order_by("-id").first()
-        if query is None:
-            raise NotFound("query", name)
+        query.refresh_from_db(fields=["retention_s", "retention_windows"])
         before = {"retention_s": query.retention_s, "retention_windows": query.retention_windows}
         after = {
             "retention_s": query.retention_s if seconds is None else seconds,
@@ -50,7 +66,13 @@ def set_retention(
             raise Invalid(faults)
         Query.objects.filter(pk=query.pk).update(**after)
         audit.record(
-            actor, "query.retain", name, cluster=cluster, reason=reason, before=before, after=after
+            actor,
+            "query.retain",
+            query.name,
+            cluster=query.cluster,
+            reason=reason,
+            before=before,
+            after=after,
         )
     query.refresh_from_db()
     return query
@@ -63,6 +85,7 @@ def _as_arguments(values: dict[str, int]) -> dict[str, int]:
 __all__ = [
     "DEFAULT_RETENTION_S",
     "DEFAULT_RETENTION_WINDOWS",
+    "retain",
     "retention_faults",
     "set_retention",
 ]

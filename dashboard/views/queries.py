@@ -30,6 +30,7 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.query_arcs import splitting
 from dashboard.query_sql import pseudo_sql, window_words
 from dashboard.results import drawn_values, lines_of, result_rows
+from dashboard.retention_forms import UNITS, retention_values
 from dashboard.shown import show, show_list, tell, tell_refusal
 
 PER_PAGE = 100
@@ -59,6 +60,10 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     row = query_by_id(cluster, pk)
     context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
     context |= splitting(cluster, row.query)
+    context |= {
+        "kept": retention_values(row.query.retention_s, row.query.retention_windows),
+        "units": list(UNITS),
+    }
     context |= _results(request, cluster, row.query)
     return show_list(request, "query.html", "_query_facts.html", context)
 

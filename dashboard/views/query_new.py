@@ -25,6 +25,7 @@ from dashboard.query_forms import (
     summaries,
     usable,
 )
+from dashboard.retention_forms import UNITS
 from dashboard.shown import show, tell
 
 
@@ -70,6 +71,7 @@ def _form(
         "values": filled,
         "errors": errors,
         "schemes": SCHEMES.values(),
+        "units": list(UNITS),
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),

@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from controlplane.cli.actors import viewed
@@ -122,7 +123,9 @@ def _specs(given: Namespace) -> list[QuerySpec]:
         where=given.where,
         key=given.key,
     )
-    return [QuerySpec(given.name, tuple(given.stream), text)]
+    spec = QuerySpec(given.name, tuple(given.stream), text)
+    kept = {"retention_s": given.retention, "retention_windows": given.retention_windows}
+    return [replace(spec, **{name: value for name, value in kept.items() if value is not None})]
 
 
 def _aggregates(given: Sequence[str]) -> dict[str, str]:

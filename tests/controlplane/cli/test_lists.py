@@ -76,6 +76,22 @@ def test_queries_are_submitted_listed_and_ended(
     assert "x2" in weir("queries", "list", "sf", "--state", "pending", **by).out
 
 
+def test_a_query_is_submitted_with_a_retention(
+    weir: Weir, operator: Actor, cluster: Cluster
+) -> None:
+    by = {"user": operator.name}
+    given = ("--stream", "s0", "--aggregate", "n=count(*)")
+    kept = ("--retention", 86_400, "--retention-windows", 500)
+    assert weir("queries", "submit", "sf", "day", *given, *kept, **by).code == 0
+    assert weir("queries", "submit", "sf", "week", *given, "--retention-windows", 9, **by).code == 0
+    found = Query.objects.filter(name__in=["day", "week"]).order_by("name")
+    rows = list(found.values_list("retention_s", "retention_windows"))
+    assert rows == [(86_400, 500), (604_800, 9)]
+    refused = weir("queries", "submit", "sf", "short", *given, "--retention", 5, **by)
+    assert refused.code == 2
+    assert "retention_s: Must be 60 to" in refused.err
+
+
 def test_a_bulk_with_a_fault_is_refused_with_its_place(
     weir: Weir, operator: Actor, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -1,0 +1,64 @@
+"""Forms in dialogs: a refusal returns the form with its faults at the fields that they concern."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django_htmx.http import HttpResponseClientRedirect
+
+from controlplane.errors import Conflict, Fields, Invalid
+from dashboard.guards import PageRequest
+from dashboard.shown import show, tell, tell_refusal
+
+
+def answer(
+    request: PageRequest,
+    change: Callable[[], str],
+    *,
+    page: str,
+    form: str,
+    context: Mapping[str, Any],
+    field: str,
+) -> HttpResponse:
+    """Make a change and return to a page with the message that `change` returns.
+
+    If the change is refused, return the form's template with the values that were sent and the
+    faults by field; a conflict concerns `field`. Without htmx the page shows the refusal.
+    """
+    try:
+        tell(request, change())
+    except (Invalid, Conflict) as refusal:
+        if not request.htmx:
+            tell_refusal(request, refusal)
+            return redirect(page)
+        errors = {"values": request.POST.dict(), "errors": faults_by_field(refusal, field)}
+        return show(request, form, {**context, **errors}, status=422)
+    return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
+
+
+def faults_by_field(refusal: Invalid | Conflict, field: str) -> Fields:
+    """Return the sentences of a refusal by field, without full stops: templates add them."""
+    faults = refusal.fields if isinstance(refusal, Invalid) else {field: [str(refusal)]}
+    return {name: [text.rstrip(".") for text in texts] for name, texts in faults.items()}
+
+
+def whole_numbers(values: Mapping[str, str], *names: str) -> dict[str, int]:
+    """Return the whole numbers of these fields. Raises `Invalid` with a fault per field."""
+    found: dict[str, int] = {}
+    faults: Fields = {}
+    for name in names:
+        number = whole_number(values.get(name, ""))
+        if number is None:
+            faults[name] = ["Enter a whole number"]
+        else:
+            found[name] = number
+    if faults:
+        raise Invalid(faults)
+    return found
+
+
+def whole_number(text: str) -> int | None:
+    """Return a whole number of at most nine digits, which commas or blanks may group."""
+    digits = "".join(text.replace(",", "").split())
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= 9 else None  # noqa: PLR2004
