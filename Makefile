@@ -76,7 +76,8 @@ lock: $(INSTALLED) ## make requirements.lock anew from pyproject.toml
 		--output-file requirements.lock pyproject.toml
 
 bench: $(INSTALLED) ## run the benchmarks and print their tables
-	$(PY) -m benchmarks
+	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m benchmarks
 
 screenshots: $(INSTALLED) ## draw docs/images anew from a running Weir
 	@chromium="$$(.ci/chromium)" && exec env CHROMIUM="$$chromium" $(PY) docs/screenshots.py

@@ -1,31 +1,54 @@
-"""Run every benchmark with its defaults, one after the other: `make bench`."""
+"""Run the benchmarks one after the other with their defaults: `make bench`.
 
+    python -m benchmarks [--smallest] [--only NAME ...]
+
+With --smallest each at a size at which it ends soon and its figures mean nothing: a check that all
+of them still run.
+"""
+
+import argparse
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-NAMES = (
-    "placement_speed",
-    "online_speed",
-    "placement_quality",
-    "migration_speed",
-    "migration_quality",
-    "placing_speed",
-    "execution_speed",
-    "api_speed",
-    "pipeline_speed",
-    "data_plane",
-    "native_compare",
-    "live_speed",
-)
+# Every benchmark with the options of its smallest size. `typed_columns` needs another checkout.
+SMALLEST: Final[Mapping[str, str]] = {
+    "placement_speed": "--repeats 1 --queries 500",
+    "online_speed": "--repeats 1 --queries 5000",
+    "placement_quality": "--seeds 1 --seconds 0.5 --queries 2000",
+    "migration_speed": "--repeats 1 --tasks 64",
+    "migration_quality": "--histories 1 --taus 0.4 --migrations 2",
+    "migration_gap": "--steps 10 --tasks 12",
+    "measuring_cost": "--batches 6",
+    "placing_speed": "--live 100 --streams 50 --posts 3",
+    "execution_speed": "--queries 500 --streams 50 --nodes 5 --approvals 2",
+    "api_speed": "--queries 300 --streams 40 --proposals 10 --pages 3 --bulk 100 --clients 4 "
+    "--seconds 1",
+    "result_store_speed": "--windows 2000",
+    "pipeline_speed": "--queries 20 --seconds 5 --appends 6",
+    "data_plane": "--appends 12 --seconds 5 --tours 2 --kills 1",
+    "native_compare": "--queries 2 --runs 1 --records 60000 --max-records 10000 --warm 1",
+    "live_speed": "--watch 5",
+}
 
 
 def main() -> int:
-    for name in NAMES:
-        print(f"== python -m benchmarks.{name}", flush=True)
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False)
-        if done.returncode:
-            return done.returncode
+    options = parse_options()
+    for name in options.only:
+        sizes = SMALLEST[name].split() if options.smallest else []
+        print("==", "python -m", f"benchmarks.{name}", *sizes, flush=True)
+        command = [sys.executable, "-m", f"benchmarks.{name}", *sizes]
+        if code := subprocess.run(command, check=False).returncode:
+            return code
     return 0
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--smallest", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=list(SMALLEST), default=list(SMALLEST))
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A database as full as the API's benchmark wants it, written in bulk."""
+"""The rows of the API's benchmark, written in bulk."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.texts import SUMMARY_TEXT
+from workers.demo.schema import REPORT
 
 NODES = 16
 MOVES = 60
@@ -15,9 +16,9 @@ BATCH = 2000
 
 
 def fill(queries: int, streams: int, proposals: int) -> tuple[Any, Any]:
-    """Return a user who may everything, and a cluster with so many rows; nine in ten queries run.
+    """Create an admin and a cluster with so many rows, and return both; nine in ten queries run.
 
-    Besides: a version of the routing table for ten queries, as many entries in the audit log.
+    Every ten queries have a version of the routing table and an entry in the audit log.
     """
     from django.contrib.auth.models import User  # noqa: PLC0415
 
@@ -41,10 +42,14 @@ def fill(queries: int, streams: int, proposals: int) -> tuple[Any, Any]:
 def _streams(cluster: Any, count: int) -> None:
     from controlplane.models import Stream  # noqa: PLC0415
 
+    schema = REPORT.to_json()
     rows = [
-        Stream(cluster=cluster, name=f"s{i}", title=f"stream {i}", rate=1.0 + i % 97, split=i % 2)
+        Stream(
+            cluster=cluster, name=f"s{i}", title=f"stream {i}", schema=schema, rate=1.0 + i % 97,
+            split=i % 2,
+        )
         for i in range(count)
-    ]
+    ]  # fmt: skip
     Stream.objects.bulk_create(rows, batch_size=BATCH)
 
 

@@ -1,32 +1,26 @@
 """The API at its size: lists, a bulk of ten thousand queries, fifty clients at once.
 
     python -m benchmarks.api_speed [--queries 100000] [--streams 10000] [--proposals 1000]
-                                   [--bulk 10000] [--clients 50] [--seconds 20] [--postgres]
+                                   [--pages 40] [--bulk 10000] [--clients 50] [--seconds 20]
+                                   [--postgres]
 
 On a fresh SQLite database, or with --postgres on a PostgreSQL server of its own (or with
-DATABASE_URL on an empty database there). Lists and the bulk are measured in this process, from
-the request to the answer's bytes; the clients speak HTTP to uvicorn, started as `make run` does,
-each with its next request as soon as the last one is answered.
+DATABASE_URL on an empty database there). All requests go over HTTP to the web process with the
+command of `make run`, from the request to the last byte of the answer; each of the clients sends
+its next request as soon as the last one is answered. No Celery worker runs beside it.
 """
 
 import argparse
 import asyncio
 import json
-import os
-import socket
-import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from benchmarks.api_filling import STREAMS_PER_QUERY, fill
-from benchmarks.control_plane import private_redis, until
+from benchmarks.control_plane import api_client, figures, fresh_weir, running_services
 from tests.support.texts import SUMMARY_JSON
 
 ROOT = "/api/v1"
@@ -50,75 +44,41 @@ LISTS = {
     "audit": f"{ROOT}/audit?",
     "audit of a cluster": f"{ROOT}/audit?cluster=bench&q=user-7",
 }
-TRIES = 40
 # Between one client's coming and the next one's, and for caches once all are there.
 APART_S = 0.02
 WARM_S = 2.0
 
 
 def main() -> None:
-    arguments = _arguments()
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-bench-"))
-        os.environ |= {
-            "WEIR_DATA": folder,
-            "REDIS_URL": stack.enter_context(private_redis(Path(folder))),
-            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-            "WEIR_LOG_LEVEL": "ERROR",
-        }
-        if arguments.postgres:
-            from tests.support.postgres import running_postgres  # noqa: PLC0415
+    options = parse_options()
+    with fresh_weir(postgres=options.postgres) as data:
+        from django.db import connection  # noqa: PLC0415
 
-            os.environ["DATABASE_URL"] = stack.enter_context(running_postgres())
-        _run(arguments, Path(folder))
-
-
-def _run(arguments: argparse.Namespace, data: Path) -> None:
-    import django  # noqa: PLC0415 - needs the environment
-
-    django.setup()
-    from django.core.management import call_command  # noqa: PLC0415
-    from django.db import connection  # noqa: PLC0415
-
-    from controlplane.services import tokens  # noqa: PLC0415
-
-    call_command("migrate_all", verbosity=0)
-    begun = time.perf_counter()
-    user, cluster = fill(arguments.queries, arguments.streams, arguments.proposals)
-    if connection.vendor == "postgresql":
-        # As autovacuum does in a server that lives longer than a minute.
-        connection.cursor().execute("VACUUM ANALYZE")
-    print(
-        f"{connection.vendor}: {arguments.queries:,} queries on {STREAMS_PER_QUERY} of "
-        f"{arguments.streams:,} streams, {arguments.proposals:,} proposals, "
-        f"in {time.perf_counter() - begun:.0f} s"
-    )
-    token = tokens.create(user, "bench")
-    # What the web process does when it starts: all endpoints loaded, nothing of it collected.
-    import controlplane.asgi  # noqa: F401, PLC0415
-
-    _measure_lists(token)
-    _measure_clients(token, arguments, data)
-    _measure_bulk(token, cluster, arguments.bulk)
+        begun = time.perf_counter()
+        user, cluster = fill(options.queries, options.streams, options.proposals)
+        if connection.vendor == "postgresql":
+            # As autovacuum does in a server that lives longer than a minute.
+            connection.cursor().execute("VACUUM ANALYZE")
+        print(
+            f"{connection.vendor}: {options.queries:,} queries on {STREAMS_PER_QUERY} of "
+            f"{options.streams:,} streams, {options.proposals:,} proposals, "
+            f"in {time.perf_counter() - begun:.0f} s"
+        )
+        with running_services(data, ["web"]) as url, api_client(url, user) as client:
+            _measure_lists(client, options.pages)
+            token = client.headers["authorization"].removeprefix("Bearer ")
+            _measure_clients(urlsplit(url).port or 0, token, options)
+            _measure_bulk(client, cluster, options.bulk)
 
 
-def _client(token: str) -> Any:
-    from django.conf import settings  # noqa: PLC0415
-    from django.test import Client  # noqa: PLC0415
-
-    settings.ALLOWED_HOSTS = ["testserver"]
-    return Client(headers={"authorization": f"Bearer {token}"})
-
-
-def _measure_lists(token: str) -> None:
-    client = _client(token)
+def _measure_lists(client: Any, pages: int) -> None:
     for limit in (50, 200):
-        print(f"lists of {limit} rows: SQL queries, median, p95, worst of {TRIES} pages")
+        print(f"lists of {limit} rows: SQL queries, then {pages} pages")
         for name, path in LISTS.items():
-            asked = [_sql(client, f"{path}&limit={some}") for some in (5, limit)]
-            taken = list(islice(_walk(client, path, limit), TRIES))
-            assert asked[1] <= asked[0], f"{name}: {asked[0]} queries for 5 rows, {asked[1]} else"
-            print(f"  {name:22} {asked[1]:2}  {_told(taken)}")
+            few, many = (_count_sql(client, f"{path}&limit={size}") for size in (5, limit))
+            taken = list(islice(_walk(client, path, limit), pages))
+            assert many <= few, f"{name}: {few} SQL queries for 5 rows, {many} for {limit}"
+            print(f"  {name:22} {many:2}  {figures(taken)}")
 
 
 def _walk(client: Any, path: str, limit: int) -> Iterator[float]:
@@ -127,48 +87,58 @@ def _walk(client: Any, path: str, limit: int) -> Iterator[float]:
     while True:
         begun = time.perf_counter()
         answer = client.get(f"{path}&limit={limit}" + (f"&cursor={cursor}" if cursor else ""))
-        assert len(answer.content) > 0
         yield time.perf_counter() - begun
         assert answer.status_code == 200, answer.content[:500]
         body = answer.json()
         cursor = (body.get("next") or "") if isinstance(body, dict) else ""
 
 
-def _sql(client: Any, path: str) -> int:
+def _count_sql(client: Any, path: str) -> int:
+    """Return how many SQL queries the same request executes in this process."""
+    from django.conf import settings  # noqa: PLC0415
     from django.db import connection  # noqa: PLC0415
+    from django.test import Client  # noqa: PLC0415
     from django.test.utils import CaptureQueriesContext  # noqa: PLC0415
 
-    client.get(path)
+    settings.ALLOWED_HOSTS = ["testserver"]
+    here = Client(headers={"authorization": client.headers["authorization"]})
+    here.get(path)
     with CaptureQueriesContext(connection) as captured:
-        client.get(path)
+        answer = here.get(path)
+    assert answer.status_code == 200, answer.content[:500]
     return len(captured)
 
 
-def _measure_bulk(token: str, cluster: Any, count: int) -> None:
-    client = _client(token)
+def _measure_bulk(client: Any, cluster: Any, count: int) -> None:
     half = cluster.streams.count() // 2
     for kind, body, runs in (
         ("of numbers", _plain, 3),
         ("with one of a hundred texts", lambda n, i, half: _texted(n, i % 100, half), 3),
-        ("each with a text of its own", _texted, 1),
+        ("each with a text of its own", _texted, 3),
     ):
-        taken = []
+        taken, size = [], 0
         for run in range(runs):
             rows = [body(f"{kind.split()[0]}-{run}-{i}", i, half) for i in range(count)]
-            sent = json.dumps({"queries": rows})
-            begun = time.perf_counter()
-            answer = client.post(f"{CLUSTER}/queries/bulk", sent, content_type="application/json")
-            taken.append(time.perf_counter() - begun)
-            assert answer.status_code == 201, answer.content[:500]
-        print(f"bulk of {count:,} queries {kind} ({len(sent) / 1e6:.1f} MB): {_told(taken)}")
+            seconds, size, _ = _post_bulk(client, rows, 201)
+            taken.append(seconds)
+        print(f"bulk of {count:,} queries {kind} ({size / 1e6:.1f} MB): {figures(taken)}")
     faulty = [_plain(f"faulty-{i}", i, half) | {"streams": ["nowhere"]} for i in range(count)]
-    sent = json.dumps({"queries": faulty})
+    refused = [_post_bulk(client, faulty, 422) for _ in range(3)]
+    assert all(len(answer["rows"]) == count for _, _, answer in refused)
+    taken = [seconds for seconds, _, _ in refused]
+    print(f"bulk of {count:,} queries refused row by row: {figures(taken)}")
+
+
+def _post_bulk(client: Any, rows: Sequence[Any], status: int) -> tuple[float, int, Any]:
+    """Post queries; return the seconds until the answer is read, the bytes sent and the answer."""
+    sent = json.dumps({"queries": rows}).encode()
     begun = time.perf_counter()
-    answer = client.post(f"{CLUSTER}/queries/bulk", sent, content_type="application/json")
-    taken = [time.perf_counter() - begun]
-    assert answer.status_code == 422
-    assert len(answer.json()["rows"]) == count
-    print(f"bulk of {count:,} queries refused row by row: {_told(taken)}")
+    answer = client.post(
+        f"{CLUSTER}/queries/bulk", content=sent, headers={"content-type": "application/json"}
+    )
+    taken = time.perf_counter() - begun
+    assert answer.status_code == status, answer.content[:500]
+    return taken, len(sent), answer.json()
 
 
 def _plain(name: str, number: int, half: int) -> dict[str, Any]:
@@ -187,15 +157,14 @@ def _texted(name: str, number: int, half: int) -> dict[str, Any]:
     return {"name": name, "streams": [f"s{number % half}"], "text": text}
 
 
-def _measure_clients(token: str, arguments: argparse.Namespace, data: Path) -> None:
-    with _web(data) as port:
-        found = asyncio.run(_ask(port, token, arguments.clients, arguments.seconds))
+def _measure_clients(port: int, token: str, options: argparse.Namespace) -> None:
+    found = asyncio.run(_ask(port, token, options.clients, options.seconds))
     taken = [seconds for seconds, _ in found]
     errors = sum(1 for _, status in found if status != 200)
-    rate = len(found) / arguments.seconds
+    rate = len(found) / options.seconds
     print(
-        f"{arguments.clients} clients for {arguments.seconds} s: {errors} errors, "
-        f"{rate:.0f} requests/s, {_told(taken)}"
+        f"{options.clients} clients for {options.seconds} s: {errors} errors, "
+        f"{rate:.0f} requests/s, {figures(taken)}"
     )
 
 
@@ -206,7 +175,7 @@ async def _ask(port: int, token: str, clients: int, seconds: float) -> list[tupl
     come one after the other, as people do, and what is asked while they come does not count.
     """
     paths = [f"{path}&limit=20" for path in LISTS.values()]
-    paths += [f"{CLUSTER}", f"{CLUSTER}/queries/query-000123", f"{ROOT}/me"]
+    paths += [f"{CLUSTER}", f"{CLUSTER}/queries/query-000001", f"{ROOT}/me"]
     found: list[tuple[float, int]] = []
     counted = time.perf_counter() + APART_S * clients + WARM_S
     end = counted + seconds
@@ -244,60 +213,17 @@ async def _answer(
     return int(head.split(" ", 2)[1])
 
 
-@contextmanager
-def _web(data: Path) -> Iterator[int]:
-    """Start the web process as `make run` does; yield its port once it answers."""
-    import httpx  # noqa: PLC0415
-
-    from controlplane.runtime.children import web_command  # noqa: PLC0415
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    url = f"http://127.0.0.1:{port}"
-    with (data / "web.log").open("wb") as log:
-        process = subprocess.Popen(web_command("127.0.0.1", port), stdout=log, stderr=log)
-        try:
-            until(lambda: _answers(httpx, url))
-            yield port
-        except BaseException:
-            print((data / "web.log").read_text()[-4000:], file=sys.stderr)
-            raise
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-def _answers(httpx: Any, url: str) -> bool:
-    try:
-        return bool(httpx.get(f"{url}/healthz").is_success)
-    except httpx.TransportError:
-        return False
-
-
-def _told(taken: Sequence[float]) -> str:
-    ordered = sorted(taken)
-    p95 = ordered[min(len(ordered) - 1, round(len(ordered) * 0.95))]
-    return " ".join(
-        f"{name} {1000 * value:7.1f} ms"
-        for name, value in (
-            ("median", statistics.median(ordered)),
-            ("p95", p95),
-            ("worst", ordered[-1]),
-        )
-    )
-
-
-def _arguments() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=100_000)
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--proposals", type=int, default=1000)
-    parser.add_argument("--bulk", type=int, default=10_000)
+    parser.add_argument("--pages", type=int, default=40, help="of each list")
+    parser.add_argument("--bulk", type=int, default=10_000, help="queries of a bulk")
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--postgres", action="store_true")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
+from controlplane.wire.routing import AddQuery, Op
 from tests.support.driver import Application, Driver, Telemetry
+from tests.support.texts import SUMMARY_TEXT
 from workers.demo.schema import REPORT
 
 STREAMS: Final = 80
@@ -53,6 +55,11 @@ class Weir(Driver):
         with suppress(TimeoutError):
             wait(self, lambda rows: sum(row["records_in"] for row in rows) >= records, seconds)
         return self.telemetry()
+
+    def memory(self) -> dict[str, float]:
+        """Return the resident megabytes of its processes."""
+        assert self.process is not None
+        return memory_of(self.process.pid)
 
     def __enter__(self) -> "Weir":
         self.start()
@@ -113,6 +120,15 @@ def drawn_streams(rng: np.random.Generator) -> tuple[int, ...]:
     """Return one to five streams by their popularity."""
     drawn = rng.choice(STREAMS, size=rng.integers(1, 6), replace=False, p=popularity())
     return tuple(sorted((drawn + 1).tolist()))
+
+
+def small_queries(count: int, nodes: int) -> list[Op]:
+    """Return queries of one task each over one to five streams."""
+    rng = np.random.default_rng(2)
+    return [
+        AddQuery(query, 0, query % nodes, drawn_streams(rng), SUMMARY_TEXT)
+        for query in range(1, count + 1)
+    ]
 
 
 def batch_durations(client: "redis.Redis", cluster: str) -> list[int]:

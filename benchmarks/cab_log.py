@@ -40,7 +40,8 @@ def cab_records(limit: int | None = None) -> pd.DataFrame:
 
 def fill(redis_url: str, cluster: str, records: pd.DataFrame) -> None:
     """Append all records, as a producer does that replays as fast as it can."""
-    with Producer(redis_url, cluster, limit=len(records) + 1) as producer:
+    schemas = dict.fromkeys(range(1, STREAMS + 1), REPORT)
+    with Producer(redis_url, cluster, limit=len(records) + 1, schemas=schemas) as producer:
         for first in range(0, len(records), APPEND_RECORDS):
             producer.append(dict(_blocks(records.iloc[first : first + APPEND_RECORDS])))
 

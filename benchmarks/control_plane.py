@@ -1,65 +1,87 @@
-"""What benchmarks of the control plane run on: a Redis, a web server and a worker of their own."""
+"""What benchmarks of the control plane run on: a database, a Redis, web and worker of their own."""
 
-import shutil
-import socket
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, Final
+
+from tests.support.postgres import running_postgres
+from tests.support.redis_server import free_port, running_redis
+
+LOCAL: Final = "127.0.0.1"
 
 
-def tell(what: str, taken: Sequence[float]) -> None:
-    """Print median, p95 and worst of what was measured in seconds."""
+def figures(taken: Sequence[float]) -> str:
+    """Return median, p95, worst and number of durations in seconds, as text in ms."""
     ordered = sorted(taken)
     p95 = ordered[min(len(ordered) - 1, round(len(ordered) * 0.95))]
-    print(
-        f"{what}: median {statistics.median(ordered) * 1000:.0f} ms, "
-        f"p95 {p95 * 1000:.0f} ms, worst {ordered[-1] * 1000:.0f} ms, n {len(ordered)}"
+    middle = statistics.median(ordered)
+    return (
+        f"median {middle * 1000:7.1f} ms  p95 {p95 * 1000:7.1f} ms  "
+        f"worst {ordered[-1] * 1000:7.1f} ms  n {len(ordered)}"
     )
 
 
-def until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until it is so. Raises `TimeoutError`."""
+def wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until a condition holds. Raises `TimeoutError`."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
-            raise TimeoutError("it did not come about")
+            raise TimeoutError(f"the condition does not hold after {seconds:g} s")
         time.sleep(0.002)
 
 
 @contextmanager
-def running_services(data: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Start web and worker; yield the URL and what waits until both answer."""
-    import httpx  # noqa: PLC0415
+def fresh_weir(*, postgres: bool = False) -> Iterator[Path]:
+    """Set Django up on an empty database and Redis; yield the data directory.
 
-    from workers.celery import app  # noqa: PLC0415
+    The database is that of DATABASE_URL, if set, or SQLite; with `postgres`, a PostgreSQL server of
+    this benchmark.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-bench-"))
+        os.environ |= {
+            "WEIR_DATA": folder,
+            "REDIS_URL": stack.enter_context(running_redis(Path(folder))),
+            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+            "WEIR_LOG_LEVEL": "ERROR",
+        }
+        if postgres:
+            os.environ["DATABASE_URL"] = stack.enter_context(running_postgres())
+        import django  # noqa: PLC0415 - needs the environment
 
-    port = _free_port()
-    url = f"http://127.0.0.1:{port}"
-    web = [sys.executable, "-m", "uvicorn", "controlplane.asgi:application", "--port", str(port)]
-    worker = [
-        sys.executable, "-m", "celery", "-A", "workers.celery", "worker", "--concurrency", "2",
-        "--loglevel", "WARNING", "--without-gossip", "--without-mingle",
-    ]  # fmt: skip
+        django.setup()
+        from django.core.management import call_command  # noqa: PLC0415
+
+        call_command("migrate_all", verbosity=0)
+        yield Path(folder)
+
+
+@contextmanager
+def running_services(data: Path, names: Sequence[str] = ("web", "worker")) -> Iterator[str]:
+    """Start these processes with the commands of `make run`; yield the URL once they answer."""
+    from controlplane.runtime.children import Place, service_children  # noqa: PLC0415
+
+    java = Path(os.environ.get("JAVA_HOME", ""))
+    place = Place(data, LOCAL, free_port(), os.environ["REDIS_URL"], java)
+    commands = [child.command for child in service_children(place) if child.name in names]
     with (data / "services.log").open("wb") as log:
-        started = [subprocess.Popen(c, stdout=log, stderr=log) for c in (web, worker)]
-
-        def ready() -> None:
-            def answers() -> bool:
-                try:
-                    return httpx.get(f"{url}/healthz").is_success and bool(app.control.ping())
-                except httpx.TransportError:
-                    return False
-
-            until(answers)
-
+        started = [
+            subprocess.Popen(command, stdout=log, stderr=log, env=place.environment())
+            for command in commands
+        ]
         try:
-            yield url, ready
+            url = place.address.rstrip("/")
+            wait_until(lambda: _answers(url) and ("worker" not in names or _is_worker_ready()))
+            yield url
         except BaseException:
-            print((data / "services.log").read_text()[-4000:])
+            print((data / "services.log").read_text()[-4000:], file=sys.stderr)
             raise
         finally:
             for process in started:
@@ -68,27 +90,28 @@ def running_services(data: Path) -> Iterator[tuple[str, Callable[[], None]]]:
                 process.wait(timeout=30)
 
 
-@contextmanager
-def private_redis(data: Path) -> Iterator[str]:
-    """Yield the URL of a Redis of this benchmark alone."""
-    port = _free_port()
-    binary = shutil.which("redis-server") or "redis-server"
-    command = [binary, "--port", str(port), "--save", "", "--dir", str(data)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+def _is_worker_ready() -> bool:
+    from workers.celery import app  # noqa: PLC0415
+
+    return bool(app.control.ping())
+
+
+def _answers(url: str) -> bool:
+    import httpx  # noqa: PLC0415
+
     try:
-        until(lambda: _listens(port))
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
+        return httpx.get(f"{url}/healthz").is_success
+    except httpx.TransportError:
+        return False
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+@contextmanager
+def api_client(url: str, user: Any) -> Iterator[Any]:
+    """Yield an HTTP client of the web process with a token of the user."""
+    import httpx  # noqa: PLC0415
 
+    from controlplane.services import tokens  # noqa: PLC0415
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    headers = {"Authorization": f"Bearer {tokens.create(user, 'bench')}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=120) as client:
+        yield client

@@ -1,6 +1,7 @@
 """The data plane against what is demanded of it, one JSON object per measure.
 
     .venv/bin/python -m benchmarks.data_plane [--only delivered light half move kill memory]
+        [--appends 150] [--seconds 30] [--tours 6] [--kills 3]
 
 delivered: records/s handed to 8 nodes with 256 tasks, from a full log: of 256 queries with a task
 each, and of 32 with eight. light: the micro-batch at 334 records/s, 4 nodes, 300 queries; memory:
@@ -32,8 +33,7 @@ from benchmarks.application import (
     append,
     batch_durations,
     block,
-    drawn_streams,
-    memory_of,
+    small_queries,
     ticks,
     wait,
 )
@@ -57,35 +57,31 @@ HOUR_MS: Final = 3_600_000
 MOVED: Final = 1
 MOVED_STREAM: Final = 1
 MOVED_ROWS: Final = 14_000
-TOURS: Final = 6
 Report = dict[str, Any]
+Options = argparse.Namespace
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.data_plane", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES))
-    options = parser.parse_args()
+    options = parse_options()
     for name in options.only:
         with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as url:
-            print(json.dumps({name: MEASURES[name](url, Path(folder))}, indent=2), flush=True)
+            report = MEASURES[name](url, Path(folder), options)
+            print(json.dumps({name: report}, indent=2), flush=True)
 
 
-def start_weir(url: str, folder: Path, ops: Sequence[Op], nodes: int) -> Weir:
-    """Publish a routing table and return the application that will follow it."""
+def publish_table(url: str, ops: Sequence[Op]) -> None:
+    """Publish a routing table with all streams, their schemas and these queries."""
     every = range(1, STREAMS + 1)
     splits: list[Op] = [AssignStream(stream, stream % SPLITS) for stream in every]
     splits += [SetSchema(stream, REPORT) for stream in every]
     publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
+
+
+def start_weir(url: str, folder: Path, ops: Sequence[Op], nodes: int, appends: int = 0) -> Weir:
+    """Publish a routing table, fill the log, and return the application that will read both."""
+    publish_table(url, ops)
+    fill(url, appends)
     return Weir(url, folder, CLUSTER, nodes, SPLITS)
-
-
-def small_queries(count: int, nodes: int) -> list[Op]:
-    """Return queries of one task each over one to five streams."""
-    rng = np.random.default_rng(2)
-    return [
-        AddQuery(query, 0, query % nodes, drawn_streams(rng), SUMMARY_TEXT)
-        for query in range(1, count + 1)
-    ]
 
 
 def split_queries(count: int, nodes: int) -> list[Op]:
@@ -105,19 +101,22 @@ def _split_text(query: int) -> str:
 # ---- delivered records/s ---------------------------------------------------------------------
 
 
-def delivered(url: str, folder: Path) -> Report:
+def delivered(url: str, folder: Path, options: Options) -> Report:
     """Measure both kinds of 256 tasks on 8 nodes."""
-    report = {"256_queries_of_a_task": full_log_rate(url, folder / "small", small_queries(256, 8))}
-    redis.Redis.from_url(url).flushall()
-    return report | {
-        "32_queries_of_8_tasks": full_log_rate(url, folder / "split", split_queries(32, 8))
+    every = {
+        "256_queries_of_a_task": small_queries(256, 8),
+        "32_queries_of_8_tasks": split_queries(32, 8),
     }
+    report = {}
+    for name, ops in every.items():
+        redis.Redis.from_url(url).flushall()
+        report[name] = full_log_rate(url, folder / name, ops, options.appends)
+    return report
 
 
-def full_log_rate(url: str, folder: Path, ops: Sequence[Op], appends: int = 150) -> Report:
+def full_log_rate(url: str, folder: Path, ops: Sequence[Op], appends: int) -> Report:
     """Return records/s over a log that was full before it was read."""
-    fill(url, appends)
-    with start_weir(url, folder, ops, nodes=8) as weir:
+    with start_weir(url, folder, ops, nodes=8, appends=appends) as weir:
         rows = weir.batches_until(appends * APPEND_RECORDS, 120)
     return rates(rows)
 
@@ -144,31 +143,26 @@ def rates(rows: Telemetry) -> Report:
 # ---- light load, and the memory it takes -------------------------------------------------------
 
 
-def light(url: str, folder: Path, seconds: float = 30) -> Report:
+def light(url: str, folder: Path, options: Options) -> Report:
     """Return the micro-batch and the latency at 334 records/s."""
     with start_weir(url, folder, small_queries(300, 4), nodes=4) as weir:
         seen = len(lightly_loaded(weir, url, batches=10, seconds=90))
-        rows = lightly_loaded(weir, url, batches=10_000, seconds=seconds)[seen:]
+        rows = lightly_loaded(weir, url, batches=10_000, seconds=options.seconds)[seen:]
         durations = batch_durations(weir.client, CLUSTER)[-len(rows) :]
         return {
             "batches": len(rows),
             "micro_batch_ms_p50": statistics.median(durations),
             "append_to_result_ms": latencies(rows),
             "node_busy_ms_p50": round(statistics.median(busy(rows)), 1),
-            "memory_mb": memory_of(_pid(weir)),
+            "memory_mb": weir.memory(),
         }
 
 
-def memory(url: str, folder: Path) -> Report:
-    """Return the resident memory of the lightly loaded cluster after two minutes."""
+def memory(url: str, folder: Path, options: Options) -> Report:
+    """Return the resident memory of the lightly loaded cluster after 4 times `seconds`."""
     with start_weir(url, folder, small_queries(440, 4), nodes=4) as weir:
-        lightly_loaded(weir, url, batches=10_000, seconds=120)
-        return memory_of(_pid(weir))
-
-
-def _pid(weir: Weir) -> int:
-    assert weir.process is not None
-    return weir.process.pid
+        lightly_loaded(weir, url, batches=10_000, seconds=4 * options.seconds)
+        return weir.memory()
 
 
 def lightly_loaded(weir: Weir, url: str, batches: int, seconds: float) -> Telemetry:
@@ -199,11 +193,10 @@ def latencies(rows: Telemetry) -> Report:
 # ---- from the append to the result at half of the maximal rate ---------------------------------
 
 
-def half(url: str, folder: Path, seconds: float = 30) -> Report:
+def half(url: str, folder: Path, options: Options) -> Report:
     """Measure the maximal rate on a full log, then feed half of it to the same application."""
-    appends = 100
-    fill(url, appends)
-    with start_weir(url, folder, small_queries(256, 8), nodes=8) as weir:
+    appends, seconds = options.appends, options.seconds
+    with start_weir(url, folder, small_queries(256, 8), nodes=8, appends=appends) as weir:
         most = rates(weir.batches_until(appends * APPEND_RECORDS, 120))
         seen = len(weir.telemetry())
         fed = paced(url, most["read_records_per_s"] / 2, seconds)
@@ -232,7 +225,7 @@ def paced(url: str, rate: float, seconds: float) -> int:
 # ---- live migration ------------------------------------------------------------------------------
 
 
-def move(url: str, folder: Path) -> Report:
+def move(url: str, folder: Path, options: Options) -> Report:
     """Return in how many micro-batches a moving task gives no result, and one that stays."""
     aggregates = {"n": "count(*)", "mean": "mean(speed)", "highest": "max(speed)"}
     text = QueryText(aggregates, window_s=86_400.0, key=["car"])
@@ -244,7 +237,7 @@ def move(url: str, folder: Path) -> Report:
         wait_for_batches(weir, 5)
         follow_results(weir, [MOVED, *range(2, 6)])
         producer.append({MOVED_STREAM: large_state()})
-        tour(weir)
+        tour(weir, options.tours)
         rows, durations = weir.telemetry(), batch_durations(weir.client, CLUSTER)
     return migration_report(weir, rows, durations)
 
@@ -275,9 +268,9 @@ def fed_evenly(url: str) -> Iterator[Producer]:
             thread.join()
 
 
-def tour(weir: Weir) -> None:
-    """Move the task from node to node, five batches apart."""
-    for step in range(TOURS):
+def tour(weir: Weir, moves: int) -> None:
+    """Move the task from node to node so many times, five batches apart."""
+    for step in range(moves):
         wait_for_batches(weir, 5)
         publish(
             weir.client,
@@ -333,7 +326,7 @@ def longest_pause(weir: Weir, query: int, since: int) -> int:
 # ---- kill -9 -------------------------------------------------------------------------------------
 
 
-def kill(url: str, folder: Path, kills: int = 3) -> Report:
+def kill(url: str, folder: Path, options: Options) -> Report:
     """Return how long after the driver's death a batch with new records is done."""
     driver = KeptDriver(url, folder)
     every = range(1, STREAMS + 1)
@@ -345,7 +338,7 @@ def kill(url: str, folder: Path, kills: int = 3) -> Report:
         with Producer(url, driver.cluster) as producer:
             feed = feeder(producer)
             wait(driver, lambda rows: feed() and len(rows) >= 5)
-            back = [killed(driver, feed) for _ in range(kills)]
+            back = [killed(driver, feed) for _ in range(options.kills)]
     finally:
         driver.end()
     return {
@@ -374,7 +367,7 @@ def killed(driver: KeptDriver, feed: Callable[[], bool]) -> float:
     return back
 
 
-MEASURES: Final[dict[str, Callable[[str, Path], Report]]] = {
+MEASURES: Final[dict[str, Callable[[str, Path, Options], Report]]] = {
     "delivered": delivered,
     "light": light,
     "half": half,
@@ -382,6 +375,16 @@ MEASURES: Final[dict[str, Callable[[str, Path], Report]]] = {
     "kill": kill,
     "memory": memory,
 }
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> Options:
+    parser = argparse.ArgumentParser(prog="benchmarks.data_plane", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES))
+    parser.add_argument("--appends", type=int, default=150, help="of 20,000 records to a full log")
+    parser.add_argument("--seconds", type=float, default=30, help="at an even load")
+    parser.add_argument("--tours", type=int, default=6, help="moves of the task")
+    parser.add_argument("--kills", type=int, default=3)
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

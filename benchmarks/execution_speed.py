@@ -1,64 +1,51 @@
-"""How long a snapshot takes, and how long after its approval a plan begins.
+"""How long a snapshot takes, and how long an operator waits for a proposal and for its start.
 
-    python -m benchmarks.execution_speed [--queries 100000] [--approvals 40]
+    python -m benchmarks.execution_speed [--queries 100000] [--approvals 40] [--postgres]
 
 Snapshot: a cluster of 100 nodes with so many running queries over 10,000 streams, all with
-measured state; in this process, on the database of `DATABASE_URL` or a fresh SQLite. Begin: a
-real web server, Celery worker and Redis; from the POST that approves until the first routing
-version of the plan stands in Redis, where the pipeline reads it.
+measured state; in this process, on a fresh database. Proposal and start: web server and Celery
+worker with the commands of `make run`; from the POST that requests a proposal until the API shows
+it as ready, and from the POST that approves it until the first routing version of the plan is in
+Redis, where the pipeline reads it.
 """
 
 import argparse
-import os
-import tempfile
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.control_plane import private_redis, running_services, tell, until
+from benchmarks.control_plane import (
+    api_client,
+    figures,
+    fresh_weir,
+    running_services,
+    wait_until,
+)
 from tests.support.texts import SUMMARY, SUMMARY_TEXT
 from workers.demo.schema import REPORT
 
-STREAMS = 10_000
-NODES = 100
-CHUNK = 5_000
+STREAMS: Final = 10_000
+NODES: Final = 100
+CHUNK: Final = 5_000
 # Streams per query, as in `placing_speed`.
-READS = 5
+READS: Final = 5
+SMALL: Final = "/api/v1/clusters/small/proposals"
 
 
 def main() -> None:
-    arguments = _arguments()
-    with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
-        data = Path(folder)
-        with private_redis(data) as redis_url:
-            os.environ |= {
-                "WEIR_DATA": folder,
-                "REDIS_URL": redis_url,
-                "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-                "WEIR_LOG_LEVEL": "WARNING",
-            }
-            _run(arguments, data)
+    options = parse_options()
+    with fresh_weir(postgres=options.postgres) as data:
+        _measure_snapshots(options.queries, options.streams, options.nodes)
+        with running_services(data) as url:
+            _measure_proposals(url, options.approvals)
 
 
-def _run(arguments: argparse.Namespace, data: Path) -> None:
-    import django  # noqa: PLC0415 - needs the environment
-
-    django.setup()
-    from django.core.management import call_command  # noqa: PLC0415
-
-    call_command("migrate_all", verbosity=0)
-    _measure_snapshots(arguments.queries)
-    with running_services(data) as (url, ready):
-        ready()
-        _measure_beginnings(url, arguments.approvals)
-
-
-def _measure_snapshots(count: int) -> None:
+def _measure_snapshots(count: int, streams: int, nodes: int) -> None:
     from controlplane.problems.snapshot import keep_snapshot, take_snapshot  # noqa: PLC0415
 
-    cluster = _large_cluster(count)
+    cluster = fill(count, streams, nodes)
     taken, kept = [], []
     for _ in range(5):
         begun = time.perf_counter()
@@ -69,59 +56,65 @@ def _measure_snapshots(count: int) -> None:
         row = keep_snapshot(snapshot)
         kept.append(time.perf_counter() - begun)
         row.delete()
-    tell(f"snapshot of {count:,} queries: reading it", taken)
-    tell("  writing it, compressed", kept)
-    tell("  both", [a + b for a, b in zip(taken, kept, strict=True)])
+    print(f"snapshot of {count:,} queries, read:      {figures(taken)}")
+    print(f"  written, compressed: {figures(kept)}")
+    print(f"  both:                {figures([a + b for a, b in zip(taken, kept, strict=True)])}")
 
 
-def _large_cluster(count: int) -> Any:
-    from django.utils import timezone  # noqa: PLC0415
+def fill(count: int, streams: int, nodes: int) -> Any:
+    """Create a cluster with so many running queries and their measures, and return it."""
+    from controlplane.models import Cluster, Node, Stream  # noqa: PLC0415
 
-    from controlplane.models import (  # noqa: PLC0415
-        Cluster,
-        Node,
-        Query,
-        QueryStream,
-        Stream,
-        Task,
+    cluster = Cluster.objects.create(slug="large", name="large", slots=nodes)
+    node_rows = Node.objects.bulk_create(
+        Node(cluster=cluster, index=index, name=f"node {index}") for index in range(nodes)
     )
-
-    cluster = Cluster.objects.create(slug="large", name="large", slots=NODES)
-    nodes = Node.objects.bulk_create(
-        Node(cluster=cluster, index=index, name=f"node {index}") for index in range(NODES)
-    )
-    streams = Stream.objects.bulk_create(
-        (Stream(cluster=cluster, name=f"s{at}", declared_rate=1.0) for at in range(STREAMS)),
+    schema = REPORT.to_json()
+    stream_rows = Stream.objects.bulk_create(
+        (
+            Stream(cluster=cluster, name=f"s{i}", schema=schema, declared_rate=1.0)
+            for i in range(streams)
+        ),
         batch_size=CHUNK,
     )
     draw = np.random.default_rng(1)
     for begin in range(0, count, CHUNK):
-        queries = Query.objects.bulk_create(
-            Query(
-                cluster=cluster,
-                name=f"q{at}",
-                state="running",
-                text=SUMMARY_TEXT,
-                window_s=60.0,
-                submitted_at=timezone.now(),
-            )
-            for at in range(begin, min(count, begin + CHUNK))
-        )
-        QueryStream.objects.bulk_create(
-            QueryStream(query=query, stream=streams[at])
-            for query in queries
-            for at in draw.choice(STREAMS, READS, replace=False)
-        )
-        Task.objects.bulk_create(
-            Task(query=query, node=nodes[at % NODES], since_version=1)
-            for at, query in enumerate(queries)
-        )
-    _measured(cluster)
+        _create_queries(range(begin, min(count, begin + CHUNK)), stream_rows, node_rows, draw)
+    _write_measures(cluster)
     return cluster
 
 
-def _measured(cluster: Any) -> None:
-    """Let every node have reported each of its tasks sixteen times."""
+def _create_queries(
+    numbers: range, streams: Sequence[Any], nodes: Sequence[Any], draw: np.random.Generator
+) -> None:
+    from django.utils import timezone  # noqa: PLC0415
+
+    from controlplane.models import Query, QueryStream, Task  # noqa: PLC0415
+
+    queries = Query.objects.bulk_create(
+        Query(
+            cluster=nodes[0].cluster,
+            name=f"q{number}",
+            state="running",
+            text=SUMMARY_TEXT,
+            window_s=60.0,
+            submitted_at=timezone.now(),
+        )
+        for number in numbers
+    )
+    QueryStream.objects.bulk_create(
+        QueryStream(query=query, stream=streams[i])
+        for query in queries
+        for i in draw.choice(len(streams), READS, replace=False)
+    )
+    Task.objects.bulk_create(
+        Task(query=query, node=nodes[number % len(nodes)], since_version=1)
+        for number, query in zip(numbers, queries, strict=True)
+    )
+
+
+def _write_measures(cluster: Any) -> None:
+    """Write what every node reports of each of its tasks, sixteen times."""
     from controlplane.connections import redis_client  # noqa: PLC0415
     from controlplane.models import Task  # noqa: PLC0415
     from controlplane.wire.measures import packed, write  # noqa: PLC0415
@@ -139,41 +132,64 @@ def _measured(cluster: Any) -> None:
             write(redis_client(), cluster.slug, node, batch, data)
 
 
-def _measure_beginnings(url: str, count: int) -> None:
-    import httpx  # noqa: PLC0415
+def _measure_proposals(url: str, count: int) -> None:
     from django.contrib.auth.models import User  # noqa: PLC0415
 
-    from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.services import executions, proposals, tokens  # noqa: PLC0415
     from controlplane.services.access import Actor  # noqa: PLC0415
-    from controlplane.wire.publish import latest_version  # noqa: PLC0415
 
-    user = User.objects.create_superuser("bench")
-    actor = Actor(user)
+    actor = Actor(User.objects.create_superuser("bench"))
     cluster = _small_cluster(actor)
-    headers = {"Authorization": f"Bearer {tokens.create(user, 'bench')}"}
-    begun_after = []
-    with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+    requested, started = [], []
+    with api_client(url, actor.user) as client:
         for _ in range(count):
             _scatter(cluster)
-            proposal = proposals.request(actor, cluster, "mms", {"nu": 0.5})
-            until(lambda p=proposal: _state(p) == "ready")  # type: ignore[misc]
-            proposal.refresh_from_db()
-            before = latest_version(redis_client(), cluster.slug) or 0
-            begun = time.perf_counter()
-            path = f"/api/v1/clusters/{cluster.slug}/proposals/{proposal.pk}/approve"
-            client.post(path, json={"seal": proposal.seal}).raise_for_status()
-            until(lambda v=before: (latest_version(redis_client(), "small") or 0) > v)  # type: ignore[misc]
-            begun_after.append(time.perf_counter() - begun)
-            until(lambda p=proposal: _state(p) == "executing")  # type: ignore[misc]
-            proposal.refresh_from_db()
-            executions.stop(actor, proposal, "measured")
-    tell("approval until the first routing version is in Redis", begun_after)
+            proposal, seconds = _request(client)
+            requested.append(seconds)
+            started.append(_approve(client, proposal))
+            _stop(actor, proposal["id"])
+    print(f"request until the proposal is ready:             {figures(requested)}")
+    print(f"approval until the first routing version exists: {figures(started)}")
 
 
-def _state(proposal: Any) -> str:
-    proposal.refresh_from_db(fields=["state"])
-    return str(proposal.state)
+def _request(client: Any) -> tuple[Any, float]:
+    """Request a proposal over HTTP; return it as it is ready, and the seconds until then."""
+    begun = time.perf_counter()
+    body = {"algorithm": "mms", "parameters": {"nu": 0.5}}
+    answer = client.post(SMALL, json=body).raise_for_status().json()
+    while answer["state"] == "computing":
+        answer = client.get(f"{SMALL}/{answer['id']}").raise_for_status().json()
+    assert answer["state"] == "ready", answer
+    return answer, time.perf_counter() - begun
+
+
+def _approve(client: Any, proposal: Any) -> float:
+    """Approve a proposal over HTTP; return the seconds until Redis has a newer routing version."""
+    from controlplane.connections import redis_client  # noqa: PLC0415
+    from controlplane.wire.publish import latest_version  # noqa: PLC0415
+
+    before = latest_version(redis_client(), "small") or 0
+    begun = time.perf_counter()
+    path = f"{SMALL}/{proposal['id']}/approve"
+    client.post(path, json={"seal": proposal["seal"]}).raise_for_status()
+    wait_until(lambda: (latest_version(redis_client(), "small") or 0) > before)
+    return time.perf_counter() - begun
+
+
+def _stop(actor: Any, pk: int) -> None:
+    """Stop the execution, and take its step for done: no pipeline acknowledges it here."""
+    from controlplane.models import Execution, Proposal, Step  # noqa: PLC0415
+    from controlplane.services import executions  # noqa: PLC0415
+
+    proposal = Proposal.objects.get(pk=pk)
+
+    def is_executing() -> bool:
+        proposal.refresh_from_db()
+        return str(proposal.state) == "executing"
+
+    wait_until(is_executing)
+    executions.stop(actor, proposal, "measured")
+    Step.objects.update(state="done")
+    Execution.objects.exclude(lease_owner="").update(lease_owner="")
 
 
 def _small_cluster(actor: Any) -> Any:
@@ -194,16 +210,13 @@ def _small_cluster(actor: Any) -> Any:
 
 
 def _scatter(cluster: Any) -> None:
-    """Put the queries anywhere, so that there is always something to move."""
+    """Move the queries to drawn nodes, so that a plan has moves."""
     from django.db import transaction  # noqa: PLC0415
 
-    from controlplane.models import Execution, Node, Step, Task  # noqa: PLC0415
+    from controlplane.models import Node, Task  # noqa: PLC0415
     from controlplane.services import routing  # noqa: PLC0415
     from controlplane.wire.routing import MoveTasks  # noqa: PLC0415
 
-    # Nothing acknowledges steps here: what was stopped is taken for done.
-    Step.objects.update(state="done")
-    Execution.objects.exclude(lease_owner="").update(lease_owner="")
     draw = np.random.default_rng()
     nodes = list(Node.objects.filter(cluster=cluster).order_by("index"))
     with transaction.atomic():
@@ -216,11 +229,14 @@ def _scatter(cluster: Any) -> None:
         routing.append(cluster.pk, cluster.routing_version, ops, "scattered")
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--queries", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=100_000, help="of the snapshot")
+    parser.add_argument("--streams", type=int, default=STREAMS, help="of the snapshot")
+    parser.add_argument("--nodes", type=int, default=NODES, help="of the snapshot")
     parser.add_argument("--approvals", type=int, default=40)
-    return parser.parse_args()
+    parser.add_argument("--postgres", action="store_true")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

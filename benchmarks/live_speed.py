@@ -12,6 +12,7 @@ import json
 import sqlite3
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -21,9 +22,7 @@ from tests.support.running_weir import RunningWeir
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--watch", type=int, default=60, help="seconds")
-    options = parser.parse_args()
+    options = parse_options()
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
         weir = RunningWeir(Path(folder) / "data")
         try:
@@ -78,6 +77,12 @@ def batches(data: Path, seconds: int) -> dict[str, Any]:
         "live_queries_p50": [sum(s["tasks"]) for s in samples],
     }
     return {name: round(median(values)) for name, values in told.items() if values}
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--watch", type=int, default=60, help="seconds")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

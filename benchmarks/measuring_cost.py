@@ -1,15 +1,16 @@
 """What measuring tasks and operators costs a node, as a share of its processor time.
 
-    .venv/bin/python -m benchmarks.measuring_cost
+    .venv/bin/python -m benchmarks.measuring_cost [--batches 60]
 
 One node's batches in memory, with everything that is measured and without, in turns; medians.
 25,000 records of 20 streams a batch, 100 small queries and 4 queries split over 32 tasks.
 """
 
+import argparse
 import json
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from unittest.mock import patch
 
@@ -20,12 +21,12 @@ from controlplane.wire.query import QueryText, computation_of
 from tests.support.texts import SUMMARY
 from workers.demo.schema import REPORT
 from workers.pipeline import turn
-from workers.pipeline.engine import node
+from workers.pipeline.engine import node, taking
 from workers.pipeline.engine.records import Records, Run
 from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks
 
-RECORDS, STREAMS, BATCHES = 25_000, 20, 60
+RECORDS, STREAMS = 25_000, 20
 NOTHING = np.zeros((0, 4), np.int64)
 
 
@@ -42,7 +43,8 @@ class Memory(dict[str, bytes]):
 def main() -> None:
     spent: dict[bool, list[float]] = {True: [], False: []}
     stores, tasks = {True: Memory(), False: Memory()}, all_tasks()
-    for batch, records in enumerate(batches()):
+    count = parse_options().batches
+    for batch, records in enumerate(batches(count)):
         for measured in (True, False) if batch % 2 else (False, True):
             with ExitStack() as stack:
                 if not measured:
@@ -52,16 +54,16 @@ def main() -> None:
                 if measured:
                     turn.measures_of(changed, 1_000)
                 spent[measured].append(time.process_time() - started)
-    with_it, without = (statistics.median(spent[one][10:]) * 1000 for one in (True, False))
+    with_it, without = (statistics.median(spent[one][count // 6 :]) * 1000 for one in (True, False))
     share = (with_it - without) / with_it
     print(json.dumps({"ms": round(with_it, 2), "ms_without": round(without, 2),
                       "share": round(share, 4)}))  # fmt: skip
 
 
 def _without_measures(stack: ExitStack) -> None:
-    stack.enter_context(patch.object(node, "_records_of_tasks", lambda _: NOTHING))
-    stack.enter_context(patch.object(node, "_bytes_of_tasks", lambda *_: NOTHING))
-    stack.enter_context(patch.object(node, "_operator", lambda *_: None))
+    stack.enter_context(patch.object(taking, "_records_of_tasks", lambda _: NOTHING))
+    stack.enter_context(patch.object(node, "bytes_of_tasks", lambda *_: NOTHING))
+    stack.enter_context(patch.object(taking, "_operator", lambda *_: None))
 
 
 def all_tasks() -> Tasks:
@@ -82,10 +84,10 @@ def all_tasks() -> Tasks:
     return Tasks.of(groups)
 
 
-def batches() -> Iterator[Records]:
-    """Yield batches of ten seconds of event time each."""
+def batches(count: int) -> Iterator[Records]:
+    """Yield so many batches of ten seconds of event time each."""
     rng = np.random.default_rng(2)
-    for batch in range(BATCHES):
+    for batch in range(count):
         times = 1_211_000_000_000 + batch * 10_000 + rng.integers(0, 10_000, RECORDS)
         columns = [times, rng.integers(0, 500, RECORDS), *rng.integers(0, 1000, (2, RECORDS)),
                    rng.integers(0, 3000, RECORDS)]  # fmt: skip
@@ -94,6 +96,12 @@ def batches() -> Iterator[Records]:
         runs = [Run(stream, size, None) for stream in range(STREAMS)]
         table = pa.Table.from_arrays(arrays, schema=REPORT.arrow)
         yield Records.of(table, times, runs, event_time="ts")
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=60, help="a sixth of them only warms up")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

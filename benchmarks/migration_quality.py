@@ -1,6 +1,6 @@
 """Bytes moved over 100 migrations: single step, looking ahead, and what the paper compares with.
 
-python -m benchmarks.migration_quality [--histories 10] [--taus 0.4 0.8]
+python -m benchmarks.migration_quality [--histories 10] [--taus 0.4 0.8] [--migrations 100]
 
 Unit tasks on 8 to 16 nodes after recorded taxi demand; the transition matrix of each history is
 counted from the 300 changes before it.
@@ -17,7 +17,7 @@ from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.transitions import Transitions
 from algorithms.migration.workloads import node_numbers
 
-_TASKS, _KNOWN, _MIGRATIONS = 64, 300, 100
+_TASKS, _KNOWN = 64, 300
 _SERIES = ("single_step", "mtm", "consistent_hashing", "storm", "storm_matched", "free")
 # tau, series, in shares of which series' bytes, at most
 _DEMANDED = (
@@ -29,25 +29,22 @@ _DEMANDED = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--histories", type=int, default=10)
-    parser.add_argument("--taus", type=float, nargs="+", default=[0.4, 0.8])
-    asked = parser.parse_args()
-    histories = asked.histories
-    for tau in asked.taus:
+    options = parse_options()
+    for tau in options.taus:
+        histories = [history(i, tau, options.migrations) for i in range(options.histories)]
         courses = {
-            name: [course(name, history(number, tau), number) for number in range(histories)]
+            name: [course(name, lives, seed) for seed, lives in enumerate(histories)]
             for name in _SERIES
         }
         report(tau, courses)
 
 
-def history(number: int, tau: float) -> History:
+def history(number: int, tau: float, migrations: int) -> History:
     """Return the numbered stretch of the taxi record, and what was known before it."""
     numbers = node_numbers("nyc_taxi")
-    begin = number * _MIGRATIONS
+    begin = number * migrations
     known = numbers[begin : begin + _KNOWN + 1]
-    coming = numbers[begin + _KNOWN : begin + _KNOWN + _MIGRATIONS + 1]
+    coming = numbers[begin + _KNOWN : begin + _KNOWN + migrations + 1]
     transitions = Transitions.from_history(known, also=coming)
     return History(np.ones(_TASKS), np.ones(_TASKS), coming, transitions, tau)
 
@@ -58,9 +55,10 @@ def course(name: str, lives: History, seed: int) -> Course:
 
 
 def report(tau: float, courses: dict[str, list[Course]]) -> None:
-    print(f"tau = {tau:g}, {_TASKS} unit tasks, {_MIGRATIONS} migrations, taxi demand")
+    migrations = len(courses[_SERIES[0]][0].plans)
+    print(f"tau = {tau:g}, {_TASKS} unit tasks, {migrations} migrations, taxi demand")
     for name, lives in courses.items():
-        moved = statistics.fmean(bytes_of(life) for life in lives) / _TASKS / _MIGRATIONS
+        moved = statistics.fmean(bytes_of(life) for life in lives) / _TASKS / migrations
         worst = statistics.fmean(map(imbalance, lives))
         prepared = statistics.fmean(life.prepared for life in lives)
         note = f"   prepared in {prepared:.1f} s" if prepared else ""
@@ -88,6 +86,14 @@ def imbalance(life: Course) -> float:
 
 def unheard(share: float) -> None:
     """Take progress that nobody asked for."""
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--histories", type=int, default=10)
+    parser.add_argument("--taus", type=float, nargs="+", default=[0.4, 0.8])
+    parser.add_argument("--migrations", type=int, default=100, help="of each history")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

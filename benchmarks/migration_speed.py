@@ -1,6 +1,6 @@
 """Speed of the migration planners on one core, medians after compilation.
 
-python -m benchmarks.migration_speed [--repeats 15]
+python -m benchmarks.migration_speed [--repeats 15] [--tasks 4096]
 """
 
 import argparse
@@ -8,7 +8,7 @@ import functools
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -28,11 +28,11 @@ _ENTRIES, _NODES = 4_096, 128
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=15)
-    repeats = parser.parse_args().repeats
+    options = parse_options()
+    repeats = options.repeats
     for tasks, present, nodes, demanded in _CASES:
-        report_single_step(drawn(tasks, present, nodes), repeats, demanded)
+        if tasks <= options.tasks:
+            report_single_step(drawn(tasks, present, nodes), repeats, demanded)
     report_schedule(repeats)
     report_tables(repeats)
 
@@ -50,7 +50,7 @@ def report_single_step(problem: MigrationProblem, repeats: int, demanded: float)
     seconds = median(lambda: best_parts(*before, grades), repeats)
     name = f"single step, m = {problem.tasks}, n' = {problem.nodes}, tau = {_TAU:g}"
     print(f"{name:48} {seconds * 1e3:9.3f} ms (demanded {demanded:g} ms)")
-    few = 3 if problem.tasks > _SLOW_FROM else repeats
+    few = min(3, repeats) if problem.tasks > _SLOW_FROM else repeats
     paper = median(lambda: ssm(*before, limit, problem.nodes), few)
     print(f"{'  the same by figure 4, repaired':48} {paper * 1e3:9.3f} ms")
 
@@ -98,6 +98,13 @@ def median(action: Callable[[], object], repeats: int) -> float:
         action()
         times.append(time.perf_counter() - started)
     return statistics.median(times)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--tasks", type=int, default=4_096, help="of the largest case")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

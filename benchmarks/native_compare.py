@@ -64,7 +64,7 @@ class Rate:
 
 
 def main() -> None:
-    options = _parse()
+    options = parse_options()
     with tempfile.TemporaryDirectory() as name, running_redis(Path(name)) as url:
         records = cab_log.cab_records(options.records)
         options.total = len(records)
@@ -263,7 +263,7 @@ def _shown(one: Any) -> str:
     return f"{one['records_per_s']:,.0f}" + ("" if one["whole"] else " (part of the log)")
 
 
-def _parse() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.native_compare", description=__doc__)
     parser.add_argument("--queries", type=int, nargs="+", default=[1, 10, 100])
     parser.add_argument("--runs", type=int, default=3)
@@ -278,7 +278,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--native-up-to", type=int, default=100, help="queries run natively")
     parser.add_argument("--check", action="store_true", help="compare windows first")
     parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ def finished(queries: Sequence[StreamingQuery], records: int, until: float) -> l
 
 def main() -> int:
     """Run the queries to the end of the log, or of the time."""
-    options = _parse()
+    options = parse_options()
     # The native query's work is the JVM's own: it has Spark's usual compiler and collector.
     usual = {
         "spark.driver.extraJavaOptions": "",
@@ -200,7 +200,7 @@ def main() -> int:
     return 0
 
 
-def _parse() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.native_query", description=__doc__)
     for name in ("--redis-url", "--cluster", "--checkpoint"):
         parser.add_argument(name, required=True)
@@ -216,7 +216,7 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--memory", default="3g", help="of the JVM")
     parser.add_argument("--sample", type=int, nargs="*", help="starts of windows to be printed")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

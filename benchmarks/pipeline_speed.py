@@ -1,9 +1,10 @@
 """How fast the data plane is: micro-batch at light load, and records/s from a full log.
 
     .venv/bin/python -m benchmarks.pipeline_speed [--queries 300] [--nodes 4]
+        [--seconds 30] [--appends 30]
 
 Light load is 334 records/s over 80 streams (the demo at 60 times real time); the full log holds
-three million records before the driver may read them. Fixed seed; a Redis of its own.
+three million records. Fixed seed; a Redis of its own.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,38 +24,33 @@ from benchmarks.application import (
     STREAMS,
     append,
     batch_durations,
-    drawn_streams,
+    small_queries,
     ticks,
 )
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import AddQuery, AssignStream, Op, RoutingDelta, SetSchema
+from controlplane.wire.routing import AssignStream, Op, RoutingDelta, SetSchema
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
-from tests.support.texts import SUMMARY_TEXT
 from workers.demo.schema import REPORT
 
 CLUSTER = "bench"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--seconds", type=int, default=30)
-    options = parser.parse_args()
+    options = parse_options()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         with running_redis(directory) as url:
             driver = Driver(url, directory, CLUSTER, nodes=options.nodes, splits=2)
             publish_queries(url, options.queries, options.nodes)
             try:
-                print(json.dumps(measure(url, driver, options.seconds), indent=2))
+                print(json.dumps(measure(url, driver, options), indent=2))
             finally:
                 driver.kill()
 
 
-def measure(url: str, driver: Driver, seconds: int) -> dict[str, Any]:
+def measure(url: str, driver: Driver, options: argparse.Namespace) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     with Producer(url, CLUSTER) as producer:
         started = time.monotonic()
@@ -61,7 +58,7 @@ def measure(url: str, driver: Driver, seconds: int) -> dict[str, Any]:
         feed(producer, rng, driver, batches=10)
         ready = time.monotonic() - started
         seen = len(driver.telemetry())
-        light_load(producer, rng, seconds)
+        light_load(producer, rng, options.seconds)
         light = driver.telemetry()[seen:]
         durations = batch_durations(driver.client, CLUSTER)[-len(light) :]
         return {
@@ -69,15 +66,17 @@ def measure(url: str, driver: Driver, seconds: int) -> dict[str, Any]:
             "light_batch_ms_p50": statistics.median(durations),
             "light_latency_ms_p50": statistics.median(r["latency"]["p50"] for r in light),
             "light_latency_ms_p95": float(np.percentile([r["latency"]["p95"] for r in light], 95)),
-            **full_log(producer, rng, driver),
+            **full_log(producer, rng, driver, options.appends),
         }
 
 
-def full_log(producer: Producer, rng: np.random.Generator, driver: Driver) -> dict[str, Any]:
+def full_log(
+    producer: Producer, rng: np.random.Generator, driver: Driver, appends: int
+) -> dict[str, Any]:
     """Fill the log faster than it is read, then measure between the first and last full batch."""
     seen = len(driver.telemetry())
     records = 0
-    for step in range(30):
+    for step in range(appends):
         records += append(producer, rng, 100_000, EVENT_START_MS + 86_400_000 + step * 60_000)
     driver.wait_for(
         lambda rows: sum(row["records_in"] for row in rows[seen:]) >= records, "whole log"
@@ -92,13 +91,10 @@ def full_log(producer: Producer, rng: np.random.Generator, driver: Driver) -> di
 
 
 def publish_queries(url: str, queries: int, nodes: int) -> None:
-    rng = np.random.default_rng(2)
     every = range(1, STREAMS + 1)
     splits: list[Op] = [AssignStream(stream, stream % 2) for stream in every]
     splits += [SetSchema(stream, REPORT) for stream in every]
-    ops = [
-        AddQuery(q, 0, q % nodes, drawn_streams(rng), SUMMARY_TEXT) for q in range(1, queries + 1)
-    ]
+    ops = small_queries(queries, nodes)
     publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
 
 
@@ -112,6 +108,15 @@ def feed(producer: Producer, rng: np.random.Generator, driver: Driver, batches: 
         append(producer, rng, 167, event_ms)
         if len(driver.telemetry()) >= batches:
             return
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--seconds", type=int, default=30, help="of light load")
+    parser.add_argument("--appends", type=int, default=30, help="of 100,000 records to a full log")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -45,11 +45,7 @@ Outcomes = dict[str, list[tuple[float, float]]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="budget of those that take one")
-    parser.add_argument("--queries", type=int, default=100_000)
-    asked = parser.parse_args()
+    asked = parse_options()
     for case in _CASES:
         print(f"{asked.queries:,} queries, d = 2, {case.title}; seeds 0 to {asked.seeds - 1}")
         outcomes = solved(case, asked.queries, range(asked.seeds), asked.seconds)
@@ -97,6 +93,8 @@ def report(outcomes: Outcomes) -> None:
 
 def report_ratios(case: Case, outcomes: Outcomes) -> None:
     offline = {one.name for one in algorithms(PLACEMENT, "offline")} - {"hypergraph"}
+    if not offline & set(outcomes):
+        return
     best = min(offline & set(outcomes), key=lambda name: mean_factor(outcomes[name]))
     compare(outcomes, best, "mms", case.against_mms)
     if case.against_hypergraph is not None:
@@ -127,6 +125,14 @@ def report_tie_break(queries: int) -> None:
 
 def mean_factor(found: list[tuple[float, float]]) -> float:
     return statistics.fmean(factor for factor, _ in found)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="budget of those that take one")
+    parser.add_argument("--queries", type=int, default=100_000)
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

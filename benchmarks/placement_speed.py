@@ -1,12 +1,12 @@
 """Speed of the placement algorithms on fixed instances: medians, not quality.
 
-python -m benchmarks.placement_speed [--repeats 5]
+python -m benchmarks.placement_speed [--repeats 5] [--queries 100000]
 """
 
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,25 +20,23 @@ _LIVE = 10_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
-    report_collapse(repeats)
-    report_solvers(repeats)
-    report_one_arrival(repeats)
+    options = parse_options()
+    report_collapse(options.queries, options.repeats)
+    report_solvers(options.queries, options.repeats)
+    report_one_arrival(options.repeats)
 
 
-def report_collapse(repeats: int) -> None:
-    instance = zipf_instance()
+def report_collapse(queries: int, repeats: int) -> None:
+    instance = zipf_instance(queries=queries)
     seconds = median_seconds(lambda: rebuilt(instance).types, repeats)
-    print(f"{'100K queries: check and collapse':44} {seconds * 1e3:10.1f} ms")
+    print(f"{f'{queries:,} queries: check and collapse':44} {seconds * 1e3:10.1f} ms")
 
 
-def report_solvers(repeats: int) -> None:
+def report_solvers(queries: int, repeats: int) -> None:
     for exponent in (2.0, 1.0):
-        instance = zipf_instance(exponent=exponent)
+        instance = zipf_instance(queries=queries, exponent=exponent)
         types = len(instance.types)
-        print(f"100K queries, d=2, k=100, Zipf {exponent}: {types:,} types")
+        print(f"{queries:,} queries, d=2, k=100, Zipf {exponent}: {types:,} types")
         for algorithm in algorithms(PLACEMENT):
             try:
                 algorithm.solve(instance)  # compiles, or loads what was compiled
@@ -75,6 +73,13 @@ def median_seconds(action: Callable[[], object], repeats: int) -> float:
         action()
         times[turn] = time.perf_counter() - started
     return float(np.median(times))
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--queries", type=int, default=100_000)
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -2,58 +2,51 @@
 
     .venv/bin/python -m benchmarks.result_store_speed [--windows 1000000]
 
-One JSON object per measure, with medians in ms or µs. The page is what the API's call does: Redis
-and archive together, values as they are sent. Redis and databases are its own, in a temporary
-directory; `parquet`: the same windows in files, for comparison.
+One JSON object per measure, with medians in ms or µs. A page is a GET over HTTP to the web process
+with the command of `make run`, to the last byte of the answer. Redis and databases are its own, in
+a temporary directory; `parquet`: the same windows in files, for comparison.
 """
 
 import argparse
 import json
-import os
 import statistics
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.control_plane import api_client, fresh_weir, running_services
+
 KEYS = 1_000
 QUERY = 1
 HOUR_MS = 3_600_000
+PAGES = 15
+RESULTS = "/api/v1/clusters/bench/queries/q/results?limit=1000"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=1_000_000)
-    count = parser.parse_args().windows
-    from tests.support.redis_server import running_redis  # noqa: PLC0415 - after the arguments
-
-    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as url:
-        os.environ |= {"WEIR_DATA": folder, "REDIS_URL": url,
-                       "DJANGO_SETTINGS_MODULE": "controlplane.settings"}  # fmt: skip
-        import django  # noqa: PLC0415 - the environment first
-
-        django.setup()
-        from django.core.management import call_command  # noqa: PLC0415
-
-        call_command("migrate_all", verbosity=0)
-        for name, measured in measures(count, Path(folder)):
+    count = max(KEYS, parse_options().windows)
+    with fresh_weir() as data:
+        for name, measured in measures(count, data):
             print(json.dumps({"measure": name, **measured}), flush=True)
 
 
-def measures(count: int, folder: Path) -> Any:
+def measures(count: int, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each measure's name and figures."""
-    from controlplane.connections import redis_client  # noqa: PLC0415 - Django is set up by now
+    from django.contrib.auth.models import User  # noqa: PLC0415 - Django is set up by now
 
-    query = made_query()
-    yield "write", written(query, count)
+    from controlplane.connections import redis_client  # noqa: PLC0415
+
+    query, hours = made_query(), count // KEYS
+    yield "write", written(query, hours)
     memory: Any = redis_client().info("memory")
     yield "redis", {"bytes_per_window": round(memory["used_memory_dataset"] / count)}
-    yield "page_of_redis", paged(query)
-    moved = archived(query, count)
-    yield "archive", moved
-    yield "page_of_archive", paged(query)
+    user = User.objects.create_superuser("bench")
+    with running_services(folder, ["web"]) as url, api_client(url, user) as client:
+        yield "page_of_redis", paged(client, hours)
+        yield "archive", archived(query, hours * KEYS)
+        yield "page_of_archive", paged(client, hours)
     yield "parquet", parquet(count, folder)
 
 
@@ -96,19 +89,19 @@ def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
     return name, pa.table([columns[field.name] for field in schema], schema)
 
 
-def written(query: Any, count: int) -> dict[str, Any]:
-    """Write windows, then change the newest of each key again and again."""
+def written(query: Any, hours: int, changes: int = 50) -> dict[str, Any]:
+    """Write the windows of so many hours, then change the newest of each key so many times."""
     from controlplane.connections import redis_client  # noqa: PLC0415
     from controlplane.wire.results import Changes, write  # noqa: PLC0415
 
-    client, hours = redis_client(), count // KEYS
+    client = redis_client()
 
     def put(batch: int, table: Any) -> float:
         return timed(lambda: write(client, "bench", batch, Changes([table])))
 
     fresh = [put(at, table_of(query, at)) for at in range(hours)]
-    again = [put(hours + at, table_of(query, hours - 1)) for at in range(50)]
-    few = [put(hours + 50 + at, table_of(query, hours - 1, 1)) for at in range(200)]
+    again = [put(hours + at, table_of(query, hours - 1)) for at in range(changes)]
+    few = [put(hours + changes + at, table_of(query, hours - 1, 1)) for at in range(4 * changes)]
     return {
         "us_per_new_row": round(statistics.median(fresh) * 1000 / KEYS, 2),
         "us_per_changed_row": round(statistics.median(again) * 1000 / KEYS, 2),
@@ -116,30 +109,23 @@ def written(query: Any, count: int) -> dict[str, Any]:
     }
 
 
-def paged(query: Any) -> dict[str, Any]:
+def paged(client: Any, hours: int) -> dict[str, Any]:
     """Read pages of a thousand: the newest, one in the middle, of one key."""
-    from django.core.serializers.json import DjangoJSONEncoder  # noqa: PLC0415
 
-    from controlplane.selectors.windows import WindowFilters, window_row, windows_page  # noqa: PLC0415
-
-    def call(**asked: Any) -> int:
-        page = windows_page(query.cluster, query, WindowFilters(limit=1000, **asked))
-        rows = [window_row(one) for one in page.windows]
-        json.dumps({"windows": rows, "next": page.next}, cls=DjangoJSONEncoder)
-        return len(rows)
+    def call(filters: str) -> int:
+        answer = client.get(RESULTS + filters).raise_for_status()
+        return len(answer.json()["windows"])
 
     found: dict[str, Any] = {}
-    every: dict[str, dict[str, Any]] = {
-        "newest": {},
-        "middle": {"last_ms": 100 * HOUR_MS},
-        "oldest_first": {"newest_first": False},
-        "one_key": {"key": "s"},
+    every = {
+        "newest": "",
+        "middle": f"&to={hours // 2 * HOUR_MS}",
+        "oldest_first": "&order=oldest",
+        "one_key": "&key=s",
     }
-    for name, asked in every.items():
-        rows = call(**asked)
-        cpu = time.process_time()
-        times = [timed(partial(call, **asked)) for _ in range(15)]
-        found[f"{name}_cpu_ms"] = round((time.process_time() - cpu) / 15 * 1000, 1)
+    for name, filters in every.items():
+        rows = call(filters)
+        times = [timed(partial(call, filters)) for _ in range(PAGES)]
         found[f"{name}_ms"] = round(statistics.median(times), 1)
         found[f"{name}_windows"] = rows
     return found
@@ -180,7 +166,7 @@ def parquet(count: int, folder: Path) -> dict[str, Any]:
     rate = files * KEYS / (time.monotonic() - started)
 
     def page() -> None:
-        found = ds.dataset(place).to_table(filter=ds.field("start_ms") == 100 * HOUR_MS)
+        found = ds.dataset(place).to_table(filter=ds.field("start_ms") == files // 2 * HOUR_MS)
         assert len(found) == KEYS
 
     def one_key() -> None:
@@ -200,6 +186,12 @@ def timed(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
     return (time.perf_counter() - started) * 1000
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--windows", type=int, default=1_000_000, help=f"{KEYS} or more")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

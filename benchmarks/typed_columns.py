@@ -1,0 +1,137 @@
+"""Typed columns against fixed ones: records/s of the pipelines of two checkouts, over the same log.
+
+    python -m benchmarks.typed_columns --against PATH [--queries 1] [--runs 3] [--no-distinct]
+        [--key stream | car] [--records N] [--max-records 200000] [--seconds 60] [--warm 4]
+
+PATH is a git worktree of the last commit whose records had fixed columns; docs/benchmarks.md says
+which. Every run is `benchmarks.native_compare` of one checkout without its native side: with the
+code of that checkout it fills a log with the recorded taxi reports, starts the pipeline on the full
+log, and measures records/s from the end of batch `--warm` until results of all records can be read.
+The checkouts run in turns, and who runs first alternates. Prints each run, the medians, and the
+median ratio of the runs beside each other.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).resolve().parents[1]
+MODULE: Final = "benchmarks.native_compare"
+# The ratio of typed to fixed columns.
+DEMANDED: Final = 0.95
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One run of each checkout: records/s with typed and with fixed columns."""
+
+    typed: float
+    fixed: float
+
+    @property
+    def ratio(self) -> float:
+        """Return typed over fixed."""
+        return self.typed / self.fixed
+
+
+def main() -> None:
+    options = parse_options()
+    require_checkout(options.against)
+    print(f"typed columns: {commit_of(HERE)}, fixed columns: {commit_of(options.against)}")
+    pairs = []
+    for run in range(options.runs):
+        checkouts = [HERE, options.against]
+        order = checkouts if run % 2 == 0 else checkouts[::-1]
+        rates = {checkout: rate_of(checkout, options) for checkout in order}
+        pairs.append(Pair(rates[HERE], rates[options.against]))
+        print(f"  run {run + 1}: {shown(pairs[-1])}", flush=True)
+    typed = statistics.median(pair.typed for pair in pairs)
+    fixed = statistics.median(pair.fixed for pair in pairs)
+    ratio = statistics.median(pair.ratio for pair in pairs)
+    verdict = "reached" if ratio >= DEMANDED else "MISSED"
+    print(f"medians: typed {typed:,.0f} records/s, fixed {fixed:,.0f} records/s")
+    print(f"median ratio {ratio:.3f}, demanded {DEMANDED:g}: {verdict}")
+
+
+def shown(pair: Pair) -> str:
+    return (
+        f"typed {pair.typed:,.0f} records/s, fixed {pair.fixed:,.0f} records/s, "
+        f"ratio {pair.ratio:.3f}"
+    )
+
+
+def require_checkout(path: Path) -> None:
+    """Raise `SystemExit` unless a path is another checkout that can run the same benchmark."""
+    if path.resolve() == HERE:
+        raise SystemExit(f"{path} is this checkout")
+    for part in ("benchmarks/native_compare.py", "workers/pipeline/__main__.py", "../shared/data"):
+        if not (path / part).exists():
+            raise SystemExit(f"{path / part} is missing: give a git worktree beside this one")
+
+
+def commit_of(checkout: Path) -> str:
+    """Return the commit of a checkout as git describes it, with -dirty for local changes."""
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude", "*"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def rate_of(checkout: Path, options: argparse.Namespace) -> float:
+    """Return records/s of a checkout's pipeline over the whole log."""
+    done = subprocess.run(
+        [sys.executable, "-m", MODULE, *arguments_of(options)],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{checkout}:\n{done.stderr[-3000:]}")
+    row: Any = json.loads(done.stdout)[0]["weir"]
+    if not row["whole"]:
+        raise RuntimeError(f"{checkout} did not read the whole log: give it more --seconds")
+    return float(row["records_per_s"])
+
+
+def arguments_of(options: argparse.Namespace) -> list[str]:
+    """Return the options of one run of `native_compare`."""
+    numbers = {
+        "queries": options.queries, "nodes": options.nodes, "max-records": options.max_records,
+        "seconds": options.seconds, "warm": options.warm, "runs": 1, "native-up-to": 0,
+    }  # fmt: skip
+    if options.records:
+        numbers["records"] = options.records
+    found = [part for name, value in numbers.items() for part in (f"--{name}", str(value))]
+    distinct = "--distinct" if options.distinct else "--no-distinct"
+    return [*found, "--key", options.key, distinct, "--json"]
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.typed_columns", description=__doc__)
+    parser.add_argument("--against", type=_checkout, required=True, metavar="PATH")
+    parser.add_argument("--queries", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--key", choices=["car", "stream"], default="stream")
+    parser.add_argument("--distinct", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--nodes", type=int, default=8)
+    parser.add_argument("--records", type=int, help="of the log; default all")
+    parser.add_argument("--max-records", type=int, default=200_000, help="of a batch")
+    parser.add_argument("--seconds", type=int, default=60, help="per run, without its start")
+    parser.add_argument("--warm", type=int, default=4, help="first batches that do not count")
+    return parser.parse_args(arguments)
+
+
+def _checkout(path: str) -> Path:
+    return Path(path).resolve()
+
+
+if __name__ == "__main__":
+    main()

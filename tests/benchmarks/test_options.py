@@ -1,0 +1,59 @@
+"""Every benchmark can be imported, and reads its options, those of its smallest size as well."""
+
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import benchmarks
+from benchmarks.__main__ import SMALLEST
+from benchmarks.typed_columns import arguments_of
+
+ROOT = Path(benchmarks.__file__).parents[1]
+MODULES = [name for _, name, _ in pkgutil.iter_modules(benchmarks.__path__) if name != "__main__"]
+# What `make bench` does not run, with the options that each requires.
+OTHERS = {
+    "native_query": "--redis-url redis://127.0.0.1:1/0 --cluster c --checkpoint /tmp/c",
+    "typed_columns": "--against ..",
+}
+
+
+def load(name: str) -> ModuleType:
+    return import_module(f"benchmarks.{name}")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_it_is_run_by_name_or_shared_by_others(name: str) -> None:
+    assert hasattr(load(name), "main") == (name in SMALLEST or name in OTHERS)
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_it_reads_its_options(name: str) -> None:
+    usual = load(name).parse_options([])
+    smallest = load(name).parse_options(SMALLEST[name].split())
+    assert vars(usual).keys() == vars(smallest).keys()
+    assert usual != smallest
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_it_requires_options(name: str) -> None:
+    with pytest.raises(SystemExit):
+        load(name).parse_options([])
+    load(name).parse_options(OTHERS[name].split())
+
+
+@pytest.mark.parametrize("name", [*SMALLEST, "typed_columns"])
+def test_the_documentation_names_it(name: str) -> None:
+    assert name in (ROOT / "docs" / "benchmarks.md").read_text()
+
+
+@pytest.mark.parametrize("given", ["", "--records 1000 --key car --no-distinct"])
+def test_the_comparison_of_checkouts_gives_options_that_its_runs_read(given: str) -> None:
+    options = load("typed_columns").parse_options(["--against", "..", *given.split()])
+    passed = load("native_compare").parse_options(arguments_of(options))
+    assert passed.json
+    assert (passed.runs, passed.native_up_to, passed.queries) == (1, 0, [options.queries])
+    for name in ("nodes", "max_records", "seconds", "warm", "records", "key", "distinct"):
+        assert getattr(passed, name) == getattr(options, name)
