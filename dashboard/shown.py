@@ -9,6 +9,7 @@ from django.shortcuts import render
 
 from controlplane.errors import Conflict, Invalid, WeirError
 from controlplane.models import Cluster
+from controlplane.selectors.disks import full_disks
 from dashboard.guards import PageRequest
 
 # Conflicts whose sentence says already what their data holds.
@@ -21,6 +22,7 @@ def show(
     """Render a template with the actor and, for a whole page, the clusters of the navigation."""
     values = {"actor": request.actor} | (context or {})
     if not request.htmx:
+        values["full_disks"] = full_disks()
         values["clusters"] = list(_clusters(request).only("slug", "name", "state"))
     return render(request, f"dashboard/{template}", values, status=status)
 

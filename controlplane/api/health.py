@@ -47,6 +47,13 @@ class FailingBatchOut(Schema):
     skip_requested: bool
 
 
+class FullDiskOut(Schema):
+    """A directory of Weir's on a disk that is full, and the bytes that are free there."""
+
+    path: str
+    free: int
+
+
 class RestartOut(Schema):
     """One end of the driver that nobody asked for; exit_code is negative for a signal."""
 
@@ -92,6 +99,7 @@ class HealthOut(Schema):
     restarts_last_hour: int
     restarts: list[RestartOut]
     incidents: list[IncidentOut]
+    full_disks: list[FullDiskOut]
 
 
 @router.get("/{slug}/health", response=HealthOut)
@@ -124,6 +132,7 @@ def _health(found: Health) -> dict[str, Any]:
         "restarts_last_hour": found.last_hour,
         "restarts": found.restarts,
         "incidents": found.incidents,
+        "full_disks": found.disks,
     }
 
 

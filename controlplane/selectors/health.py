@@ -6,6 +6,7 @@ from typing import Final
 
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
+from controlplane.selectors.disks import FullDisk, full_disks
 from controlplane.selectors.stuck_batches import StuckBatch, stuck_batch
 
 HOUR: Final = timedelta(hours=1)
@@ -17,7 +18,8 @@ class Health:
     """What is known of a cluster's health; restarts and incidents newest first.
 
     `stuck`: the batch that has failed again and again, None where none has. `last_hour` counts all
-    restarts of the last hour, `undecided` are the incidents that wait for a decision.
+    restarts of the last hour, `undecided` are the incidents that wait for a decision, `disks` those
+    that are full.
     """
 
     cluster: Cluster
@@ -26,6 +28,7 @@ class Health:
     restarts: list[DriverRestart]
     last_hour: int
     incidents: list[Incident]
+    disks: list[FullDisk]
 
     @property
     def undecided(self) -> list[Incident]:
@@ -34,8 +37,8 @@ class Health:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether there is no stuck batch, no restart and no incident to show."""
-        return self.stuck is None and not self.restarts and not self.incidents
+        """Return whether there is neither a full disk nor a stuck batch, restart or incident."""
+        return not (self.disks or self.stuck or self.restarts or self.incidents)
 
 
 def health_of(cluster: Cluster, now: datetime) -> Health:
@@ -49,6 +52,7 @@ def health_of(cluster: Cluster, now: datetime) -> Health:
         list(cluster.restarts.all()[:SHOWN]),
         cluster.restarts.filter(at__gte=now - HOUR).count(),
         [*undecided, *others],
+        full_disks(),
     )
 
 

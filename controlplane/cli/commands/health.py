@@ -25,6 +25,8 @@ def shown(given: Namespace) -> None:
     columns = {"at": "text", "cause": "text", "batch": "number", "unread": "number",
                "detail": "text"}  # fmt: skip
     print_table(columns, [[row[name] for name in columns] for row in restarts], "no restart")
+    for disk in found.disks:
+        say(f"{disk}")
     if found.stuck is not None:
         say(f"batch {found.stuck.batch} cannot be processed: it has failed "
             f"{found.stuck.attempt.failures} times in a row: {found.stuck.cause}")  # fmt: skip

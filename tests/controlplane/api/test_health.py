@@ -1,12 +1,15 @@
 """A cluster's health through API, terminal and page."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
+from controlplane.selectors import disks
 from tests.controlplane.api.callers import get, post, scripted, user_of
 from tests.support.cluster import actor, small_cluster
 
@@ -34,6 +37,23 @@ def test_the_api_tells_restarts_with_cause_and_batch(looping: Cluster) -> None:
     assert (found["progress"]["batch"], found["progress"]["unread"]) == (811, 9_000)
     assert [(one["cause"], one["batch"]) for one in found["restarts"]] == [("memory", 812)] * 4
     assert found["incidents"] == []
+
+
+def test_a_full_disk_is_named_whatever_the_database_says(
+    looping: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By API and on every page; a directory that is away is none."""
+    monkeypatch.setattr(disks, "FULL_BYTES", 1 << 60)
+    monkeypatch.setenv("WEIR_CHECKPOINTS", str(tmp_path / "away"))
+    viewer = actor("viewer")
+    (told,) = get(scripted(viewer), "/clusters/sf/health").json()["full_disks"]
+    assert told["path"] == str(settings.DATA_DIR)
+    client = Client()
+    client.force_login(user_of(viewer))
+    for page in ("/", "/clusters/sf/"):
+        assert f"The disk of {told['path']} is full" in client.get(page).content.decode()
+    monkeypatch.setattr(disks, "FULL_BYTES", 0)
+    assert get(scripted(viewer), "/clusters/sf/health").json()["full_disks"] == []
 
 
 def test_a_stranger_sees_nothing(looping: Cluster) -> None:

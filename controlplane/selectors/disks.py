@@ -1,0 +1,44 @@
+"""Disks of this machine that have no room left for what Weir writes."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from controlplane import env
+
+# With less room a database or Redis may already have failed to write.
+FULL_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FullDisk:
+    """A directory of Weir's whose disk is full, with what is left, in bytes."""
+
+    path: str
+    free: int
+
+    def __str__(self) -> str:
+        return (
+            f"The disk of {self.path} is full ({self.free >> 20} MiB free). Weir cannot write there"
+            " and shows old states. Free space; Weir then continues by itself"
+        )
+
+
+def full_disks() -> list[FullDisk]:
+    """Return the full disks of the data directory and of the checkpoints.
+
+    Asked of the file system, as a full disk takes no report of it. Each disk is named once.
+    """
+    directories = [Path(settings.DATA_DIR), Path(env.text("WEIR_CHECKPOINTS") or settings.DATA_DIR)]
+    found: dict[int, FullDisk] = {}
+    for directory in directories:
+        try:
+            free, device = shutil.disk_usage(directory).free, directory.stat().st_dev
+        except OSError:
+            continue
+        if free < FULL_BYTES:
+            found.setdefault(device, FullDisk(str(directory), free))
+    return list(found.values())
