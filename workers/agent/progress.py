@@ -136,7 +136,9 @@ class Progress:
             self.beat_at = now
         if self.beat is None or beat.jvm_ms != self.beat.jvm_ms:
             self.jvm_at = now
-        self.runs |= beat.state == "running"
+        if beat.state == "running" and not self.runs:
+            # The start has a patience of its own: its seconds do not count as ones without a step.
+            self.runs, self.step_at, self.batch_at = True, now, now
         self.beat = beat
 
     def _slow_start(self, now: float) -> Wrong | None:

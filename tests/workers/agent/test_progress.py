@@ -97,6 +97,16 @@ def test_a_start_has_five_minutes() -> None:
     assert watch.run(5).cause() == (causes.SLOW_START, True)
 
 
+def test_the_seconds_of_a_start_are_none_without_progress() -> None:
+    """A first batch of four minutes on a busy machine is no reason to kill what then runs."""
+    starting = replace(RUNS, state="starting")
+    watch = Watch(replace(IDLE, beat=starting, unread=9)).run(240)
+    assert watch.run(30, beat=replace(watch.seen.beat or RUNS, state="running")).cause() == (
+        causes.NO_PROGRESS, False,
+    )  # fmt: skip
+    assert watch.run(32).cause() == (causes.NO_PROGRESS, True)
+
+
 def test_what_nobody_could_hear_is_excused() -> None:
     """Redis was away for ten minutes."""
     watch = Watch().run(10, unread=5)
