@@ -33,10 +33,10 @@ test: $(INSTALLED) ## install what is missing and run all tests
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env WEIR_SCHEDULES=20 CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
+	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadfile tests/workers/pipeline/schedules tests/workers/live_migration \
 	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
-	tests/workers/pipeline/test_poison_query.py \
+	tests/workers/pipeline/test_poison_query.py tests/workers/pipeline/laws \
 	tests/end_to_end/test_restart.py tests/end_to_end/test_data_sets.py
 
 install: $(INSTALLED) ## make .venv as requirements.lock says

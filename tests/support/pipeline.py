@@ -49,12 +49,14 @@ class Pipeline:
         publish(self.client, self.cluster, RoutingDelta(self.version, ops))
 
     def batch(self, repeat: int = 1) -> dict[str, Any]:
-        """Process what is in the log as one batch, and return its telemetry row.
+        """Process what is in the log as one batch, and return its telemetry row; {} for no batch.
 
         `repeat`: how often it is processed, from the same state, as after a crash.
         """
         begin = self.offset or self.reader.initialOffset()
         end = self.reader.latestOffset(begin, None)
+        if end == begin:
+            return {}
         before = {node: Memory(store) for node, store in self.stores.items()}
         for _ in range(repeat):
             self.stores = {node: Memory(store) for node, store in before.items()}

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,7 +16,8 @@ from controlplane.wire.routing import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
-from workers.pipeline.engine.idle import Appended, Clock
+from tests.workers.pipeline.engine.test_node import Memory
+from workers.pipeline.engine.idle import HEARD, Appended, Clock
 
 SENSOR = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("key", "string")),
@@ -82,6 +84,27 @@ def test_a_stream_that_is_only_behind_is_not_idle(pipeline: Pipeline, redis_serv
     assert row["late"] == 0
 
 
+def test_a_stream_is_not_idle_for_a_join_that_has_just_begun(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """The node has not heard of it, for want of queries, however long the node has been there."""
+    pipeline = Pipeline(redis_client, redis_server)
+    other = QueryText({"n": "count(*)"}, window_s=60)
+    other_query = AddQuery(6, 0, 0, (3,), json.dumps(other.to_json()))
+    pipeline.publish(*assigned([1, 2, 3], 1, SENSOR), other_query)
+    with Producer(redis_server, "c") as producer:
+        append(producer, 3, 10)
+        pipeline.batch()
+        _pass_time(600)
+        pipeline.publish(AddQuery(5, 0, 0, (1, 2), json.dumps(JOIN.to_json())))
+        append(producer, 2, 20, 200)
+        pipeline.batch()
+        append(producer, 1, 30)
+        row = pipeline.batch()
+    assert pairs(pipeline) == {0: 1}
+    assert row["late"] == 0
+
+
 def test_a_runaway_stream_pushes_no_other(pipeline: Pipeline, redis_server: str) -> None:
     """Neither from a producer that says so, nor where one says a newest time that is not true."""
     log = open_log(redis_server, "c")
@@ -113,3 +136,14 @@ def test_what_is_closed_stays_closed_when_an_idle_stream_returns() -> None:
     clock.close({5: (1, 2)}, {1: 11, 2: 50})
     assert clock.closed == {5: 50}
     assert clock.slowest({1: 11, 2: 50}, (1, 2)) == 11
+
+
+def test_what_a_node_knows_of_the_log_outlives_a_batch() -> None:
+    """Also what an earlier release wrote, which does not say when queries began."""
+    store = Memory()
+    clock = Clock.read(store, Appended(1_000, {1: 900}, {1: 100, 2: 100}))
+    clock.close({5: (1, 2)}, {1: 10})
+    clock.keep(store, {5: (1, 2)})
+    assert replace(Clock.read(store), idle_ms=clock.idle_ms) == clock
+    store.put(HEARD, b"[1000, 1000, [[1, 900]], [[5, 10]]]")
+    assert Clock.read(store) == Clock(1_000, 1_000, {1: 900}, {5: 10})

@@ -1,20 +1,31 @@
 """Hashes of keys: the same in every process, so that a record always finds its task.
 
-Equal values of a kind have equal hashes: -0.0 that of 0.0, every NaN one.
+Equal values have equal hashes: -0.0 that of 0.0, every NaN one, and a number the same as whole
+number, decimal and float, so that hashes outlive a column that becomes wider. Whole numbers within
+64 bits are hashed as such, other decimals as their float where no other decimal has the same.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.arrow import pa, pc
 
 Hashes = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
 
 _NULL: Final = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER: Final = np.uint64(0xBF58476D1CE4E5B9)
+_INT64_END: Final = 2**63
+# Digits of decimals behind the point, and units of them that numpy computes with.
+_PLACES: Final = 9
+_PER_ONE: Final = 10**_PLACES
+_MOST_UNITS: Final = 2**62
+# Every decimal of so many digits is the only one of its float.
+_FLOAT_DIGITS: Final = 15
 
 
 def hashes_of(columns: Sequence[Any], records: int) -> Hashes:
@@ -31,26 +42,79 @@ def _hashes(column: Any) -> Hashes:
         column = column.combine_chunks()
     if pa.types.is_string(column.type):
         return _of_texts(column)
-    found = _of_decimals(column) if pa.types.is_decimal(column.type) else _hashed(_numbers(column))
+    if pa.types.is_decimal(column.type):
+        found = _of_decimals(column)
+    elif pa.types.is_floating(column.type):
+        found = _of_floats(np.asarray(column.fill_null(0.0)))
+    else:
+        found = _hashed(_whole_numbers(column))
     return np.where(np.asarray(column.is_null()), _NULL, found) if column.null_count else found
 
 
-def _numbers(column: Any) -> Any:
-    """Return floats with one zero and one NaN, and everything else as whole numbers."""
-    if pa.types.is_floating(column.type):
-        plain = np.asarray(column.fill_null(0.0)) + 0.0
-        return np.where(np.isnan(plain), np.nan, plain)
+def _whole_numbers(column: Any) -> Any:
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
     return np.asarray(column.cast(pa.int64()).fill_null(0))
 
 
+def _of_floats(values: NDArray[np.float64]) -> Hashes:
+    """Hash floats, with one zero and one NaN."""
+    plain = np.where(np.isnan(values), np.nan, values + 0.0)
+    found = _hashed(plain)
+    whole = (np.floor(plain) == plain) & (plain >= -_INT64_END) & (plain < _INT64_END)
+    if whole.any():
+        found[whole] = _hashed(plain[whole].astype(np.int64))
+    return found
+
+
 def _of_decimals(column: Any) -> Hashes:
-    """Hash both halves of the 128 bits."""
+    """Hash decimals; those that have too many digits for a float by both halves of 128 bits."""
+    low, high = _words(column)
+    found = _mixed(_hashed(low) * _MULTIPLIER + _hashed(high))
+    small = (high == low >> 63) & (np.abs(low) <= _MOST_UNITS)
+    rows = np.flatnonzero(small)
+    _hash_as_others(found, rows, high[rows] < 0, *np.divmod(np.abs(low[rows]), _PER_ONE))
+    rows = np.flatnonzero(~small & np.asarray(column.is_valid()))
+    if len(rows):
+        rows, whole, rest = _parts(column, rows)
+        _hash_as_others(found, rows, high[rows] < 0, whole, rest)
+    return found
+
+
+def _words(column: Any) -> tuple[Int64s, Int64s]:
+    """Return the lower and the upper half of decimals of 128 bits, in units of 1e-9."""
     words = np.frombuffer(column.buffers()[1], np.int64)
     pairs = words[2 * column.offset : 2 * (column.offset + len(column))].reshape(-1, 2)
-    low, high = (_hashed(np.ascontiguousarray(pairs[:, half])) for half in (0, 1))
-    return _mixed(low * _MULTIPLIER + high)
+    return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+
+def _parts(column: Any, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Return those of the rows whose digits before the point fit 64 bits, these, and the others."""
+    size = pc.abs(column.take(pa.array(rows)))
+    whole = pc.trunc(size)
+    fits = pc.less(whole, pa.scalar(Decimal(_INT64_END), column.type))
+    size, whole = size.filter(fits), whole.filter(fits)
+    rest = pc.subtract(*(one.cast(pa.decimal256(50, 9)) for one in (size, whole)))
+    rest, _ = _words(rest.cast(pa.decimal128(38, 9)))
+    return rows[np.asarray(fits)], np.asarray(whole.cast(pa.int64())), rest
+
+
+def _hash_as_others(
+    found: Hashes, rows: Int64s, negative: NDArray[np.bool_], whole: Int64s, rest: Int64s
+) -> None:
+    """Hash decimals in place as whole numbers and as floats where these say all their digits.
+
+    `whole`: the digits before the point, `rest` the nine behind it, as numbers.
+    """
+    sign = np.where(negative, -1, 1)
+    integral = rest == 0
+    found[rows[integral]] = _hashed((sign * whole)[integral])
+    zeros = sum((rest % 10**count == 0).astype(np.int64) for count in range(1, _PLACES))
+    places = _PLACES - zeros
+    # Below 2 ** 23 floats are closer to each other than decimals.
+    alone = ~integral & ((whole < 1 << 23) | (whole < 10 ** (_FLOAT_DIGITS - places)))
+    units = whole[alone] * 10 ** places[alone] + rest[alone] // 10 ** zeros[alone]
+    found[rows[alone]] = _hashed(sign[alone] * (units / 10.0 ** places[alone]))
 
 
 def _hashed(values: Any) -> Hashes:

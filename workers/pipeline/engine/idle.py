@@ -36,21 +36,24 @@ class Appended:
 class Clock:
     """What a node knows of the log: the newest append, of each stream its newest, and since when.
 
-    `closed`: up to where (event time, ms) the windows of each join are closed.
+    `closed`: up to where (event time, ms) the windows of each join are closed; `begun`: what the
+    clock was when the node first had it.
     """
 
     now_ms: int = 0
     since_ms: int = 0
     heard: dict[int, int] = field(default_factory=dict)
     closed: dict[int, int] = field(default_factory=dict)
+    begun: dict[int, int] = field(default_factory=dict)
     idle_ms: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, store: "Store", appended: Appended | None = None) -> "Clock":
         """Return what the node knows, with what the batch says."""
         row = json.loads(store.get(HEARD) or b"[0, 0, [], []]")
-        now_ms, since_ms, heard, closed = row
-        found = cls(now_ms, since_ms, dict(heard), dict(closed))
+        # Rows of earlier releases do not say when queries began.
+        now_ms, since_ms, heard, closed, *more = row
+        found = cls(now_ms, since_ms, dict(heard), dict(closed), dict(*more))
         if appended is not None:
             found._take(appended)
         return found
@@ -65,25 +68,29 @@ class Clock:
     def keep(self, store: "Store", joins: Mapping[int, tuple[int, ...]]) -> None:
         """Write it down; of queries that are not among the joins nothing is kept."""
         self.closed = {query: ms for query, ms in self.closed.items() if query in joins}
-        row = [self.now_ms, self.since_ms, list(self.heard.items()), list(self.closed.items())]
+        self.begun = {query: ms for query, ms in self.begun.items() if query in joins}
+        known = self.heard, self.closed, self.begun
+        row = [self.now_ms, self.since_ms, *(list(one.items()) for one in known)]
         data = json.dumps(row).encode()
         if data != store.get(HEARD):
             store.put(HEARD, data)
 
-    def is_idle(self, stream: int) -> bool:
-        """Return whether a stream is idle."""
+    def is_idle(self, stream: int, begun_ms: int = 0) -> bool:
+        """Return whether a stream is idle for what began at `begun_ms`."""
         if stream not in self.idle_ms:
             return False
-        return self.now_ms - self.heard.get(stream, self.since_ms) > self.idle_ms[stream]
+        heard_ms = max(begun_ms, self.heard.get(stream, self.since_ms))
+        return self.now_ms - heard_ms > self.idle_ms[stream]
 
-    def slowest(self, marks: Mapping[int, int], streams: tuple[int, ...]) -> int:
+    def slowest(self, marks: Mapping[int, int], streams: tuple[int, ...], begun_ms: int = 0) -> int:
         """Return up to where the streams have come that are not idle; all of them if all are."""
-        active = [stream for stream in streams if not self.is_idle(stream)] or streams
+        active = [stream for stream in streams if not self.is_idle(stream, begun_ms)] or streams
         return min((marks.get(stream, NO_MARK) for stream in active), default=NO_MARK)
 
     def close(self, joins: Mapping[int, tuple[int, ...]], marks: Mapping[int, int]) -> None:
         """Close the windows of joins up to the slowest of their streams, never less than before."""
         for query, streams in joins.items():
-            found = self.slowest(marks, streams)
+            begun_ms = self.begun.setdefault(query, self.now_ms) if self.now_ms else 0
+            found = self.slowest(marks, streams, begun_ms)
             if found > self.closed.get(query, NO_MARK):
                 self.closed[query] = found

@@ -1,13 +1,15 @@
 """Merging: what several tasks have of a window, put together by the query's merge node.
 
 A task gives out its part of a window whole whenever it changes. The merge node keeps the newest
-part of each task and gives out the window again; so a part that comes twice changes nothing.
+part of each task and gives out the window again; so a part that comes twice changes nothing. It
+keeps the parts of a window until all streams of the query have passed it: a merged window is one
+row, which a part that was forgotten would be missing from.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,12 +20,15 @@ from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.idle import Clock
 from workers.pipeline.engine.isolation import AGGREGATOR, attempted
 from workers.pipeline.engine.pages import Store
+from workers.pipeline.engine.records import NO_MARK
 from workers.pipeline.engine.samples import sample_of
 from workers.pipeline.engine.state import Merged, is_closed, regrouped, whole_windows
 from workers.pipeline.engine.tasks import Member
 from workers.pipeline.engine.users import WorkOf, work_of
 
 MERGED: Final = "merged"
+# By query up to where (event time, ms) its windows are closed, and what the clock was when it came.
+CLOSED: Final = "merged closed"
 # What tells the parts of one window and run apart: a merged window has 0 there.
 _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
@@ -49,8 +54,9 @@ def merged_parts(
         _forget(store, known, gone)
     found: list[tuple[str, Form, Any]] = []
     faults: dict[int, Fault] = {}
+    closes = _closes(store, members, marks, clock or Clock())
     for query, tables in parts.items():
-        work = partial(_taken_parts, store, members[query], tables, marks, clock or Clock())
+        work = partial(_taken_parts, store, members[query], tables, closes[query])
         for taken in attempted(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
             names = known.setdefault(str(query), [])
             for name, windows, kept in taken:
@@ -63,22 +69,48 @@ def merged_parts(
     return found, faults
 
 
+class _Closes(NamedTuple):
+    """Up to where (event time, ms) the windows of a query were closed before, and are now."""
+
+    before_ms: int
+    now_ms: int
+
+
+def _closes(
+    store: Store, members: Mapping[int, Member], marks: Mapping[int, int], clock: Clock
+) -> dict[int, _Closes]:
+    """Close the windows of each query up to the slowest of its streams that are not idle."""
+    data = store.get(CLOSED)
+    known = {query: row for query, *row in json.loads(data or b"[]")}
+    found: dict[int, _Closes] = {}
+    rows: list[list[int]] = []
+    for query, member in members.items():
+        before_ms, begun_ms = known.get(query, [NO_MARK, clock.now_ms])
+        now_ms = clock.slowest(marks, member.subscription.streams, begun_ms)
+        found[query] = _Closes(before_ms, max(before_ms, now_ms))
+        rows.append([query, found[query].now_ms, begun_ms])
+    written = json.dumps(rows).encode()
+    if written != (data or b"[]"):
+        store.put(CLOSED, written)
+    return found
+
+
 def _taken_parts(
-    store: Store, member: Member, tables: Tables, marks: Mapping[int, int], clock: Clock
+    store: Store, member: Member, tables: Tables, closes: _Closes
 ) -> list[tuple[str, Any, bytes]]:
     """Return by form's name the windows of a query that changed, and the bytes of what is kept.
 
-    Nothing is written. Raises whatever the query's merging raises.
+    Nothing is written. Raises whatever the query's merging raises. Parts for windows that were
+    closed before are left out: those of a stream that was idle and returned.
     """
     found, query = [], member.subscription.query
     for name, rows in tables.items():
         form, key = named(name), f"{MERGED}/{query}/{name}"
         run = member.subscription.run
         state = _of_run(from_bytes(form, store.get(key)), run)
-        new = [_of_run(one, run) for one in rows]
+        new = [_open(_of_run(one, run), member, closes.before_ms) for one in rows]
         kept, changed = _merge(form, state, new, run, _work(member))
-        open_ = ~is_closed(kept, {query: member.closing}, _marks(member, marks, clock))
-        found.append((name, changed, to_bytes(kept.filter(pa.array(open_)))))
+        found.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
     return found
 
 
@@ -95,17 +127,26 @@ def taken_out(store: Store, query: int) -> dict[str, bytes]:
     if names:
         _forget(store, known, str(query))
         store.put(MERGED, json.dumps(known).encode())
+    closed = json.loads(store.get(CLOSED) or b"[]")
+    mine = [row for row in closed if row[0] == query]
+    if mine:
+        store.put(CLOSED, json.dumps([row for row in closed if row[0] != query]).encode())
+        found[CLOSED] = json.dumps(mine).encode()
     return found
 
 
 def put_in(store: Store, query: int, forms: Mapping[str, bytes]) -> None:
     """Put what another node kept of a query into the store."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
-    for name, data in forms.items():
-        store.put(f"{MERGED}/{query}/{name}", data)
-    if forms:
-        known[str(query)] = list(forms)
+    names = [name for name in forms if name != CLOSED]
+    for name in names:
+        store.put(f"{MERGED}/{query}/{name}", forms[name])
+    if names:
+        known[str(query)] = names
         store.put(MERGED, json.dumps(known).encode())
+    if CLOSED in forms:
+        closed = [row for row in json.loads(store.get(CLOSED) or b"[]") if row[0] != query]
+        store.put(CLOSED, json.dumps(closed + json.loads(forms[CLOSED])).encode())
 
 
 def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
@@ -133,9 +174,13 @@ def _merge(form: Form, state: Any, new: Sequence[Any], run: int, work: WorkOf) -
     return rows, whole_windows(form, regrouped(form, Merged(same, fresh), users))
 
 
-def _marks(member: Member, marks: Mapping[int, int], clock: Clock) -> Mapping[int, int]:
-    """Return the marks that close a query's windows; all streams of a join close one together."""
-    return {0: clock.slowest(marks, member.subscription.streams)} if member.joins else marks
+def _open(rows: Any, member: Member, until_ms: int) -> Any:
+    """Return the rows of windows that are open if a query is closed up to a time."""
+    subscription = member.subscription
+    # Rows of joins have no stream.
+    marks = dict.fromkeys((0, *subscription.streams), until_ms)
+    closed = is_closed(rows, {subscription.query: member.closing}, marks)
+    return rows.filter(pa.array(~closed)) if closed.any() else rows
 
 
 def _work(member: Member) -> WorkOf:

@@ -14,6 +14,7 @@ from controlplane.wire.query import QueryText, computation_of
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
+from workers.pipeline.engine.idle import Clock
 from workers.pipeline.engine.merging import MERGED, merged_parts, put_in, taken_out
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Intake, Subscription
@@ -27,6 +28,7 @@ COMPUTATION = computation_of(
          "r": "test_range(speed)"}, key=["car"], window_s=2.0, slide_s=1.0
     ), COLUMNS,
 )  # fmt: skip
+ALONE = Subscription(QUERY, 0, (1, 2), 1, np.array([True]))
 Parts = list[dict[str, list[Any]]]
 
 
@@ -85,7 +87,7 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
         merged.append([(name, table) for name, _, table in given_out])
         forms, store = taken_out(store, QUERY), Memory()
         put_in(store, QUERY, forms)
-    one = Tasks.of([Group.of(COMPUTATION, [Subscription(QUERY, 0, (1, 2), 1, np.array([True]))])])
+    one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
     whole = advanced(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in whole.windows]])
 
@@ -99,6 +101,45 @@ def test_a_merged_window_has_one_row_per_key() -> None:
     places = rows.select(["pane", "k0"]).to_pylist()
     assert len(places) == len({tuple(place.values()) for place in places})
     assert {*rows["task"].to_pylist(), *rows["stream"].to_pylist()} == {0}
+
+
+def parts_in_turn(batches: list[list[Row]]) -> Parts:
+    """Return what one node with the only task gives out, batch by batch."""
+    store, tasks = Memory(), Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    found: Parts = []
+    for batch, rows in enumerate(batches):
+        changed = advanced(store, tasks, records_of(rows, None), {}, batch)
+        found.append({name: [table] for name, _, table in changed.windows})
+    return found
+
+
+def counts(given_out: list[tuple[str, Any, Any]]) -> dict[Any, int]:
+    rows = [row for name, _, rows in given_out if name[0] == "s" for row in rows.to_pylist()]
+    return {row["pane"]: row["s0"] for row in rows}
+
+
+def test_a_window_keeps_what_a_stream_gave_that_is_ahead_of_others() -> None:
+    """The merged window is one row: it is there until the slowest stream has passed it."""
+    parts = parts_in_turn([[(1, 100, 0, "a", 5)], [(2, 200, 0, "a", 7)], [(2, 300, 0, "a", 9)]])
+    store, members, marks = Memory(), tasks_of([True]).members, {1: 10**6, 2: 200}
+    for batch, tables in enumerate(parts, start=1):
+        given_out, _ = merged_parts(store, members, {QUERY: tables}, marks if batch > 1 else {})
+        assert counts(given_out) == {-1_000: batch, 0: batch}
+
+
+def test_a_window_that_an_idle_stream_left_open_stays_closed_when_it_returns() -> None:
+    """Also at the next merge node: what is there of the window is not replaced by less."""
+    parts = parts_in_turn([[(2, 200, 0, "a", 7)], [(2, 900_000, 0, "a", 7)], [(1, 300, 0, "a", 9)]])
+    store, members, idle_ms = Memory(), tasks_of([True]).members, {1: 100, 2: 100}
+    begun = Clock(1_000, 1_000, {2: 1_000}, idle_ms=idle_ms)
+    merged_parts(store, members, {QUERY: parts[0]}, {2: 200}, begun)
+    later = Clock(1_200, 1_000, {2: 1_200}, idle_ms=idle_ms)
+    merged_parts(store, members, {QUERY: parts[1]}, {2: 900_000}, later)
+    other = Memory()
+    put_in(other, QUERY, taken_out(store, QUERY))
+    returned = Clock(1_200, 1_000, {1: 1_200, 2: 1_200}, idle_ms=idle_ms)
+    given_out, _ = merged_parts(other, members, {QUERY: parts[2]}, {1: 300, 2: 900_000}, returned)
+    assert counts(given_out) == {}
 
 
 def test_what_is_closed_or_gone_is_forgotten() -> None:

@@ -1,0 +1,315 @@
+"""One random life of a cluster: its real log, nodes, sink, results and archive, without Spark.
+
+The clock of the log is moved by hand, so that streams are idle when the life wants it.
+"""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import redis
+
+from controlplane.models import Cluster, Query, Stream
+from controlplane.selectors.windows import WindowFilters, WindowState, windows_page
+from controlplane.selectors.windows.filters import cursor_read
+from controlplane.services import archiving, queries, streams
+from controlplane.services.access import Actor
+from controlplane.services.queries import QuerySpec
+from controlplane.services.streams import StreamSpec
+from controlplane.wire import keys
+from controlplane.wire.producer import Producer
+from controlplane.wire.results import Range, closing
+from controlplane.wire.routing import (
+    NOBODY,
+    AddQuery,
+    AssignStream,
+    MoveMerge,
+    MoveTasks,
+    Op,
+    SetSchema,
+    SetScheme,
+    Span,
+    spans_of,
+)
+from controlplane.wire.schema import StreamSchema, common_kinds
+from tests.support.pipeline import Pipeline
+from tests.workers.pipeline.laws.drawn import (
+    IDLE_S,
+    random_join,
+    random_row,
+    random_schema,
+    random_text,
+)
+from tests.workers.pipeline.laws.plain import Asked, Place, Record, windows_of
+
+NODES, SPLITS, STREAMS, MOST_QUERIES = 3, 2, 4, 6
+TWO_CHOICES: Final = json.dumps({"kind": "two_choices"})
+# Behind every time that this machine's clock shows during a test, within what a stream allows.
+_AHEAD: Final = timedelta(minutes=10)
+
+
+@dataclass
+class Life:
+    """A cluster with random streams and queries, and all that was ever appended to it.
+
+    `idles`: whether streams fall silent for long; then no query is a join or has a merge node, as
+    it depends on when their nodes had them which records of a stream that returns are late.
+    """
+
+    client: "redis.Redis"
+    url: str
+    actor: Actor
+    cluster: Cluster
+    seed: int
+    rng: random.Random = field(init=False)
+    records: list[Record] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+    final: dict[tuple[int, Place], Any] = field(default_factory=dict)
+    newest_ms: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.idles = self.rng.random() < 0.5
+        self.now = datetime.now(UTC) + _AHEAD
+        self.event_ms = self._now_ms // 1000 * 1000
+        self.pipeline = Pipeline(
+            self.client, self.url, self.cluster.slug, NODES, SPLITS, self.rng.choice((20, 10_000))
+        )
+        self.schemas, self.names = self._streams()
+        self.producer = Producer(self.url, self.cluster.slug, schemas=self.schemas)
+        self.pipeline.publish(
+            *(AssignStream(pk, pk % SPLITS) for pk in self.schemas),
+            *(SetSchema(pk, schema) for pk, schema in self.schemas.items()),
+        )
+        self.ask()
+
+    @property
+    def _now_ms(self) -> int:
+        return round(self.now.timestamp() * 1000)
+
+    def _streams(self) -> tuple[dict[int, StreamSchema], dict[int, str]]:
+        texts = self.rng.random() < 0.5
+        drawn = [random_schema(self.rng, texts=texts, idles=self.idles) for _ in range(STREAMS)]
+        specs = [StreamSpec(f"random-{at}", schema=one.to_json()) for at, one in enumerate(drawn)]
+        rows: list[Stream] = streams.register(self.actor, self.cluster, specs)
+        pairs = list(zip(rows, drawn, strict=True))
+        return {row.pk: one for row, one in pairs}, {row.pk: row.name for row, _ in pairs}
+
+    def step(self) -> None:
+        """Let something happen, and look at the windows if it concerns them."""
+        rng = self.rng
+        kind = rng.choices(("append", "batch", "move", "ask", "silence", "archive", "forget"),
+                           (8, 8, 2, 1, 1, 3, 1))[0]  # fmt: skip
+        self._do(kind)
+        if kind in ("batch", "archive"):
+            self.check()
+
+    def _do(self, kind: str) -> None:
+        if kind == "ask" and len(self.asked) < MOST_QUERIES:
+            self.ask()
+        elif kind == "silence" and self.idles:
+            self.pass_time(timedelta(seconds=IDLE_S * self.rng.choice((0.4, 1.1))))
+        elif kind == "forget":
+            archiving._KNOWN.clear()
+            if self.batches:
+                self.pipeline.commit()
+        elif kind in self._kinds:
+            self._kinds[kind]()
+
+    @property
+    def _kinds(self) -> dict[str, Callable[[], None]]:
+        return {
+            "append": self.append,
+            "batch": self.batch,
+            "move": self.move,
+            "archive": self.archive,
+        }
+
+    def ask(self) -> None:
+        """Submit a query that begins now, of any kind that this life may have."""
+        rng, every = self.rng, list(self.schemas)
+        rng.shuffle(every)
+        count = rng.randint(1, STREAMS)
+        left, right = every[:count], []
+        text, tasks, scheme = random_text(rng), rng.choice((1, 1, 3)), ""
+        if not self.idles and rng.random() < 0.4:
+            left, right = every[:2], every[2 : rng.choice((3, 4))]
+            text = random_join(rng, right)
+        elif not self.idles and text.key and rng.random() < 0.4:
+            scheme, tasks = "two_choices", 3
+        spec = QuerySpec(
+            f"query-{len(self.asked)}", [self.names[one] for one in left], text,
+            tasks=tasks if text.key or right else 1,
+            right=[self.names[one] for one in right], scheme=scheme,
+        )  # fmt: skip
+        row = queries.submit(self.actor, self.cluster, spec)
+        Query.objects.filter(pk=row.pk).update(submitted_at=self.now)
+        self._add(row, text, left, right)
+
+    def _add(self, row: Query, text: Any, left: list[int], right: list[int]) -> None:
+        owners = sorted(self._node() for _ in range(row.task_count))
+        spans: tuple[Span, ...] = spans_of(owners) if row.task_count > 1 else ()
+        merge = self._node() if row.scheme else NOBODY
+        scheme = TWO_CHOICES if row.scheme else ""
+        self.pipeline.publish(
+            AddQuery(row.pk, 0, owners[0], (*left, *right), row.text, spans, scheme, merge)
+        )
+        kinds = common_kinds(self.schemas[one] for one in left)[0]
+        if right:
+            other = common_kinds(self.schemas[one] for one in right)[0]
+            kinds = {f"a.{name}": kind for name, kind in kinds.items()} | {
+                f"b.{name}": kind for name, kind in other.items()
+            }
+        self.asked.append(
+            Asked(row.pk, text, (*left, *right), kinds, self.pipeline.version, bool(row.scheme),
+                  self.names)
+        )  # fmt: skip
+
+    def _node(self) -> int:
+        return self.rng.randrange(NODES)
+
+    def append(self) -> None:
+        """Append blocks of some streams, their records out of order, some of them late."""
+        rng = self.rng
+        self.pass_time(timedelta(milliseconds=rng.randint(1, 3_000)))
+        self.event_ms += rng.choice((0, 200, 2_000, 20_000))
+        blocks: dict[int, list[dict[str, Any]]] = {}
+        made: list[Record] = []
+        for stream in rng.sample(list(self.schemas), rng.randint(1, 3)):
+            rows = [self._row(stream) for _ in range(rng.randint(1, 12))]
+            blocks[stream] = rows
+            made += [self._record(stream, row) for row in rows]
+        position = self.producer.append(blocks)
+        assert position is not None
+        for one in made:
+            one.position = _order(position)
+            self.newest_ms[one.stream] = max(one.ts_ms, self.newest_ms.get(one.stream, one.ts_ms))
+        self.records += made
+
+    def _row(self, stream: int) -> dict[str, Any]:
+        late = self.rng.choice((0, 0, 300, 2_000, 15_000))
+        ts_ms = self.event_ms - self.rng.randint(0, late)
+        moment = datetime.fromtimestamp(ts_ms / 1000, UTC)
+        return {"happened": moment, **random_row(self.rng, self.schemas[stream])}
+
+    def _record(self, stream: int, row: dict[str, Any]) -> Record:
+        ts_ms = round(row["happened"].timestamp() * 1000)
+        rest = {name: value for name, value in row.items() if name != "happened"}
+        return Record(stream, ts_ms, rest, self.newest_ms.get(stream), (0, 0))
+
+    def batch(self) -> None:
+        """Process a batch, perhaps twice, as after a crash."""
+        row = self.pipeline.batch(repeat=self.rng.choice((1, 1, 1, 2)))
+        if not row:
+            return
+        assert row["faults"] == []
+        end = _order(row["end"])
+        for one in self.records:
+            if one.batch is None and one.position <= end:
+                one.batch, one.version = row["batch"], row["version"]
+        self.batches.append(row["batch"])
+
+    def finish(self) -> None:
+        """Process what is left, and archive what is final."""
+        for _ in range(20):
+            self.batch()
+        unread = [one for one in self.records if one.batch is None]
+        assert not unread, unread
+        self.archive()
+
+    def move(self) -> None:
+        """Move tasks of a query, its merge node, or change how its keys find their task."""
+        rng, asked = self.rng, self.rng.choice(self.asked)
+        count = Query.objects.get(pk=asked.pk).task_count
+        tasks = rng.sample(range(count), rng.randint(1, count))
+        moves = MoveTasks(asked.pk, tuple((self._node(), task, task + 1) for task in tasks))
+        if not asked.merged:
+            self.pipeline.publish(moves)
+            return
+        scheme = SetScheme(asked.pk, rng.choice(("", TWO_CHOICES)))
+        ops: list[Op] = [moves, MoveMerge(asked.pk, self._node()), scheme]
+        self.pipeline.publish(*rng.sample(ops, rng.randint(1, 3)))
+
+    def pass_time(self, by: timedelta) -> None:
+        """Let time pass for the log: what is appended next is at least so much later."""
+        self.now += by
+        index = keys.index_key(self.cluster.slug)
+        found: Any = self.client.xrevrange(index, count=1)
+        last = found[0][1] if found else {}
+        fields: Any = {"n": 0, "total": last.get(b"total", 0), "bytes": last.get(b"bytes", 0)}
+        self.client.xadd(index, fields, id=f"{self._now_ms}-0")
+
+    def archive(self) -> None:
+        """Archive some or all of what is final, and learn what is."""
+        archiving.archive_windows(self.now)
+        for asked in self.asked:
+            until = closing.frozen_until(self.client, self.cluster.slug, asked.pk)
+            known = asked.cutoffs[-1][0] if asked.cutoffs else None
+            if until is not None and until != known:
+                asked.cutoffs.append((until, self.seen_batch(asked)))
+
+    def seen_batch(self, asked: Asked) -> int:
+        """Return the batch up to which a reader has the records of a query.
+
+        A merge node has those of a batch in the next one.
+        """
+        seen = self.batches[:-1] if asked.merged else self.batches
+        return seen[-1] if seen else -1
+
+    def archived_at_once(self) -> Range:
+        """Return how the archiver of this life reads what it moves."""
+        return Range(limit=self.rng.choice((2, 500)), newest_first=False)
+
+    def check(self) -> None:
+        """Assert that what is read is what the records say, and that final windows stay."""
+        seen = set()
+        for asked in self.asked:
+            found = self.read(asked)
+            seen |= {(asked.pk, place) for place in found}
+            wanted = windows_of(asked, self.records, self.seen_batch(asked))
+            differing = [
+                (place, found.get(place), wanted.get(place))
+                for place in found.keys() | wanted.keys()
+                if place not in found or found[place][0] != wanted.get(place)
+            ]
+            assert not differing, (asked, differing)
+            for place, (values, state) in found.items():
+                if state is WindowState.FINAL:
+                    before = self.final.setdefault((asked.pk, place), values)
+                    assert before == values, (asked, place, before, values)
+        missing = self.final.keys() - seen
+        assert not missing, missing
+
+    def check_completeness(self) -> None:
+        """Assert that final windows lack no record that was on time, if no stream was silent."""
+        for asked in self.asked if not self.idles else ():
+            everything = windows_of(asked, self.records, self.batches[-1], cut=False)
+            final = {place: v for (pk, place), v in self.final.items() if pk == asked.pk}
+            complete = {place: everything.get(place) for place in final}
+            assert final == complete, (asked, final, complete)
+
+    def read(self, asked: Asked) -> dict[Place, tuple[dict[str, Any], WindowState]]:
+        """Return all windows of a query with their states, page by page; each is there once."""
+        query = Query.objects.get(pk=asked.pk)
+        found: dict[Place, tuple[dict[str, Any], WindowState]] = {}
+        wanted = WindowFilters(
+            limit=self.rng.choice((20, 200)), newest_first=self.rng.random() < 0.5
+        )
+        while True:
+            page = windows_page(self.cluster, query, wanted)
+            for one in page.windows:
+                place = (round(one.start.timestamp() * 1000), *one.key.values())
+                assert place not in found
+                found[place] = dict(one.values), one.state
+            if not page.next:
+                return found
+            wanted = replace(wanted, after=cursor_read(page.next))
+
+
+def _order(position: str) -> tuple[int, int]:
+    ms, sequence = position.split("-")
+    return int(ms), int(sequence)

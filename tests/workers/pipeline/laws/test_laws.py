@@ -1,0 +1,46 @@
+"""Laws of the data plane, over random lives of a cluster on data that no demonstration has.
+
+A window that is final never changes, and has all records that it accepts. What Redis and the
+archive have is one set of windows at any moment: none twice, none missing. WEIR_LAWS says how many
+lives are lived.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from controlplane.services import archiving
+from tests.support import cluster as made
+from tests.workers.pipeline.laws.life import Life
+
+LIVES = int(os.environ.get("WEIR_LAWS", "6"))
+STEPS = 40
+
+
+@pytest.fixture(autouse=True)
+def forgetful() -> Iterator[None]:
+    """As in a process that has just begun."""
+    archiving._KNOWN.clear()
+    yield
+    archiving._KNOWN.clear()
+
+
+@pytest.mark.parametrize("seed", range(LIVES))
+def test_windows_are_what_the_records_say_at_any_moment(
+    db: None,
+    redis_url: str,
+    redis_client: "redis.Redis",
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    actor = made.actor("operator")
+    life = Life(redis_client, redis_url, actor, made.small_cluster(actor, stream_count=0), seed)
+    monkeypatch.setattr(archiving, "_OLDEST", life.archived_at_once())
+    for _ in range(STEPS):
+        life.step()
+    life.finish()
+    life.check()
+    life.check_completeness()
+    life.producer.close()
