@@ -9,13 +9,16 @@ from typing import TypeVar
 import pytest
 import uvicorn
 from django.db import connections
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from controlplane.asgi import application
 from tests.support.chromium import running_chromium
 from tests.support.redis_server import free_port
 
 T = TypeVar("T")
+# What a page shows within a second may take long on a busy machine.
+PATIENCE_S = 60
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 def apart(work: Callable[[], T]) -> T:
