@@ -1,5 +1,7 @@
 """The composed application serves pages, API, static files, and the one file of plotly."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -7,10 +9,28 @@ from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from django.contrib.auth.models import User
 from django.contrib.staticfiles import finders
+from django.db import connections
 from django.test import Client
 
 from controlplane.models import Cluster
 from controlplane.staticfiles import PLOTLY, plotly_folder
+
+# The first request imports pages and API, which takes long on a busy machine.
+PATIENCE_S = 60
+
+
+@pytest.fixture(autouse=True)
+def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Answer in new threads: in the old ones other tests have left connections to databases.
+
+    A request looks at the connection of its thread, which is refused where a test has no database.
+    """
+    from controlplane.asgi import django_application  # noqa: PLC0415 - reads the settings
+
+    with ThreadPoolExecutor(1) as threads:
+        monkeypatch.setattr(django_application, "_threads", threads)
+        yield
+        threads.submit(connections.close_all).result()
 
 
 async def get(path: str) -> tuple[int, dict[str, str], int]:
@@ -23,10 +43,10 @@ async def get(path: str) -> tuple[int, dict[str, str], int]:
     }  # fmt: skip
     asked: Any = ApplicationCommunicator(application, scope)  # type: ignore[no-untyped-call]
     await asked.send_input({"type": "http.request", "body": b""})
-    begin = await asked.receive_output(5)
+    begin = await asked.receive_output(PATIENCE_S)
     length, more = 0, True
     while more:
-        part = await asked.receive_output(5)
+        part = await asked.receive_output(PATIENCE_S)
         length += len(part.get("body", b""))
         more = part.get("more_body", False)
     headers = {name.decode().lower(): value.decode() for name, value in begin["headers"]}
@@ -80,9 +100,10 @@ async def test_a_socket_is_for_pages_of_this_host(
     }
     asked: Any = ApplicationCommunicator(application, scope)  # type: ignore[no-untyped-call]
     await asked.send_input({"type": "websocket.connect"})
-    assert (await asked.receive_output(5))["type"] == answer
+    assert (await asked.receive_output(PATIENCE_S))["type"] == answer
     await asked.send_input({"type": "websocket.disconnect", "code": 1000})
-    await asked.wait(5)
+    # Channels may ignore that its read of Redis is cancelled: nothing of it is checked.
+    await asked.wait(1)
 
 
 def _log_in(client: Client) -> None:
