@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pytest_django import DjangoDbBlocker, Settings
 
-from tests.support.postgres import as_default, database_on, running_postgres
+from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
 
 if TYPE_CHECKING:
     from celery import Celery
     from redis import Redis
 
+    from tests.support.databases import Templates
 
 # What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
 DATABASES = ("sqlite", "postgresql")
@@ -67,25 +68,44 @@ def database(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgres_database(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker
-) -> Iterator[dict[str, Any]]:
-    """Django's settings for a database of this session, with a server of its own."""
-    with running_postgres() as url:
-        with django_db_blocker.unblock():
-            config = database_on(url)
-        yield config
+def templates(pytestconfig: pytest.Config) -> "Templates":
+    """The migrated databases, from which those of this process are copied."""
+    from tests.support.databases import Templates  # noqa: PLC0415 - needs Django's settings
+
+    return Templates(pytestconfig.rootpath / ".pytest_cache" / "databases")
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Put the test databases into files, as worker threads have connections of their own."""
-    from django.db import connections  # noqa: PLC0415 - settings are not read before a test asks
+def postgres_database(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, templates: "Templates"
+) -> Iterator[dict[str, Any]]:
+    """Django's settings for a database of this session, with a server of its own."""
+    with django_db_blocker.unblock():
+        data = templates.postgres()
+    with running_postgres(data) as url:
+        yield database_of(url)
 
-    for alias in ALIASES:
-        config = connections[alias].settings_dict
-        if config["ENGINE"] == "django.db.backends.sqlite3":
-            config["TEST"]["NAME"] = str(tmp_path_factory.mktemp(alias) / "test.sqlite3")
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None,
+    django_db_blocker: DjangoDbBlocker,
+    templates: "Templates",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    """Make the databases of this process: files, as threads have connections of their own."""
+    from django.db import connections  # noqa: PLC0415
+
+    from tests.support.databases import delete_rows_faster  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patch:
+        with django_db_blocker.unblock():
+            for alias in ALIASES:
+                templates.copy_sqlite(alias, tmp_path_factory.mktemp(alias) / "test.sqlite3")
+        delete_rows_faster(patch)
+        yield
+    with django_db_blocker.unblock():
+        connections.close_all()
 
 
 @pytest.fixture(scope="session")

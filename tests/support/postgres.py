@@ -9,8 +9,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -54,19 +55,66 @@ def postgres_folder() -> Path:
 
 
 @contextmanager
-def running_postgres() -> Iterator[str]:
-    """Yield the URL of a server that only the caller uses; afterwards nothing of it is left."""
-    folder, user = postgres_folder(), _unprivileged()
+def running_postgres(data: Path | None = None) -> Iterator[str]:
+    """Yield the URL of a server that only the caller uses; afterwards nothing of it is left.
+
+    It begins with a copy of the data directory `data`, without one with no database.
+    """
+    with _home() as place:
+        if data is None:
+            _initialise(place)
+        else:
+            _copy_data(data, place)
+        # Ended at once, without a checkpoint of data that is thrown away.
+        with _serving(place, signal.SIGQUIT):
+            yield place.url
+
+
+def write_data_directory(target: Path, fill: Callable[[str], object]) -> None:
+    """Write a data directory to be copied: what it has after `fill`, which gets a server's URL."""
+    with _home() as place:
+        _initialise(place)
+        with _serving(place, signal.SIGINT):
+            fill(place.url)
+        shutil.copytree(place.data, target)
+
+
+def postgres_version() -> str:
+    """Return the version of the server's program, say, "15.8"."""
+    command = [str(postgres_folder() / "postgres"), "--version"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return output.stdout.split()[2]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a server's programs and files are, and whom it runs as (None: who we are)."""
+
+    programs: Path
+    home: Path
+    user: pwd.struct_passwd | None
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{_USER}@{quote(str(self.home), safe='')}/postgres"
+
+
+@contextmanager
+def _home() -> Iterator[_Place]:
     # Directly below /tmp: a socket's path is short, and another user must be able to get there.
-    home = Path(tempfile.mkdtemp(prefix="weir-postgres-"))
-    if user is not None:
-        os.chown(home, user.pw_uid, user.pw_gid)
+    place = _Place(
+        postgres_folder(), Path(tempfile.mkdtemp(prefix="weir-postgres-")), _unprivileged()
+    )
+    if place.user is not None:
+        os.chown(place.home, place.user.pw_uid, place.user.pw_gid)
     try:
-        _initialise(folder, home, user)
-        with _serving(folder, home, user):
-            yield f"postgresql://{_USER}@{quote(str(home), safe='')}/postgres"
+        yield place
     finally:
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(place.home, ignore_errors=True)
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
@@ -80,41 +128,46 @@ def _unprivileged() -> pwd.struct_passwd | None:
     raise RuntimeError(f"PostgreSQL does not run as {getpass.getuser()}: add a user postgres")
 
 
-def _initialise(folder: Path, home: Path, user: pwd.struct_passwd | None) -> None:
+def _initialise(place: _Place) -> None:
     command = [
-        str(folder / "initdb"), "--pgdata", str(home / "data"), "--username", _USER,
+        str(place.programs / "initdb"), "--pgdata", str(place.data), "--username", _USER,
         "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync",
     ]  # fmt: skip
-    done = _start(command, home, user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = _start(command, place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     output, _ = done.communicate(timeout=120)
     if done.returncode:
         raise RuntimeError(f"initdb ended with {done.returncode}: {output.decode()[-2000:]}")
 
 
+def _copy_data(data: Path, place: _Place) -> None:
+    shutil.copytree(data, place.data)
+    if place.user is not None:
+        for path in (place.data, *place.data.rglob("*")):
+            os.chown(path, place.user.pw_uid, place.user.pw_gid)
+
+
 @contextmanager
-def _serving(folder: Path, home: Path, user: pwd.struct_passwd | None) -> Iterator[None]:
-    command = [str(folder / "postgres"), "-D", str(home / "data"), "-k", str(home)]
+def _serving(place: _Place, end: signal.Signals) -> Iterator[None]:
+    command = [str(place.programs / "postgres"), "-D", str(place.data), "-k", str(place.home)]
     for name, value in _SETTINGS.items():
         command += ["-c", f"{name}={value}"]
-    log = home / "log"
+    log = place.home / "log"
     with log.open("wb") as file:
-        server = _start(command, home, user, stdout=file, stderr=file)
+        server = _start(command, place, stdout=file, stderr=file)
     try:
-        _wait_for(home, server, log)
+        _wait_for(place.home, server, log)
         yield
     finally:
-        # At once, without a checkpoint of data that is thrown away.
-        server.send_signal(signal.SIGQUIT)
+        server.send_signal(end)
         server.wait(timeout=20)
 
 
-def _start(
-    command: Sequence[str], home: Path, user: pwd.struct_passwd | None, **streams: Any
-) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str], place: _Place, **streams: Any) -> "subprocess.Popen[bytes]":
     environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+    user = place.user
     uid, gid = (None, None) if user is None else (user.pw_uid, user.pw_gid)
     return subprocess.Popen(
-        command, cwd=home, env=environment, stdin=subprocess.DEVNULL, user=uid, group=gid,
+        command, cwd=place.home, env=environment, stdin=subprocess.DEVNULL, user=uid, group=gid,
         extra_groups=None if user is None else [], start_new_session=True,
         preexec_fn=_end_with_us,  # noqa: PLW1509 - one system call, no lock
         **streams,
@@ -141,12 +194,27 @@ def _wait_for(home: Path, server: "subprocess.Popen[bytes]", log: Path) -> None:
 
 def database_on(url: str) -> dict[str, Any]:
     """Make an empty database of Weir's tables on a server, and return Django's settings for it."""
-    from django.db import connection, connections  # noqa: PLC0415 - no settings before a test asks
+    from django.db import connection  # noqa: PLC0415 - no settings before a test asks
+
+    config = _settings_of(url)
+    with as_default(config):
+        connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+        connection.close()
+    return config
+
+
+def database_of(url: str) -> dict[str, Any]:
+    """Return Django's settings for the database that `database_on` made on a server."""
+    config = _settings_of(url)
+    config["NAME"] = f"test_{config['NAME']}"
+    return config
+
+
+def _settings_of(url: str) -> dict[str, Any]:
+    from django.db import connections  # noqa: PLC0415
 
     given = {"default": dict(dj_database_url.parse(url))}
     config: dict[str, Any] = connections.configure_settings(given)["default"]
-    with as_default(config):
-        connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     return config
 
 
