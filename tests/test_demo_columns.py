@@ -56,8 +56,9 @@ def declared(tree: ast.AST) -> Iterator[str]:
                     for key, value in zip(keys, values, strict=True)
                     if isinstance(key, ast.Constant)
                 }
-                if "type" in pairs and isinstance(name := pairs.get("name"), ast.Constant):
-                    yield str(name.value)
+                said = pairs.get("name")
+                if "type" in pairs and isinstance(said, ast.Constant):
+                    yield str(said.value)
 
 
 def examples(value: Any, within: bool = False) -> Iterator[str]:
