@@ -78,10 +78,15 @@ def form_of(schema: StreamSchema | None, blank: int = BLANK) -> SchemaForm:
     """Return the form of a schema, None for a new one."""
     rows = [ColumnRow(c.name, c.type, c.nullable) for c in (schema.columns if schema else ())]
     values = {
-        name: f"{getattr(schema, name, default):g}" for name, (_, _, default) in SETTINGS.items()
+        name: _number(getattr(schema, name, default)) for name, (_, _, default) in SETTINGS.items()
     }
     event_time = schema.event_time if schema else ""
     return SchemaForm(_padded(rows, blank), event_time, _settings(values, {}))
+
+
+def _number(seconds: float) -> str:
+    """Return a number with all its digits, a whole one without a point."""
+    return str(float(seconds)).removesuffix(".0")
 
 
 def form_of_sample(found: Inferred) -> SchemaForm:
@@ -93,7 +98,7 @@ def form_of_sample(found: Inferred) -> SchemaForm:
         )
         for one in found.columns
     ]  # fmt: skip
-    values = {name: f"{default:g}" for name, (_, _, default) in SETTINGS.items()}
+    values = {name: _number(default) for name, (_, _, default) in SETTINGS.items()}
     errors = {name: [why] for name, why in found.faults.items() if not name.startswith("columns.")}
     settings = _settings(values, {})
     return SchemaForm(_padded(rows), found.event_time, settings, errors, found.records)

@@ -26,6 +26,7 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import show, tell, tell_refusal
 from dashboard.spans import RANGES, Span, span_of
 from dashboard.thinning import thinned, with_gaps
+from dashboard.verdicts import cluster_verdict
 
 SHOWN_VERSIONS = 8
 
@@ -34,35 +35,29 @@ SHOWN_VERSIONS = 8
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a cluster; the charts are drawn by the browser from `charts`."""
     span = span_of(request.GET, timezone.now())
-    context = _numbers(cluster) | {
-        "cluster": cluster,
-        "span": span,
-        "ranges": list(RANGES),
-        "bad_states": [name for name, grade in grades.STATES.items() if grade == grades.BAD],
-        "nodes": _graded_nodes(cluster),
-        "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
-        "progress": running([cluster.pk]).get(cluster.pk),
-        "why": why(cluster),
-        "health": health_of(cluster, timezone.now()),
-        "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
-    }
+    found = _numbers(cluster)
+    context = {"ranges": list(RANGES)} | found | _verdict(cluster, found["sample"])
+    context |= _causes(cluster) | _nodes(cluster, span)
     return show(request, "cluster.html", context)
 
 
 @cluster_page
+def verdict(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the verdict on the cluster."""
+    return show(request, "_verdict.html", _verdict(cluster, latest_values(cluster) or {}))
+
+
+@cluster_page
 def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what changes with events: the execution, proposals that wait, nodes, versions."""
+    """Return what explains the verdict: health, the execution, proposals and watch loops."""
+    return show(request, "_cluster_aside.html", _causes(cluster))
+
+
+@cluster_page
+def node_list(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the nodes with their loads, and the routing versions of the time range."""
     span = span_of(request.GET, timezone.now())
-    context = {
-        "cluster": cluster,
-        "nodes": _graded_nodes(cluster),
-        "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
-        "progress": running([cluster.pk]).get(cluster.pk),
-        "why": why(cluster),
-        "health": health_of(cluster, timezone.now()),
-        "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
-    }
-    return show(request, "_cluster_aside.html", context)
+    return show(request, "_cluster_nodes.html", _nodes(cluster, span))
 
 
 @cluster_page
@@ -165,6 +160,29 @@ def _numbers(cluster: Cluster) -> dict[str, Any]:
             "latency": grades.latency(cluster.trigger_ms).grade(sample.get("p95")),
             "age": grades.AGE_S.grade(age),
         },
+    }
+
+
+def _verdict(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
+    return {"verdict": cluster_verdict(cluster, sample, timezone.now())}
+
+
+def _causes(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
+        "progress": running([cluster.pk]).get(cluster.pk),
+        "why": why(cluster),
+        "health": health_of(cluster, timezone.now()),
+    }
+
+
+def _nodes(cluster: Cluster, span: Span) -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "span": span,
+        "nodes": _graded_nodes(cluster),
+        "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
     }
 
 

@@ -1,26 +1,53 @@
 """The fleet: one row per cluster."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from controlplane.models import Cluster
 from controlplane.selectors.clusters import FleetRow, fleet
 from controlplane.services import demo
 from dashboard import grades
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.shown import show_list, tell
+from dashboard.verdicts import Verdict, cluster_verdict, fleet_verdict
+
+# Clusters that need attention come first, then by name.
+_ORDER: Final = (grades.BAD, grades.WARN, grades.GOOD, grades.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCluster:
+    """A row of the fleet with its verdict and the grades of its measures."""
+
+    row: FleetRow
+    cluster: Cluster
+    sample: dict[str, Any]
+    verdict: Verdict
+    imbalance: str
+    latency: str
+    age: str
+    waiting: str
+    line: list[float | None]
 
 
 @anyone_page
 def overview(request: PageRequest) -> HttpResponse:
     """Show every cluster that one may see with its measures, graded."""
     now = timezone.now()
-    rows = [_graded(row, now.timestamp()) for row in fleet(request.actor.clusters)]
-    context = {"rows": rows, "demos": demo.addable() if request.actor.is_operator else []}
-    return show_list(request, "fleet.html", "_fleet_table.html", context)
+    rows = [_graded(row, now) for row in fleet(request.actor.clusters)]
+    verdicts = [(row.cluster.name, row.verdict) for row in rows]
+    context = {
+        "rows": sorted(rows, key=lambda row: _ORDER.index(row.verdict.grade)),
+        "verdict": fleet_verdict(verdicts),
+        "demos": demo.addable() if request.actor.is_operator else [],
+    }
+    return show_list(request, "fleet.html", "_fleet_body.html", context)
 
 
 @require_POST
@@ -32,20 +59,19 @@ def post_demo(request: PageRequest, slug: str) -> HttpResponse:
     return redirect("cluster", cluster.slug)
 
 
-def _graded(row: FleetRow, now: float) -> dict[str, object]:
-    sample = row.sample or {}
-    seen = row.cluster.last_sample_at
-    waited = row.oldest_waiting
-    return {
-        "row": row,
-        "sample": sample,
-        "imbalance": grades.IMBALANCE.grade(sample.get("imbalance")),
-        "latency": grades.latency(row.cluster.trigger_ms).grade(sample.get("p95")),
-        "age": grades.AGE_S.grade(now - seen.timestamp() if seen else None),
-        "waiting": grades.WAITING_H.grade(_hours(now, waited.timestamp()) if waited else None),
-        "line": [one.get("in") for one in row.samples],
-    }
-
-
-def _hours(now: float, then: float) -> float:
-    return (now - then) / timedelta(hours=1).total_seconds()
+def _graded(row: FleetRow, now: datetime) -> ShownCluster:
+    sample, cluster, waited = row.sample or {}, row.cluster, row.oldest_waiting
+    # A cluster that is to be stopped gives no data, and that is no fault.
+    is_wanted = cluster.desired == cluster.Desired.RUNNING
+    seen = cluster.last_sample_at if is_wanted else None
+    return ShownCluster(
+        row=row,
+        cluster=cluster,
+        sample=sample,
+        verdict=cluster_verdict(cluster, sample, now),
+        imbalance=grades.IMBALANCE.grade(sample.get("imbalance")),
+        latency=grades.latency(cluster.trigger_ms).grade(sample.get("p95")),
+        age=grades.AGE_S.grade((now - seen).total_seconds() if seen else None),
+        waiting=grades.WAITING_H.grade((now - waited) / timedelta(hours=1) if waited else None),
+        line=[one.get("in") for one in row.samples],
+    )

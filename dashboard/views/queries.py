@@ -60,10 +60,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     row = query_by_id(cluster, pk)
     context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
     context |= splitting(cluster, row.query)
-    context |= {
-        "kept": retention_values(row.query.retention_s, row.query.retention_windows),
-        "units": list(UNITS),
-    }
+    context |= {"units": list(UNITS)}
     context |= _results(request, cluster, row.query)
     return show_list(request, "query.html", "_query_facts.html", context)
 
@@ -107,7 +104,12 @@ def _text(row: QueryRow) -> dict[str, Any]:
 
 def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return the rows of the results table; redis_away where they cannot be read now."""
-    asked = {"filter": request.GET, "states": STATES, "is_filtered": _is_filtered(request)}
+    asked = {
+        "filter": request.GET,
+        "states": STATES,
+        "is_filtered": _is_filtered(request),
+        "kept": retention_values(query.retention_s, query.retention_windows),
+    }
     try:
         wanted = replace(WindowFilters.of(request.GET), limit=SHOWN_WINDOWS)
         columns = output_columns(computed_by(query))

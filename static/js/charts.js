@@ -104,6 +104,8 @@ export class ChartBoard {
       const empty = !this.window.samples.length;
       if (empty) element.dataset.waiting = this.live ? "No samples in this time range yet. The first comes with the next micro-batch." : "No samples are stored for this time range.";
       else delete element.dataset.waiting;
+      // Without samples Plotly would draw the dates of a whole year.
+      if (empty && figure.layout.xaxis?.type === "date") figure.layout.xaxis.range = [this.shownTo - this.span, this.shownTo];
       const { data, layout, config } = themed(figure, token);
       this.plotly.react(element, data, layout, config);
     }

@@ -79,7 +79,7 @@ def test_a_query_is_submitted_and_shows_its_results(operating: Page, cluster: Cl
     apart(_write)
     page.reload()
     expect(page.locator("#results tbody tr").first).to_contain_text("1007")
-    page.get_by_label("Drawn").select_option("fast")
+    page.get_by_label("Chart of").select_option("fast")
     expect(page.locator("[data-figures] .main-svg").first).to_be_visible()
     expect(page.locator("[data-figures] h2")).to_have_text("fast")
 

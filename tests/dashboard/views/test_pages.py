@@ -18,6 +18,7 @@ from tests.support.texts import SUMMARY_TEXT
 
 PAGES = [
     "/", "/clusters/sf/", "/clusters/sf/charts.json", "/clusters/sf/aside/",
+    "/clusters/sf/verdict/", "/clusters/sf/node-list/",
     "/clusters/sf/numbers/", "/clusters/sf/streams/", "/clusters/sf/streams/suggest/?find=s",
     "/clusters/sf/streams/{stream}/", "/clusters/sf/queries/", "/clusters/sf/queries/{query}/",
     "/clusters/sf/queries/{query}/results/", "/clusters/sf/queries/{query}/charts.json",

@@ -153,7 +153,7 @@ def test_before_the_first_look_each_loop_says_so(viewing: Client, sf: Cluster) -
     content = viewing.get("/clusters/sf/decisions/").content.decode()
     assert content.count("It looks for the first time") == 6
     assert "No loop has looked yet" in content
-    assert "Why is nothing happening?" in viewing.get("/clusters/sf/").content.decode()
+    assert "Watch loops" in viewing.get("/clusters/sf/").content.decode()
 
 
 def test_the_last_decision_has_number_limit_and_age(viewing: Client, sf: Cluster) -> None:
