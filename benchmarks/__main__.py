@@ -28,7 +28,8 @@ SMALLEST: Final[Mapping[str, str]] = {
     "result_store_speed": "--windows 2000",
     "pipeline_speed": "--queries 20 --seconds 5 --appends 6",
     "data_plane": "--appends 12 --seconds 5 --tours 2 --kills 1",
-    "native_compare": "--queries 2 --runs 1 --records 60000 --max-records 10000 --warm 1",
+    "native_compare": "--queries 2 --runs 1 --records 60000 --max-records 10000 --warm 1 "
+    "--seconds 300",
     "live_speed": "--watch 5",
 }
 

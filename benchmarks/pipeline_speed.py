@@ -21,11 +21,13 @@ import redis
 
 from benchmarks.application import (
     EVENT_START_MS,
+    PATIENCE_SECONDS,
     STREAMS,
     append,
     batch_durations,
     small_queries,
     ticks,
+    wait,
 )
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
@@ -78,9 +80,7 @@ def full_log(
     records = 0
     for step in range(appends):
         records += append(producer, rng, 100_000, EVENT_START_MS + 86_400_000 + step * 60_000)
-    driver.wait_for(
-        lambda rows: sum(row["records_in"] for row in rows[seen:]) >= records, "whole log"
-    )
+    wait(driver, lambda rows: sum(row["records_in"] for row in rows[seen:]) >= records)
     rows = [row for row in driver.telemetry()[seen:] if row["records_in"] >= 100_000]
     span = (rows[-1]["emitted_ms"] - rows[0]["emitted_ms"]) / 1000
     return {
@@ -104,10 +104,12 @@ def light_load(producer: Producer, rng: np.random.Generator, seconds: int) -> No
 
 
 def feed(producer: Producer, rng: np.random.Generator, driver: Driver, batches: int) -> None:
-    for event_ms in ticks(120):
+    """Append until so many micro-batches are done. Raises `TimeoutError`."""
+    for event_ms in ticks(PATIENCE_SECONDS):
         append(producer, rng, 167, event_ms)
         if len(driver.telemetry()) >= batches:
             return
+    raise TimeoutError(f"no {batches} batches:\n{driver.log.read_text()[-4000:]}")
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
