@@ -30,7 +30,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "data_plane": "--appends 12 --seconds 5 --tours 2 --kills 1",
     "native_compare": "--queries 2 --runs 1 --records 60000 --max-records 10000 --warm 1 "
     "--seconds 300",
-    "live_speed": "--watch 5",
+    "live_speed": "--watch 20",
 }
 
 

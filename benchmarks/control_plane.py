@@ -45,22 +45,27 @@ def fresh_weir(*, postgres: bool = False) -> Iterator[Path]:
     this benchmark.
     """
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-bench-"))
-        os.environ |= {
-            "WEIR_DATA": folder,
-            "REDIS_URL": stack.enter_context(running_redis(Path(folder))),
-            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-            "WEIR_LOG_LEVEL": "ERROR",
-        }
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-bench-")))
         if postgres:
             os.environ["DATABASE_URL"] = stack.enter_context(running_postgres())
-        import django  # noqa: PLC0415 - needs the environment
+        set_up_django(folder, stack.enter_context(running_redis(folder)))
+        yield folder
 
-        django.setup()
-        from django.core.management import call_command  # noqa: PLC0415
 
-        call_command("migrate_all", verbosity=0)
-        yield Path(folder)
+def set_up_django(data: Path, redis_url: str) -> None:
+    """Set Django up on this data directory and Redis, and create the tables of the database."""
+    os.environ |= {
+        "WEIR_DATA": str(data),
+        "REDIS_URL": redis_url,
+        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+        "WEIR_LOG_LEVEL": "ERROR",
+    }
+    import django  # noqa: PLC0415 - needs the environment
+
+    django.setup()
+    from django.core.management import call_command  # noqa: PLC0415
+
+    call_command("migrate_all", verbosity=0)
 
 
 @contextmanager

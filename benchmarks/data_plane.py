@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import redis
 
+from benchmarks import placing_speed
 from benchmarks.application import (
     EVENT_START_MS,
     STREAMS,
@@ -37,6 +38,7 @@ from benchmarks.application import (
     ticks,
     wait,
 )
+from benchmarks.control_plane import set_up_django
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
@@ -329,10 +331,9 @@ def longest_pause(weir: Weir, query: int, since: int) -> int:
 def kill(url: str, folder: Path, options: Options) -> Report:
     """Return how long after the driver's death a batch with new records is done."""
     driver = KeptDriver(url, folder)
-    every = range(1, STREAMS + 1)
-    splits: list[Op] = [AssignStream(stream, stream % SPLITS) for stream in every]
-    splits += [SetSchema(stream, REPORT) for stream in every]
-    publish(driver.client, driver.cluster, RoutingDelta(1, (*splits, *small_queries(100, 3))))
+    # The agent keeps a driver of what the database knows.
+    set_up_django(folder, url)
+    assert placing_speed.fill_cluster(driver.cluster, STREAMS, 100) == set(range(1, STREAMS + 1))
     driver.start()
     try:
         with Producer(url, driver.cluster) as producer:

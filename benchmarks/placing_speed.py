@@ -46,20 +46,38 @@ def create_cluster(stream_count: int) -> tuple[Any, Any]:
     from django.contrib.auth.models import User  # noqa: PLC0415
 
     from controlplane.models import Cluster, Node  # noqa: PLC0415
-    from controlplane.services import streams  # noqa: PLC0415
     from controlplane.services.access import Actor  # noqa: PLC0415
 
     actor = Actor(User.objects.create_superuser("bench"))
     cluster = Cluster.objects.create(slug="bench", name="bench", slots=NODES)
     for index in range(NODES):
         Node.objects.create(cluster=cluster, index=index, name=f"node {index}", capacity=500)
+    register_streams(actor, cluster, stream_count)
+    return actor, cluster
+
+
+def fill_cluster(slug: str, stream_count: int, live: int) -> set[int]:
+    """Register streams in a cluster, submit and place queries; return the ids of the streams."""
+    from django.contrib.auth.models import User  # noqa: PLC0415
+
+    from controlplane.models import Cluster  # noqa: PLC0415
+    from controlplane.services.access import Actor  # noqa: PLC0415
+
+    actor, cluster = Actor(User.objects.create_superuser("bench")), Cluster.objects.get(slug=slug)
+    register_streams(actor, cluster, stream_count)
+    fill(actor, cluster, live)
+    return set(cluster.streams.values_list("pk", flat=True))
+
+
+def register_streams(actor: Any, cluster: Any, count: int) -> None:
+    """Register so many streams of taxi reports."""
+    from controlplane.services import streams  # noqa: PLC0415
+
     schema = REPORT.to_json()
     specs = [
-        streams.StreamSpec(f"s{i}", schema=schema, declared_rate=1 + i % 7)
-        for i in range(stream_count)
+        streams.StreamSpec(f"s{i}", schema=schema, declared_rate=1 + i % 7) for i in range(count)
     ]
     streams.register(actor, cluster, specs)
-    return actor, cluster
 
 
 def fill(actor: Any, cluster: Any, live: int) -> None:
