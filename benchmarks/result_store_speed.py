@@ -141,7 +141,7 @@ def archived(query: Any, count: int) -> dict[str, Any]:
     closing.freeze(client, "bench", {query.pk: closing.FOREVER}, 1)
     started = time.monotonic()
     turn = archiving.Pass(client, query.cluster, known, 0, started + 3600)
-    moved, _ = archiving.move_windows(turn, query.pk)
+    moved, _ = archiving.move_windows(turn, [query.pk])
     seconds = time.monotonic() - started
     return {"windows": moved, "windows_per_s": round(moved / seconds), "all": moved == count}
 

@@ -1,7 +1,7 @@
 """Windows in the archive: writing many at once, reading a range in order, deleting the oldest."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,13 @@ _INSERT: Final = (
     "INSERT INTO archive_archivedwindow (query_id, place, start_ms, key_hash, key_json, "
     "values_json, batch, final_at_ms) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "
     "ON CONFLICT (query_id, place) DO NOTHING"
+)
+_COUNT: Final = (
+    "INSERT INTO archive_archivedquery (query_id, cluster_id, windows, newest_ms) "
+    "VALUES (%s, %s, %s, %s) ON CONFLICT (query_id) DO UPDATE SET "
+    "windows = archive_archivedquery.windows + excluded.windows, newest_ms = "
+    "CASE WHEN excluded.newest_ms > archive_archivedquery.newest_ms THEN excluded.newest_ms "
+    "ELSE archive_archivedquery.newest_ms END"
 )
 _DELETE: Final = (
     "DELETE FROM archive_archivedwindow WHERE id IN (SELECT id FROM archive_archivedwindow "
@@ -65,26 +72,27 @@ class Part:
 
 
 def insert(cluster_id: int, query_id: int, windows: Sequence[Archived]) -> int:
-    """Write windows of a query and count them; return how many were not there before.
+    """Write windows of a query and count them; return how many were not there before."""
+    return insert_all(cluster_id, {query_id: windows})
+
+
+def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> int:
+    """Write windows of queries and count them; return how many were not there before.
 
     What is there stays: a window that was archived does not change.
     """
-    if not windows:
+    filled = {query: some for query, some in windows.items() if some}
+    if not filled:
         return 0
-    rows = [_row(query_id, window) for window in windows]
-    newest = max(window.start_ms for window in windows)
+    total = 0
     with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
-        cursor.executemany(_INSERT, rows)
-        new = max(0, int(cursor.rowcount))
-        count, is_first = ArchivedQuery.objects.get_or_create(
-            query_id=query_id,
-            defaults={"cluster_id": cluster_id, "windows": new, "newest_ms": newest},
-        )
-        if not is_first:
-            ArchivedQuery.objects.filter(pk=query_id).update(
-                windows=F("windows") + new, newest_ms=max(newest, count.newest_ms)
-            )
-    return new
+        for query, some in filled.items():
+            cursor.executemany(_INSERT, [_row(query, window) for window in some])
+            new = max(0, int(cursor.rowcount))
+            newest = max(window.start_ms for window in some)
+            cursor.execute(_COUNT, [query, cluster_id, new, newest])
+            total += new
+    return total
 
 
 def read(wanted: Part) -> list[Archived]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import STREAM, Computation, QueryText, computation_of
+from controlplane.wire.query import STREAM, BadQuery, Computation, QueryText, computation_of
 from controlplane.wire.schema import BadSchema, StreamSchema, common_kinds
 
 # Texts of one process; equal texts are parsed once.
@@ -90,15 +90,31 @@ def computation_of_query(query: Query) -> Computation:
 
     Raises `BadQuery` where a column or a function that it names is gone.
     """
-    rows = QueryStream.objects.filter(query=query).order_by("stream_id")
-    schemas = {stream: json.dumps(schema, sort_keys=True)
-               for stream, schema in rows.values_list("stream_id", "stream__schema")}  # fmt: skip
-    right = right_of(query)
+    found = computations_of({query.pk: query.text})[query.pk]
+    if isinstance(found, BadQuery):
+        raise found
+    return found
+
+
+def computations_of(texts: Mapping[int, str]) -> dict[int, Computation | BadQuery]:
+    """Return what queries compute, by id from their texts; or why one cannot be computed."""
+    rows = QueryStream.objects.filter(query__in=list(texts)).order_by("query_id", "stream_id")
+    schemas: dict[int, dict[int, str]] = {query: {} for query in texts}
+    for query, stream, schema in rows.values_list("query_id", "stream_id", "stream__schema"):
+        schemas[query][stream] = json.dumps(schema, sort_keys=True)
+    return {query: _computed(text, schemas[query]) for query, text in texts.items()}
+
+
+def _computed(text: str, schemas: Mapping[int, str]) -> Computation | BadQuery:
+    right = frozenset(json.loads(text).get("right", ()))
     sides = (
-        tuple(sorted({text for stream, text in schemas.items() if (stream in right) is side}))
+        tuple(sorted({one for stream, one in schemas.items() if (stream in right) is side}))
         for side in (False, True)
     )
-    return _computation(query.text, *sides)
+    try:
+        return _computation(text, *sides)
+    except BadQuery as bad:
+        return bad
 
 
 @lru_cache(maxsize=KEPT)

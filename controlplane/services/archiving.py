@@ -8,9 +8,10 @@ reader, who looks into Redis first and then into the archive, always finds a win
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Final
 
 import redis
@@ -21,17 +22,31 @@ from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
 from controlplane.selectors.windows.times import Times, times_of
-from controlplane.services.unreadable_windows import computation_of, drop_all, drop_until
-from controlplane.wire.results import Range, StoredWindow, closing, read_page, watermarks
+from controlplane.services.unreadable_windows import (
+    computation_of,
+    drop_all,
+    drop_until,
+    readable,
+)
+from controlplane.wire.results import (
+    Range,
+    StoredWindow,
+    WindowsPage,
+    closing,
+    read_pages,
+    watermarks,
+)
 from controlplane.wire.results.feed import followed, note_final
+from controlplane.wire.results.places import start_of
 from controlplane.wire.results.watermarks import Watermarks
 
 logger = logging.getLogger(__name__)
 
 # A pass takes about so long, however much there is to do; the next one goes on.
 PASS_S: Final = 1.5
-# Windows that are finished, written and removed together.
+# Windows of a query that are finished, written and removed together, and of how many queries.
 PAGE: Final = 500
+TOGETHER: Final = 100
 # Users' aggregates have so long for a page; what is left waits for the next pass.
 PAGE_S: Final = 0.5
 # Queries whose windows in Redis are counted in a pass.
@@ -64,13 +79,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass over one cluster."""
+    """One pass over one cluster; `followed`: the queries whose changes somebody reads."""
 
     client: "redis.Redis"
     cluster: Cluster
     known: Known
     now_ms: int
     deadline: float
+    followed: frozenset[int] = frozenset()
 
     @property
     def is_over(self) -> bool:
@@ -95,9 +111,12 @@ def archive_windows(now: datetime) -> int:
         now_ms = round(now.timestamp() * 1000)
         deadline = time.monotonic() + PASS_S
         return sum(
-            archive_cluster(Pass(client, one, _KNOWN.setdefault(one.pk, Known()), now_ms, deadline))
+            archive_cluster(
+                Pass(client, one, _KNOWN.setdefault(one.pk, Known()), now_ms, deadline,
+                     frozenset(followed(client, one.slug, now_ms)))
+            )
             for one in clusters
-        )
+        )  # fmt: skip
     finally:
         client.register_script(_RELEASE)(keys=[_LOCK], args=[token])
 
@@ -146,15 +165,19 @@ def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
         if until is not None and until // times.slide_ms != turn.known.done.get(query):
             due[query] = until
     frozen = closing.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
-    moved = 0
     # Slow ones are last, and have their turn one after the other.
-    for query in sorted(frozen, key=lambda one: turn.known.slow.get(one, 0.0)):
+    there = sorted(
+        (query for query, outcome in frozen.items() if outcome),
+        key=lambda one: turn.known.slow.get(one, 0.0),
+    )
+    moved, done = 0, set(frozen) - set(there)
+    for at in range(0, len(there), TOGETHER):
         if turn.is_over:
             break
-        outcome = frozen[query]
-        count, is_done = move_windows(turn, query) if outcome else (0, True)
-        moved += count
-        if is_done and outcome != closing.BEHIND:
+        count, some = move_windows(turn, there[at : at + TOGETHER])
+        moved, done = moved + count, done | some
+    for query in done:
+        if frozen[query] != closing.BEHIND:
             turn.known.done[query] = due[query] // turn.known.times[query].slide_ms
     return moved
 
@@ -196,11 +219,12 @@ def _close(turn: Pass, marks: Watermarks, ended: Query) -> int:
     moved, is_done = 0, True
     if until is not None:
         closing.freeze(turn.client, slug, {query: until}, turn.now_ms)
-        moved, is_done = move_windows(turn, query, hurry=is_old)
+        moved, done = move_windows(turn, [query], hurry=is_old)
+        is_done = query in done
     if is_done:
         closing.freeze(turn.client, slug, {query: closing.FOREVER}, None)
-        rest, is_done = move_windows(turn, query, hurry=is_old)
-        moved += rest
+        rest, done = move_windows(turn, [query], hurry=is_old)
+        moved, is_done = moved + rest, query in done
     if is_done:
         closing.forget(turn.client, slug, [query])
         turn.known.slow.pop(query, None)
@@ -219,8 +243,8 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
     for query, (count, first, last) in closing.extent(turn.client, turn.cluster.slug, some).items():
         until = last - kept[query][0] if first < last - kept[query][0] else None
         if count > kept[query][1]:
-            until = closing.start_at(
-                turn.client, turn.cluster.slug, query, count - kept[query][1] - 1
+            until = closing.start_behind(
+                turn.client, turn.cluster.slug, query, count - kept[query][1]
             )
         if until is None or turn.is_over:
             continue
@@ -228,7 +252,7 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
             drop_until(turn.client, turn.cluster, query, until)
             continue
         closing.freeze(turn.client, turn.cluster.slug, {query: until}, None)
-        moved += move_windows(turn, query, hurry=True)[0]
+        moved += move_windows(turn, [query], hurry=True)[0]
     return moved
 
 
@@ -239,41 +263,62 @@ def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
     return {pk: (seconds * 1000, windows) for pk, seconds, windows in rows}
 
 
-def move_windows(turn: Pass, query: int, *, hurry: bool = False) -> tuple[int, bool]:
-    """Move the frozen windows of a query into the archive; return how many, and if it is all.
+def move_windows(
+    turn: Pass, queries: Sequence[int], *, hurry: bool = False
+) -> tuple[int, set[int]]:
+    """Move the frozen windows of queries into the archive; return how many, and of whom all.
 
-    A window for which a user's aggregate had no time is left for the next pass. `hurry`: it is
-    moved, too, with the reason in the place of the value.
+    A window for which a user's aggregate had no time is left for the next pass, with all behind it.
+    `hurry`: it is moved, too, with the reason in the place of the value.
     """
-    computation = computation_of(query)
-    if computation is None:
-        return 0, True
-    slug, moved, page_s = turn.cluster.slug, 0, 0.0 if hurry else PAGE_S
-    while not turn.is_over:
-        page = read_page(turn.client, slug, query, computation, _OLDEST, page_s)
-        frozen = [one for one in page.windows if page.is_frozen(one)]
-        if not frozen:
-            turn.known.slow.pop(query, None)
-            return moved, True
-        ready = [one for one in frozen if one.row.tried or hurry]
-        _move(turn, query, ready, page.final_at_ms)
-        moved += len(ready)
-        if len(ready) < len(frozen):
-            turn.known.slow[query] = time.monotonic()
-            return moved, False
-    return moved, False
+    left = {query: (one, _OLDEST) for query, one in readable(queries).items()}
+    moved, done = 0, set(queries) - left.keys()
+    while left and not turn.is_over:
+        pages = read_pages(turn.client, turn.cluster.slug, left, 0.0 if hurry else PAGE_S)
+        ready = {query: _ready(page, hurry=hurry) for query, page in pages.items()}
+        moved += _move(turn, {query: (some, pages[query].final_at_ms)
+                              for query, some in ready.items() if some})  # fmt: skip
+        for query, page in pages.items():
+            if len(ready[query]) < sum(map(page.is_frozen, page.windows)):
+                turn.known.slow[query] = time.monotonic()
+                del left[query]
+            elif _is_last(page):
+                turn.known.slow.pop(query, None)
+                del left[query]
+                done.add(query)
+                if page.has_blocks and page.final_ms is not None:
+                    closing.release(turn.client, turn.cluster.slug, query, page.final_ms)
+            else:
+                left[query] = left[query][0], replace(_OLDEST, after=page.next)
+    return moved, done
 
 
-def _move(turn: Pass, query: int, windows: Sequence[StoredWindow], final_at_ms: int | None) -> None:
-    if not windows:
-        return
-    slug = turn.cluster.slug
-    archive.insert(turn.cluster.pk, query, [_archived(one, final_at_ms) for one in windows])
+def _ready(page: WindowsPage, *, hurry: bool) -> list[StoredWindow]:
+    """Return the frozen windows of a page, up to the first that is not computed yet."""
+    frozen = [one for one in page.windows if page.is_frozen(one)]
+    return frozen if hurry else list(takewhile(lambda one: one.row.tried, frozen))
+
+
+def _is_last(page: WindowsPage) -> bool:
+    """Return whether no window behind a page is frozen."""
+    return not page.next or page.final_ms is None or start_of(page.next) > page.final_ms
+
+
+def _move(turn: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | None]]) -> int:
+    """Write windows of queries into the archive, then remove them from Redis; return how many."""
+    archive.insert_all(
+        turn.cluster.pk,
+        {query: [_archived(one, final_at_ms) for one in windows]
+         for query, (windows, final_at_ms) in frozen.items()},
+    )  # fmt: skip
     # Only now: until here both have them.
-    members = [member for one in windows for member in one.members]
-    closing.remove(turn.client, slug, query, members)
-    if query in followed(turn.client, slug, turn.now_ms):
-        note_final(turn.client, slug, query, max(one.row.batch for one in windows))
+    slug = turn.cluster.slug
+    gone = {query: ([member for one in windows for member in one.members], windows[-1].place)
+            for query, (windows, _) in frozen.items()}  # fmt: skip
+    closing.remove_all(turn.client, slug, gone)
+    for query in turn.followed.intersection(frozen):
+        note_final(turn.client, slug, query, max(one.row.batch for one in frozen[query][0]))
+    return sum(len(windows) for windows, _ in frozen.values())
 
 
 def _archived(window: StoredWindow, final_at_ms: int | None) -> Archived:

@@ -6,6 +6,7 @@ lives, and its retention after its end.
 """
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -13,11 +14,11 @@ import redis
 from django.utils import timezone
 
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.selectors.computations import computation_of_query
+from controlplane.selectors.computations import computations_of
 from controlplane.services import audit
 from controlplane.services.access import Automatic
 from controlplane.services.events import announce, event
-from controlplane.wire.query import BadQuery, Computation
+from controlplane.wire.query import Computation
 from controlplane.wire.results import closing
 
 logger = logging.getLogger(__name__)
@@ -32,23 +33,34 @@ _logged: set[int] = set()
 
 def computation_of(query: int) -> Computation | None:
     """Return what a query computes, None where that cannot be read."""
-    try:
-        found = computation_of_query(Query.objects.get(pk=query))
-    except (BadQuery, Query.DoesNotExist) as bad:
-        if query not in _logged:
-            logger.warning("Windows of query %s stay in Redis: %s", query, bad)
-        _logged.add(query)
-        return None
-    _logged.discard(query)
+    return readable([query]).get(query)
+
+
+def readable(queries: Sequence[int]) -> dict[int, Computation]:
+    """Return what queries compute, without those where that cannot be read."""
+    texts = dict(Query.objects.filter(pk__in=queries).values_list("pk", "text"))
+    computations, found = computations_of(texts), {}
+    for query in queries:
+        computation = computations.get(query)
+        if isinstance(computation, Computation):
+            _logged.discard(query)
+            found[query] = computation
+        elif query not in _logged:
+            logger.warning("Windows of query %s stay in Redis: %s", query, computation or "gone")
+            _logged.add(query)
     return found
 
 
 def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: int) -> int:
-    """Drop the windows that start up to a time; return how many rows of windows Redis had."""
+    """Drop the windows that start up to a time; return how many rows of windows Redis had.
+
+    Those in blocks go with the last window of their block.
+    """
     dropped = 0
     while members := closing.members_until(client, cluster.slug, query, until_ms):
-        closing.remove(client, cluster.slug, query, members)
+        closing.remove_all(client, cluster.slug, {query: (members, b"")})
         dropped += len(members)
+    dropped += closing.release(client, cluster.slug, query, until_ms)
     if dropped:
         _report(cluster, Query.objects.get(pk=query), dropped, "older than its retention")
     return dropped

@@ -86,7 +86,7 @@ def with_coarse_cells(cells: Any, names: Sequence[str]) -> Any:
         return cells
     rows = np.flatnonzero(exact | coarse)
     place = [name for name in names if name not in CELL[1:]]
-    group = _group_of(cells.select(place).take(_pa.array(rows)), place)
+    group = group_of(cells.select(place).take(_pa.array(rows)), place)
     count = np.bincount(group)
     some_coarse = np.bincount(group, coarse[rows]) > 0
     some_exact = np.bincount(group, exact[rows] & (cell[rows] != 0)) > 0
@@ -115,7 +115,7 @@ def _merged_again(
     return found.rename_columns([*names, *others])
 
 
-def _group_of(table: Any, names: Sequence[str]) -> NDArray[np.int64]:
+def group_of(table: Any, names: Sequence[str]) -> NDArray[np.int64]:
     """Return for each row the number of its group of equal rows."""
     marked = table.append_column(_ROWS, _pa.array(np.arange(len(table))))
     lists = marked.group_by(list(names), use_threads=False).aggregate([(_ROWS, "list")])

@@ -97,6 +97,21 @@ def rows_key(cluster: str, query: int) -> str:
     return f"{cluster_prefix(cluster)}windows:{query}:rows"
 
 
+def blocks_key(cluster: str, query: int) -> str:
+    """Return the key of the blocks with windows of one query: hash of references by block."""
+    return f"{cluster_prefix(cluster)}windows:{query}:blocks"
+
+
+def block_key(cluster: str, block: bytes) -> str:
+    """Return the key of one block of windows: hash of its `data` and the number of its `refs`."""
+    return f"{block_prefix(cluster)}{block.hex()}"
+
+
+def block_prefix(cluster: str) -> str:
+    """Return what the keys of blocks of windows begin with; the block's name in hex follows."""
+    return f"{cluster_prefix(cluster)}block:"
+
+
 def part_key(cluster: str, query: int, node: int) -> str:
     """Return the key of what one node gave out of a query, for the node that merges the query.
 

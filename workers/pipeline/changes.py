@@ -1,34 +1,13 @@
 """Changed windows on their way from a node to the sink: tables of rows by form, as bytes."""
 
-import json
-import struct
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.forms import Form, from_bytes, to_bytes
-from controlplane.wire.forms import named as form_named
+from controlplane.wire.forms import to_bytes
 from controlplane.wire.results import Changes
-
-_HEAD: Final = struct.Struct("<I")
-
-
-def pack(changes: Iterable[tuple[str, Form, Any]]) -> bytes:
-    """Return tables of changed windows as bytes; tables without rows are left out."""
-    parts = [(name, to_bytes(rows)) for name, _, rows in changes if len(rows)]
-    head = json.dumps([[name, len(data)] for name, data in parts]).encode()
-    return b"".join((_HEAD.pack(len(head)), head, *(data for _, data in parts)))
-
-
-def unpacked(data: bytes) -> Iterator[tuple[str, Any]]:
-    """Yield the name of the form and the rows of each table that `pack` wrote."""
-    (size,) = _HEAD.unpack_from(data)
-    at = _HEAD.size + size
-    for name, length in json.loads(data[_HEAD.size : at]):
-        yield name, from_bytes(form_named(name), data[at : at + length])
-        at += length
+from controlplane.wire.results.packing import unpacked
 
 
 def changes_of(data: bytes) -> Changes:
@@ -58,3 +37,11 @@ def without(changes: Changes, queries: Collection[int]) -> Changes:
             for name, rows in changes.tables
         ]
     )
+
+
+def queries_of(changes: Changes) -> list[int]:
+    """Return the queries that have changed windows."""
+    found = {
+        one for _, rows in changes.tables for one in np.unique(np.asarray(rows["query"])).tolist()
+    }
+    return sorted(found)

@@ -1,7 +1,8 @@
 """What a node hands to the sink: rows of a few megabytes, whatever the node has changed.
 
 A row passes through the JVM as a whole, several times over, so its size is bounded. Rows of a node
-follow each other: first its report, then changed windows, states and measures. Changed windows
+follow each other: first its report, then blocks of complete windows, changed windows, states and
+measures. Changed windows
 are grouped by query, so that the sink can write each query in one step; a query that is larger
 than a row continues in the next one.
 """
@@ -16,8 +17,10 @@ import pyarrow as pa
 
 from controlplane.wire.forms import Form
 from controlplane.wire.results import Changes
-from workers.pipeline import transfer
-from workers.pipeline.changes import changes_of, pack
+from controlplane.wire.results.blocks import Block
+from controlplane.wire.results.packing import pack
+from workers.pipeline import block_rows, transfer
+from workers.pipeline.changes import changes_of
 from workers.pipeline.report import NodeReport
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 OUTPUT_DDL: Final = "node int, batch long, kind string, payload binary, more boolean"
 ROW_BYTES: Final = 4 << 20
 REPORT: Final = "report"
+BLOCKS: Final = "blocks"
 RESULTS: Final = "results"
 MERGED: Final = "merged"
 STATES: Final = "states"
@@ -48,7 +52,8 @@ class Output:
     """What a node has changed in a batch, and its report.
 
     `results` are windows of the node's tasks, `merged` of the queries that it merges, `states` of
-    tasks that leave; `measures`: rows of its tasks, as int64s.
+    tasks that leave; `measures`: rows of its tasks, as int64s; `blocks`: windows of its tasks that
+    were complete at once.
     """
 
     results: Tables
@@ -56,10 +61,13 @@ class Output:
     states: transfer.States
     measures: bytes
     report: NodeReport
+    blocks: Sequence[Block] = ()
 
     def pieces(self, limit: int = ROW_BYTES) -> Iterator[Piece]:
         """Yield the rows, each of about `limit` bytes at most."""
         yield Piece(REPORT, self.report.to_json().encode())
+        for payload in block_rows.packed(self.blocks, limit):
+            yield Piece(BLOCKS, payload)
         for kind, tables in ((RESULTS, self.results), (MERGED, self.merged)):
             for payload, more in packs(tables, limit):
                 yield Piece(kind, payload, more)

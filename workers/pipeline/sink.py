@@ -21,11 +21,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from controlplane.wire import dead_letters, keys, measures, results
-from controlplane.wire.results import Changes, watermarks
+from controlplane.wire.results import Changes, References, watermarks
+from controlplane.wire.results.blocks import Ref, members_in
+from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
-from workers.pipeline import output, transfer
+from workers.pipeline import block_rows, output, transfer
 from workers.pipeline.activity import count_step, note_sink
-from workers.pipeline.changes import by_query, without
+from workers.pipeline.changes import by_query, queries_of, without
 from workers.pipeline.connections import client_of, settle
 from workers.pipeline.report import NodeReport
 from workers.pipeline.telemetry import telemetry_row
@@ -72,11 +74,14 @@ class SinkWriter(DataSourceStreamArrowWriter):
         written = Written()
         collector = output.Collector()
         watched = followed(client, self.cluster, time.time_ns() // 1_000_000)
+        blocks = Blocks(client, self.cluster, watched)
         for rows in iterator:
             for row in rows.to_pylist():
-                self._write_row(client, row, collector, watched)
                 if row["kind"] == output.REPORT:
+                    blocks.settle()
                     written.reports.append(row["payload"].decode())
+                self._write_row(client, row, collector, blocks)
+        blocks.settle()
         settle()
         return written
 
@@ -85,7 +90,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         client: "redis.Redis",
         row: Mapping[str, Any],
         collector: output.Collector,
-        watched: Collection[int],
+        blocks: "Blocks",
     ) -> None:
         """Write what a row has; windows of a query that continues wait for its last row."""
         report = collector.take(row)
@@ -93,10 +98,12 @@ class SinkWriter(DataSourceStreamArrowWriter):
             case output.REPORT:
                 note_sink(client, self.cluster, report.batch)
                 forget_parts(client, self.cluster, report)
+            case output.BLOCKS:
+                blocks.take(report.batch, row["payload"])
             case output.RESULTS | output.MERGED as kind:
                 if (changes := collector.changes(row)) is not None:
                     write = write_results if kind == output.RESULTS else write_merged
-                    write(client, self.cluster, report, changes, watched)
+                    write(client, self.cluster, report, changes, blocks)
             case output.STATES:
                 states = transfer.unpacked(row["payload"])
                 transfer.write(client, self.cluster, report.batch, states)
@@ -116,19 +123,65 @@ class SinkWriter(DataSourceStreamArrowWriter):
             write_telemetry(client, self.cluster, row)
 
 
+@dataclass
+class Blocks:
+    """The blocks of the node whose rows are read, until the queries that share them refer to them.
+
+    A query's reference is written in the same step as its changed windows.
+    """
+
+    client: "redis.Redis"
+    cluster: str
+    watched: Collection[int] = ()
+    _batch: int = 0
+    _refs: dict[int, list[Ref]] = field(default_factory=dict)
+    _members: dict[int, list[bytes]] = field(default_factory=dict)
+
+    def take(self, batch: int, payload: bytes) -> None:
+        """Write the blocks of a row, and remember who is to refer to them."""
+        self._batch = batch
+        watched = frozenset(self.watched)
+        every = list(block_rows.unpacked(payload))
+        names = put_blocks(self.client, self.cluster, [sent.data for sent in every])
+        for name, sent in zip(names, every, strict=True):
+            members: list[bytes] | None = None
+            for query, run in sent.recipients:
+                ref = Ref(name, sent.first_ms, sent.last_ms, sent.windows, run, batch)
+                self._refs.setdefault(query, []).append(ref)
+                if query in watched:
+                    members = members_in(sent.data) if members is None else members
+                    self._members.setdefault(query, []).extend(members)
+
+    def of(self, queries: Collection[int]) -> References:
+        """Return the references of these queries, which are written now."""
+        found = {query: self._refs.pop(query) for query in queries if query in self._refs}
+        told = {query: self._members.pop(query) for query in found if query in self._members}
+        return References(found, told)
+
+    def settle(self) -> None:
+        """Write the references of queries that had nothing else in this batch."""
+        if self._refs:
+            refs = self.of(list(self._refs))
+            results.write(self.client, self.cluster, self._batch, Changes([]), self.watched, refs)
+
+
 def write_results(
     client: "redis.Redis",
     cluster: str,
     report: NodeReport,
     changed: Changes,
-    watched: Collection[int] = (),
+    blocks: Blocks | None = None,
 ) -> None:
     """Write the changed windows of a node's tasks, and to the feeds of the watched queries.
 
-    Of a query that has a merge node these are parts, which only that node reads.
+    Of a query that has a merge node these are parts, which only that node reads. `blocks`: what
+    else the node has of these queries.
     """
     merged = set(report.merged)
-    results.write(client, cluster, report.batch, without(changed, merged), watched)
+    blocks = Blocks(client, cluster) if blocks is None else blocks
+    own = without(changed, merged)
+    refs = blocks.of(queries_of(own))
+    results.write(client, cluster, report.batch, own, blocks.watched, refs)
     pipe = client.pipeline(transaction=False)
     for query, tables in by_query(changed, merged).items():
         fields: dict[Any, Any] = {
@@ -146,9 +199,10 @@ def write_merged(
     cluster: str,
     report: NodeReport,
     changed: Changes,
-    watched: Collection[int] = (),
+    blocks: Blocks | None = None,
 ) -> None:
-    """Write what a merge node has put together of each of its queries."""
+    """Write what a merge node has put together of each of its queries, and to watched feeds."""
+    watched = () if blocks is None else blocks.watched
     results.write(client, cluster, report.batch, changed, watched)
 
 

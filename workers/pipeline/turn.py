@@ -7,7 +7,7 @@ goes, then the windows that the node merges, then state that leaves, with all of
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,8 @@ from workers.pipeline.engine.changed import Changed
 from workers.pipeline.engine.faults import Fault, Faults, keep_faults, read_faults, reported
 from workers.pipeline.engine.idle import Appended, Clock
 from workers.pipeline.engine.isolation import EXPORT, IMPORT, attempted, no_sample
-from workers.pipeline.engine.node import advanced, marks_of
+from workers.pipeline.engine.marks import marks_of
+from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.tasks import Task, Tasks
 from workers.pipeline.envelope import Envelope, appended_of, newest_of, records_of
@@ -84,12 +85,16 @@ class Turn:
         spent = Spent(busy_ms, (time.thread_time_ns() - cpu) / 1e6, taken)
         return Output(
             results=changed.windows,
+            blocks=changed.blocks,
             merged=merged,
             states=left,
             measures=measures_of(changed, self.input.head.elapsed_ms),
             report=replace(
                 self._report(changed, left, came, works, spent),
-                emitted=size_of(changed.windows) + size_of(merged) + _bytes_of(left),
+                emitted=size_of(changed.windows)
+                + size_of(merged)
+                + _bytes_of(left)
+                + sum(size_of(one.tables) for one in changed.blocks),
             ),
         )
 
@@ -161,10 +166,17 @@ class Turn:
                 self.input.head.batch, takers, closes=at == len(every) and not older,
                 republish=at == 1 and self.input.head.republish,
                 appended=appended_of(work.envelopes, self.table.idle_ms),
+                apart=self._merged_elsewhere,
             )  # fmt: skip
             found.take(part)
             self.note(part.faults)
         return found
+
+    @cached_property
+    def _merged_elsewhere(self) -> list[int]:
+        """Return the node's queries whose windows a merge node puts together."""
+        queries = self.table.table.queries
+        return [query for query in self.tasks.members if queries[query].merge != NOBODY]
 
     def _hand_on(self) -> dict[Task, dict[str, bytes]]:
         """Take out the state of tasks that leave, and what waits for them."""
@@ -214,7 +226,7 @@ class Turn:
             # What has only moved away is still in the table.
             ended=[query for query in sorted(changed.ended) if query not in queries],
             split=self.tasks.split,
-            merged=[query for query in self.tasks.members if queries[query].merge != NOBODY],
+            merged=self._merged_elsewhere,
             moves=_moves(left),
             came=[[one.query, one.task] for one in came],
             executor=executor(),

@@ -7,28 +7,34 @@ batch or nothing of it. A row of an older batch never replaces a newer one: a re
 nothing. Reading merges the parts (`finishing.py`), so each record counts exactly once, also where a
 query was moved without its state or is spread over nodes.
 
+Windows that begin and end within one batch are complete when a node first gives them out; they are
+written as blocks, which queries with the same computation share (`blocks.py`).
+
 A window is final once no record that is on time can reach it any more (`watermarks.py`). Nothing
 changes it from then on, and it moves to the archive (`controlplane.archive`).
 """
 
+from controlplane.wire.results.assembling import StoredWindow
 from controlplane.wire.results.read import (
     Range,
-    StoredWindow,
     WindowsPage,
     has_results,
     read_page,
+    read_pages,
     read_places,
     read_windows,
 )
-from controlplane.wire.results.write import Changes, write
+from controlplane.wire.results.write import Changes, References, write
 
 __all__ = [
     "Changes",
     "Range",
+    "References",
     "StoredWindow",
     "WindowsPage",
     "has_results",
     "read_page",
+    "read_pages",
     "read_places",
     "read_windows",
     "write",

@@ -6,8 +6,9 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import start_bytes, start_of
-from controlplane.wire.results.scripts import FREEZE, REMOVE
+from controlplane.wire.results.scripts import FREEZE, RELEASE, REMOVE
 
 # Windows that start up to then: all.
 FOREVER: Final = 2**62
@@ -37,7 +38,8 @@ def freeze(
     script = client.register_script(FREEZE)
     pipe = client.pipeline(transaction=False)
     for query, start_ms in until.items():
-        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query)]
+        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
+                 keys.blocks_key(cluster, query)]  # fmt: skip
         moment = "" if final_at_ms is None else final_at_ms
         script(keys=names, args=[start_ms, moment], client=pipe)
     outcomes = cast("list[int]", pipe.execute()) if until else []
@@ -50,13 +52,37 @@ def frozen_until(client: "redis.Redis", cluster: str, query: int) -> int | None:
     return None if found is None else int(found)
 
 
-def remove(client: "redis.Redis", cluster: str, query: int, members: Sequence[bytes]) -> None:
-    """Take members with their rows out of Redis; what is gone already stays so."""
+def remove_all(
+    client: "redis.Redis", cluster: str, gone: Mapping[int, tuple[Sequence[bytes], bytes]]
+) -> None:
+    """Take windows of queries out of Redis; what is gone already stays so.
+
+    By query: members, which go with their rows, and the last place that has left; what blocks have
+    up to there has left, too.
+    """
     script = client.register_script(REMOVE)
-    names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-             keys.stored_key(cluster)]  # fmt: skip
-    for at in range(0, max(1, len(members)), _CHUNK):
-        script(keys=names, args=[query, _SECTIONS, *members[at : at + _CHUNK]])
+    pipe = client.pipeline(transaction=False)
+    for query, (members, last) in gone.items():
+        for at in range(0, max(1, len(members)), _CHUNK):
+            some = members[at : at + _CHUNK]
+            script(keys=_names(cluster, query), args=[query, _SECTIONS, last, *some], client=pipe)
+    if gone:
+        pipe.execute()
+
+
+def release(client: "redis.Redis", cluster: str, query: int, until_ms: int | None = None) -> int:
+    """Let go of the blocks of a query whose windows start up to a time (ms), None for all.
+
+    All windows until then have left. Return how many rows of windows there were in these blocks.
+    """
+    args: list[Any] = [query, keys.block_prefix(cluster), "" if until_ms is None else until_ms]
+    released = client.register_script(RELEASE)(keys=_names(cluster, query), args=args)
+    return cast("int", released)
+
+
+def _names(cluster: str, query: int) -> list[str]:
+    return [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
+            keys.stored_key(cluster), keys.blocks_key(cluster, query)]  # fmt: skip
 
 
 def forget(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> None:
@@ -69,6 +95,7 @@ def forget(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> None:
 
 def drop(client: "redis.Redis", cluster: str, query: int) -> None:
     """Delete all that Redis has of the windows of a query."""
+    release(client, cluster, query)
     pipe = client.pipeline(transaction=True)
     pipe.delete(
         keys.windows_key(cluster, query), keys.rows_key(cluster, query),
@@ -81,21 +108,26 @@ def drop(client: "redis.Redis", cluster: str, query: int) -> None:
 def extent(
     client: "redis.Redis", cluster: str, queries: Sequence[int]
 ) -> dict[int, tuple[int, int, int]]:
-    """Return by query how many members it has in Redis, and the starts of the first and last."""
+    """Return by query how many rows of windows it has in Redis, and the first and last start."""
     pipe = client.pipeline(transaction=False)
     for query in queries:
         name = keys.windows_key(cluster, query)
         pipe.zcard(name)
         pipe.zrange(name, 0, 0)
         pipe.zrange(name, -1, -1)
+        pipe.hgetall(keys.blocks_key(cluster, query))
     found: list[Any] = pipe.execute() if queries else []
-    return {
-        query: (count, start_of(first[0]), start_of(last[0]))
-        for query, count, first, last in zip(
-            queries, found[::3], found[1::3], found[2::3], strict=True
-        )
-        if count
-    }
+    extents = {}
+    for query, count, first, last, refs in zip(
+        queries, found[::4], found[1::4], found[2::4], found[3::4], strict=True
+    ):
+        blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]
+        starts = [start_of(one) for one in (*first, *last)]
+        starts += [ms for ref in blocks for ms in (ref.first_ms, ref.last_ms)]
+        if starts:
+            total = count + sum(ref.windows for ref in blocks)
+            extents[query] = (total, min(starts), max(starts))
+    return extents
 
 
 def members_until(
@@ -107,7 +139,18 @@ def members_until(
     return cast("list[bytes]", client.zrangebylex(name, "-", past, 0, most))
 
 
-def start_at(client: "redis.Redis", cluster: str, query: int, rank: int) -> int | None:
-    """Return the start (ms) of the member that has so many before it, None for no such member."""
-    found = cast("list[bytes]", client.zrange(keys.windows_key(cluster, query), rank, rank))
+def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) -> int | None:
+    """Return the start (ms) up to which a query has at least so many rows of windows, about.
+
+    None where it has fewer. Of windows in blocks it counts whole blocks.
+    """
+    refs = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
+    blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]
+    for ref in sorted(blocks, key=lambda one: one.last_ms):
+        count -= ref.windows
+        if count <= 0:
+            return ref.last_ms
+    found = cast(
+        "list[bytes]", client.zrange(keys.windows_key(cluster, query), count - 1, count - 1)
+    )
     return start_of(found[0]) if found else None

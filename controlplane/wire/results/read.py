@@ -1,34 +1,31 @@
 """Reading: pages of whole windows, each in one step, in time that follows from the page alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, cast
 
-import numpy as np
-import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.finishing import WindowRow, finished
-from controlplane.wire.forms import Form, converted, named, names_of
+from controlplane.wire.finishing import WindowRow
+from controlplane.wire.forms import named, names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation
+from controlplane.wire.results.assembling import Stored, StoredWindow, assembled, places_of
+from controlplane.wire.results.blocks import Ref
+from controlplane.wire.results.in_blocks import Held, Wanted, read_overlapping, rows_of
 from controlplane.wire.results.places import (
-    PART_BYTES,
     START_BYTES,
     key_bytes,
-    place_of,
     start_bytes,
     start_of,
 )
 from controlplane.wire.results.rows import (
     HEAD,
-    SLOTS,
     key_columns,
     number_of,
     section_of,
-    unpacked,
-    with_identity,
 )
 from controlplane.wire.results.scripts import PAGE
 
@@ -36,6 +33,8 @@ MAX_WINDOWS: Final = 1000
 # A page ends early where its rows are larger: sketches and users' states are not bounded.
 MAX_BYTES: Final = 8 * 1024 * 1024
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
+# No block has windows between these.
+_NO_STARTS: Final = (2**62, -(2**62))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +54,19 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredWindow:
-    """A window in Redis: its place, its members, and its values."""
-
-    place: bytes
-    members: tuple[bytes, ...]
-    row: WindowRow
-
-
-@dataclass(frozen=True, slots=True)
 class WindowsPage:
     """Some windows in order; `next` is the place behind which the next begin, empty for none.
 
     `final_ms`: windows that start up to then take no change any more, None before the first;
     `final_at_ms`: since when those of them that are here are final, None where they are not.
+    `has_blocks`: whether the query has any blocks.
     """
 
     windows: list[StoredWindow]
     next: bytes
     final_ms: int | None
     final_at_ms: int | None
+    has_blocks: bool = False
 
     def is_frozen(self, window: StoredWindow) -> bool:
         """Return whether a window takes no change any more."""
@@ -89,23 +81,129 @@ def read_page(
     wanted: Range,
     page_s: float | None = None,
 ) -> WindowsPage:
-    """Return a page of the windows of a query that are in Redis.
+    """Return a page of the windows of a query that are in Redis; `page_s`: as for `read_pages`."""
+    return read_pages(client, cluster, {query: (computation, wanted)}, page_s)[query]
 
-    `page_s`: seconds after which no user's aggregate is begun, as in `user_results`.
+
+def read_pages(
+    client: "redis.Redis",
+    cluster: str,
+    wanted: Mapping[int, tuple[Computation, Range]],
+    page_s: float | None = None,
+) -> dict[int, WindowsPage]:
+    """Return a page of the windows of each of some queries, each read in one step.
+
+    `page_s`: seconds after which no user's aggregate of a page is begun, as in `user_results`.
     """
-    forms = names_of(layout_of(computation))
-    sections = _sections(computation)
-    key = b"" if wanted.key is None else bytes_of_key(computation, wanted.key)
-    arguments: list[Any] = [*_bounds(wanted), int(wanted.newest_first), max(1, wanted.limit)]
-    arguments += [MAX_BYTES, sections, key]
-    names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query)]
-    final, final_at, after, members, rows = cast(
-        "list[Any]", client.register_script(PAGE)(keys=names, args=arguments)
+    script = client.register_script(PAGE)
+    pipe = client.pipeline(transaction=False)
+    asked = {query: _Asked.of(*one) for query, one in wanted.items()}
+    for query, one in asked.items():
+        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
+                 keys.blocks_key(cluster, query)]  # fmt: skip
+        script(keys=names, args=one.arguments(cluster), client=pipe)
+    answers: list[Any] = pipe.execute() if asked else []
+    return {
+        query: _page_of(client, cluster, query, one, answer, page_s)
+        for (query, one), answer in zip(asked.items(), answers, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A range as the script takes it: bounds of members, sections, and the bytes of the key."""
+
+    computation: Computation
+    wanted: Range
+    least: bytes
+    most: bytes
+    sections: str
+    key: bytes
+
+    @classmethod
+    def of(cls, computation: Computation, wanted: Range) -> "_Asked":
+        key = b"" if wanted.key is None else bytes_of_key(computation, wanted.key)
+        return cls(computation, wanted, *_bounds(wanted), _sections(computation), key)
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """Return the first and the last start (ms)."""
+        return start_of(self.least[1:]), start_of(self.most[1:])
+
+    def arguments(self, cluster: str) -> list[Any]:
+        """Return the arguments of the script."""
+        wanted = self.wanted
+        return [self.least, self.most, int(wanted.newest_first), max(1, wanted.limit), MAX_BYTES,
+                self.sections, self.key, keys.block_prefix(cluster), *self.starts]  # fmt: skip
+
+
+def _page_of(
+    client: "redis.Redis",
+    cluster: str,
+    query: int,
+    asked: _Asked,
+    answer: Sequence[Any],
+    page_s: float | None,
+) -> WindowsPage:
+    final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer
+    computation, wanted = asked.computation, asked.wanted
+    if not members and not blocks:
+        return WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
+    names = names_of(layout_of(computation))
+    known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
+    stored = Stored(members, dict(zip(asked.sections, rows, strict=True)), known)
+    held = Held(_blocks(blocks), moved or b"", _int(moved_to))
+    is_wanted = partial(_is_wanted, asked.least, asked.most, asked.key)
+    some = Wanted(*asked.starts, is_wanted, wanted.limit, wanted.newest_first)
+    found = rows_of(computation, query, held, some)
+    places, after = _cut(places_of(computation, stored, found), after, _int(edge), wanted)
+    windows = assembled(computation, query, stored, found, places, page_s)
+    return WindowsPage(windows, after, _int(final), _int(final_at), bool(has_blocks))
+
+
+def _blocks(values: Sequence[bytes]) -> list[tuple[Ref, bytes]]:
+    """Return references and bytes of blocks from name, reference and bytes by turns."""
+    parts = zip(values[::3], values[1::3], values[2::3], strict=True)
+    return [(Ref.from_bytes(name, ref), data) for name, ref, data in parts if data]
+
+
+def _is_wanted(least: bytes, most: bytes, key: bytes, place: bytes) -> bool:
+    """Return whether a place is within bounds as Redis takes them, and has the key if one is."""
+    if key and place[START_BYTES:] != key:
+        return False
+    low, high = least[1:], most[1:]
+    return (place >= low if least[:1] == b"[" else place > low) and (
+        place <= high if most[:1] == b"[" else place < high
     )
-    known = _names_of_forms(client, names[1], rows, forms)
-    sorted_rows = dict(zip(sections, rows, strict=True))
-    windows = _windows(computation, query, members, sorted_rows, known, page_s)
-    return WindowsPage(windows, after, _int(final), _int(final_at))
+
+
+def _cut(
+    places: Iterable[bytes], after: bytes, edge: int | None, wanted: Range
+) -> tuple[list[bytes], bytes]:
+    """Return the places in order up to where all are known, and behind which others are.
+
+    `after`: the place up to which those with rows of their own were read, empty for all; `edge`:
+    the start (ms) where blocks were left out, None for nowhere.
+    """
+    found = sorted(places, reverse=wanted.newest_first)
+    bounds = [after] if after else []
+    if edge is not None:
+        # The nearest bytes that no place has on either side of the starts at the edge.
+        bounds.append(start_bytes(edge + 1) if wanted.newest_first
+                      else start_bytes(edge - 1) + b"\xff")  # fmt: skip
+    nearest = b""
+    if bounds:
+        nearest = max(bounds) if wanted.newest_first else min(bounds)
+        found = [one for one in found if _is_before(one, nearest, wanted.newest_first)]
+    if len(found) > wanted.limit:
+        found = found[: wanted.limit]
+        nearest = found[-1]
+    return found, nearest
+
+
+def _is_before(place: bytes, edge: bytes, newest_first: bool) -> bool:
+    begins = place[: len(edge)]
+    return begins >= edge if newest_first else begins <= edge
 
 
 def read_places(
@@ -116,20 +214,32 @@ def read_places(
     places: Sequence[bytes],
 ) -> WindowsPage:
     """Return the windows at these places that are in Redis; each is read in one step."""
+    if not places:
+        return WindowsPage([], b"", None, None)
     sections = _sections(computation)
     script = client.register_script(PAGE)
     pipe = client.pipeline(transaction=False)
-    names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query)]
+    names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
+             keys.blocks_key(cluster, query)]  # fmt: skip
     for place in places:
         bounds = b"[" + place, b"[" + place + b"\xff"
-        script(keys=names, args=[*bounds, 0, 1, MAX_BYTES, sections, b""], client=pipe)
-    answers: list[Any] = pipe.execute() if places else []
-    if not answers:
-        return WindowsPage([], b"", None, None)
+        # Without blocks, of which many places may be in one: they are read once.
+        script(
+            keys=names,
+            args=[*bounds, 0, 1, MAX_BYTES, sections, b"", b"", *_NO_STARTS],
+            client=pipe,
+        )
+    answers: list[Any] = pipe.execute()
     members = [member for answer in answers for member in answer[3]]
     rows = [[row for answer in answers for row in answer[4][at]] for at in range(len(sections))]
     known = _names_of_forms(client, names[1], rows, names_of(layout_of(computation)))
-    windows = _windows(computation, query, members, dict(zip(sections, rows, strict=True)), known)
+    held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
+    asked = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
+                   len(places), newest_first=True)  # fmt: skip
+    stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
+    found = rows_of(computation, query, held, asked)
+    every = sorted(places_of(computation, stored, found))
+    windows = assembled(computation, query, stored, found, every)
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
 
@@ -211,102 +321,3 @@ def _names_of_forms(
         if name is not None:
             known[number] = name.decode()
     return known
-
-
-def _windows(
-    computation: Computation,
-    query: int,
-    members: Sequence[bytes],
-    rows: Mapping[str, Sequence[bytes]],
-    known: Mapping[int, str],
-    page_s: float | None = None,
-) -> list[StoredWindow]:
-    if not members:
-        return []
-    grouped: dict[bytes, list[bytes]] = {}
-    for member in members:
-        grouped.setdefault(place_of(member), []).append(member)
-    tables = _tables(computation, query, members, rows, known)
-    # They come in no order, and their keys as people read them: the number of the place, which
-    # stands for the start, says which is which.
-    found = {row.start_ms: row for row in finished(computation, tables, page_s)}
-    windows = []
-    for number, (place, parts) in enumerate(grouped.items()):
-        row = found[number]
-        started = replace(row, start_ms=start_of(place))
-        windows.append(StoredWindow(place, tuple(parts), started))
-    return windows
-
-
-def _tables(
-    computation: Computation,
-    query: int,
-    members: Sequence[bytes],
-    rows: Mapping[str, Sequence[bytes]],
-    known: Mapping[int, str],
-) -> dict[str, Any]:
-    """Return the rows as `finished` takes them: by the form's name, with the batch of each."""
-    identity = _identity(query, members)
-    found: dict[str, Any] = {}
-    for name in names_of(layout_of(computation)):
-        values = rows.get(section_of(name), ())
-        if not any(values):
-            continue
-        form = named(name)
-        there = [at for at, value in enumerate(values) if value]
-        table, lengths, batches = _decoded(name, form, [values[at] for at in there], known)
-        if section_of(name) == SLOTS:
-            identity |= {column: table[column] for column in key_columns(form)}
-        rows_of = np.repeat(there, lengths)
-        mine = {column: pa.chunked_array([_whole(all_).take(pa.array(rows_of))])
-                for column, all_ in identity.items()
-                if section_of(name) != SLOTS or column not in table.column_names}  # fmt: skip
-        whole = with_identity(form, table, mine)
-        found[name] = whole.append_column("batch", pa.array(np.repeat(batches, lengths)))
-    return found
-
-
-def _whole(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _decoded(
-    name: str, form: Form, values: Sequence[bytes], known: Mapping[int, str]
-) -> tuple[Any, list[int], list[int]]:
-    """Return the columns of rows, of whatever form they were written in; lengths and batches."""
-    numbers = {HEAD.unpack_from(value)[1] for value in values}
-    if numbers == {number_of(name)}:
-        return unpacked(name, form, values)
-    # A column of the stream became wider: rows from before are of another type.
-    tables, lengths, batches = [], [0] * len(values), [0] * len(values)
-    order: list[int] = []
-    for number in sorted(numbers):
-        mine = [at for at, value in enumerate(values) if HEAD.unpack_from(value)[1] == number]
-        written = known[number]
-        table, some, of = unpacked(written, named(written), [values[at] for at in mine])
-        tables.append(converted(table, written, name))
-        order += [at for at, length in zip(mine, some, strict=True) for _ in range(length)]
-        for at, length, batch in zip(mine, some, of, strict=True):
-            lengths[at], batches[at] = length, batch
-    by_value: Any = np.argsort(order, kind="stable")
-    return pa.concat_tables(tables).take(by_value), lengths, batches
-
-
-def _identity(query: int, members: Sequence[bytes]) -> dict[str, Any]:
-    """Return what the members say of each row, with the number of the place as its start."""
-    number: dict[bytes, int] = {}
-    places = [number.setdefault(place_of(one), len(number)) for one in members]
-    parts = np.frombuffer(b"".join(one[-PART_BYTES:] for one in members), np.uint8)
-    parts = parts.reshape(len(members), PART_BYTES)
-    stream = np.ascontiguousarray(parts[:, 8:]).view(">u8").reshape(-1) ^ np.uint64(1 << 63)
-    return {
-        "query": pa.array(np.full(len(members), query, np.int64)),
-        "run": pa.array(_numbers(parts[:, :4], ">u4")),
-        "task": pa.array(_numbers(parts[:, 4:8], ">u4")),
-        "stream": pa.array(stream.astype(np.uint64).view(np.int64)),
-        "pane": pa.array(places, pa.int64()),
-    }
-
-
-def _numbers(part: Any, kind: str) -> Any:
-    return np.ascontiguousarray(part).view(kind).reshape(-1).astype(np.int64)

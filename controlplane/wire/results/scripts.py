@@ -3,7 +3,9 @@
 Of the hash of rows, the fields that are no member: `batch` is the newest batch that wrote, `final`
 the newest start (ms) of windows that take no change any more, `final_at` since when (ms), `ignored`
 how many rows came for such windows, `fed` the number of the feed's newest entry, `form:<number>`
-the name of a form.
+the name of a form; `moved` the last place that has left for the archive, and `moved_to` the newest
+start up to which all have.
+A reference to a block begins with the first and the last start in it (`blocks.Ref`).
 """
 
 from typing import Final
@@ -19,9 +21,16 @@ local function start_of(member)
 end
 """
 
-# KEYS: order of windows, rows, feed, queries with windows.
+# KEYS: block. ARGV: its bytes, for how long (s) it stays while nothing refers to it.
+PUT: Final = """
+redis.call('HSETNX', KEYS[1], 'data', ARGV[1])
+if redis.call('HEXISTS', KEYS[1], 'refs') == 0 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
+"""
+
+# KEYS: order of windows, rows, feed, queries with windows, references, then the blocks.
 # ARGV: batch, smallest start, what the feed gets ('' for none), the feed's length, the query, the
-# number of forms, number and name of each, then a member with its section and the row of each.
+# number of forms, number and name of each, name and reference of each block, then a member with its
+# section and the row of each.
 WRITE: Final = (
     _START_OF
     + f"""
@@ -29,7 +38,8 @@ local batch, forms, ignored = tonumber(ARGV[1]), tonumber(ARGV[6]), 0
 local about = redis.call('HMGET', KEYS[2], 'batch', 'final')
 local newest, final = tonumber(about[1] or -1), tonumber(about[2])
 local careful = batch < newest or (final and tonumber(ARGV[2]) <= final)
-local first = 7 + forms * 2
+local blocks = 7 + forms * 2
+local first = blocks + (#KEYS - 5) * 2
 local rows, members = {{}}, {{}}
 local function flush(least)
     if #rows > least then
@@ -55,6 +65,17 @@ local function is_taken(field)
     end
     return true
 end
+for at = 6, #KEYS do
+    local id, ref = ARGV[blocks + (at - 6) * 2], ARGV[blocks + (at - 6) * 2 + 1]
+    local cut = final and start_of(ref) <= final
+    if cut and start_of(string.sub(ref, 9)) <= final then
+        ignored = ignored + 1
+    elseif redis.call('HSETNX', KEYS[5], id, ref .. (cut and about[2] or '')) == 1 then
+        redis.call('HINCRBY', KEYS[at], 'refs', 1)
+        redis.call('PERSIST', KEYS[at])
+        redis.call('SADD', KEYS[4], ARGV[5])
+    end
+end
 for at = first, #ARGV, 2 do
     local field = ARGV[at]
     if not careful or is_taken(field) then
@@ -70,7 +91,7 @@ end
 if #members > 0 then redis.call('SADD', KEYS[4], ARGV[5]) end
 flush(0)
 about = {{'batch', math.max(batch, newest)}}
-for at = 7, first - 1 do
+for at = 7, blocks - 1 do
     about[#about + 1] = ARGV[at]
 end
 redis.call('HSET', KEYS[2], unpack(about))
@@ -87,14 +108,83 @@ return ignored
 """
 )
 
+# Hands out as many whole blocks as a page may need: those at the end of the range that is wanted.
+# References in the order of the end that is read from; behind `edge` there are blocks that were not
+# taken. All windows at the first start are always there.
+_BLOCKS: Final = """
+local function overlapping(low, high)
+    local found, all = {}, redis.call('HGETALL', KEYS[3])
+    for at = 1, #all, 2 do
+        local from, to = start_of(all[at + 1]), start_of(string.sub(all[at + 1], 9))
+        if to >= low and from <= high then
+            found[#found + 1] = {from, to, all[at], all[at + 1]}
+        end
+    end
+    if back then
+        table.sort(found, function(one, two)
+            if one[2] == two[2] then return one[3] > two[3] end
+            return one[2] > two[2]
+        end)
+    else
+        table.sort(found, function(one, two)
+            if one[1] == two[1] then return one[3] < two[3] end
+            return one[1] < two[1]
+        end)
+    end
+    return found
+end
+
+-- How many windows the taken blocks have before `edge`, the near end of the next one.
+local function before(taken, edge)
+    local count = 0
+    for _, one in ipairs(taken) do
+        if (back and one[1] > edge) or (not back and one[2] < edge) then
+            count = count + struct.unpack('>I4', string.sub(one[4], 17))
+        end
+    end
+    return count
+end
+
+local function take_blocks(low, high)
+    local all, taken, out, size, edge = overlapping(low, high), {}, {}, 0, ''
+    for _, one in ipairs(all) do
+        local near = back and one[2] or one[1]
+        local top = back and math.min(high, all[1][2]) or math.max(low, all[1][1])
+        local past = (back and near < top) or (not back and near > top)
+        if past and (size >= bytes or before(taken, near) >= limit) then
+            edge = string.format('%.0f', near)
+            break
+        end
+        local data = redis.call('HGET', ARGV[8] .. hex(one[3]), 'data') or ''
+        size = size + #data
+        taken[#taken + 1] = one
+        for _, value in ipairs({one[3], one[4], data}) do out[#out + 1] = value end
+    end
+    return out, edge
+end
+"""
+
+_HEX: Final = """
+local function hex(name)
+    local function digits(one) return string.format('%02x', string.byte(one)) end
+    return (string.gsub(name, '.', digits))
+end
+"""
+
 # Reads whole windows from one end of a range.
-# KEYS: order of windows, rows. ARGV: least and most member (as ZRANGEBYLEX takes them), '1' for
-# newest first, windows at most, bytes at most, the sections, and the key ('' for all).
-# Returns final, final_at, where the next page begins ('' for none), the members, and the rows of
-# each section.
-PAGE: Final = """
+# KEYS: order of windows, rows, references. ARGV: least and most member (as ZRANGEBYLEX takes them),
+# '1' for newest first, windows at most, bytes at most, the sections, the key ('' for all), what the
+# keys of blocks begin with, least and most start.
+# Returns final, final_at, where the next page begins ('' for none), the members, the rows of each
+# section, name, reference and bytes of each block, the start where blocks were left out ('' for
+# none), the last place and the newest start that have left, and whether there is any block.
+PAGE: Final = (
+    _START_OF
+    + _HEX
+    + """
 local least, most, back = ARGV[1], ARGV[2], ARGV[3] == '1'
 local limit, room, sections, key = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local bytes = room
 local found, rows, next = {}, {}, ''
 for at = 1, #sections do rows[at] = {} end
 
@@ -175,13 +265,19 @@ local function one_key()
 end
 
 if key == '' then next = all_keys() else next = one_key() end
-local about = redis.call('HMGET', KEYS[2], 'final', 'final_at')
-return {about[1], about[2], next, found, rows}
 """
+    + _BLOCKS
+    + """
+local blocks, edge = take_blocks(tonumber(ARGV[9]), tonumber(ARGV[10]))
+local about = redis.call('HMGET', KEYS[2], 'final', 'final_at', 'moved', 'moved_to')
+return {about[1], about[2], next, found, rows, blocks, edge, about[3], about[4],
+        redis.call('EXISTS', KEYS[3])}
+"""
+)
 
-# KEYS: order of windows, rows. ARGV: newest start of windows that take no change from now on, and
-# since when they are final ('' for not). Never backwards, and not before all from the time before
-# have left: so each window has the moment that it became final.
+# KEYS: order of windows, rows, references. ARGV: newest start of windows that take no change from
+# now on, and since when they are final ('' for not). Never backwards, and not before all from the
+# time before have left: so each window has the moment that it became final.
 # Returns how many members start until then (some, not all), -1 where others have to leave first.
 FREEZE: Final = (
     _START_OF
@@ -189,6 +285,13 @@ FREEZE: Final = (
 local final = tonumber(redis.call('HGET', KEYS[2], 'final'))
 local first = redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1]
 local start = first and start_of(first)
+local moved = tonumber(redis.call('HGET', KEYS[2], 'moved_to'))
+for _, ref in ipairs(redis.call('HVALS', KEYS[3])) do
+    local from = start_of(ref)
+    -- Of a block that has left in part, the rest begins behind what has left.
+    if moved and from <= moved then from = moved + 1 end
+    if not start or from < start then start = from end
+end
 if final and start and start <= final then return -1 end
 if not final or tonumber(ARGV[1]) > final then
     final = tonumber(ARGV[1])
@@ -198,11 +301,12 @@ return start and start <= final and 1 or 0
 """
 )
 
-# KEYS: order of windows, rows, queries with windows. ARGV: the query, all sections, then members:
-# takes them out.
+# KEYS: order of windows, rows, queries with windows, references. ARGV: the query, all sections, the
+# last place that has left ('' for as before), then members: takes them out.
 REMOVE: Final = f"""
 local members, fields = {{}}, {{}}
-for at = 3, #ARGV do
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[2], 'moved', ARGV[3]) end
+for at = 4, #ARGV do
     members[#members + 1] = ARGV[at]
     for section in string.gmatch(ARGV[2], '.') do
         fields[#fields + 1] = ARGV[at] .. section
@@ -213,9 +317,32 @@ for at = 3, #ARGV do
         members, fields = {{}}, {{}}
     end
 end
-if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
+if redis.call('EXISTS', KEYS[1], KEYS[4]) == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
 return 1
 """
+
+# Lets go of the blocks of a query that have left whole.
+# KEYS: order of windows, rows, queries with windows, references. ARGV: the query, what the keys of
+# blocks begin with, the newest start that has left ('' for all blocks).
+RELEASE: Final = (
+    _START_OF
+    + _HEX
+    + """
+local moved = tonumber(ARGV[3])
+if moved then redis.call('HSET', KEYS[2], 'moved_to', ARGV[3]) end
+local all, rows = redis.call('HGETALL', KEYS[4]), 0
+for at = 1, #all, 2 do
+    if not moved or start_of(string.sub(all[at + 1], 9)) <= moved then
+        redis.call('HDEL', KEYS[4], all[at])
+        rows = rows + struct.unpack('>I4', string.sub(all[at + 1], 17))
+        local block = ARGV[2] .. hex(all[at])
+        if redis.call('HINCRBY', block, 'refs', -1) <= 0 then redis.call('DEL', block) end
+    end
+end
+if redis.call('EXISTS', KEYS[1], KEYS[4]) == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
+return rows
+"""
+)
 
 # KEYS: followers, rows. ARGV: query, now, until when (ms), followed queries at most.
 # Returns the number of the feed's newest entry, -1 where too many others are followed.

@@ -10,6 +10,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.forms import named
+from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, number_of, packed, section_of
 from controlplane.wire.results.scripts import WRITE
@@ -28,13 +29,26 @@ class Changes:
     tables: Sequence[tuple[str, Any]]
 
 
+@dataclass(frozen=True)
+class References:
+    """Blocks that were put before, by query; of followed queries also the members in them."""
+
+    refs: Mapping[int, Sequence[Ref]] = field(default_factory=dict)
+    members: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+
+
 @dataclass
 class _Query:
     """What is written of one query: its forms, and member with section and row by turns."""
 
     forms: dict[int, str] = field(default_factory=dict)
     fields: list[bytes] = field(default_factory=list)
-    least: bytes = b"\xff"
+    least: bytes = b"\xff" * 8
+
+
+_NOTHING: Final = _Query()
+# Calls that are sent together.
+_CALLS: Final = 500
 
 
 def write(
@@ -43,26 +57,37 @@ def write(
     batch: int,
     changes: Changes,
     followed: Iterable[int] = (),
+    blocks: References = References(),
 ) -> None:
     """Write a node's changed windows of one batch; readers see all of a query's or none.
 
-    What is there of a newer batch stays, and so do windows that are final. Of the queries that are
-    `followed`, the feed says what changed.
+    `blocks`: what holds more of their windows. What is there of
+    a newer batch stays, and so do windows that are final. Of the queries that are `followed`, the
+    feed says what changed.
     """
     listened = frozenset(followed)
     script = client.register_script(WRITE)
     pipe = client.pipeline(transaction=False)
-    for query, rows in _by_query(changes, batch).items():
+    changed = _by_query(changes, batch)
+    for query in dict.fromkeys((*changed, *blocks.refs)):
+        rows, mine = changed.get(query, _NOTHING), blocks.refs.get(query, ())
         names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-                 keys.feed_key(cluster, query), keys.stored_key(cluster)]  # fmt: skip
-        feed = _feed_entry(rows.fields) if query in listened else b""
+                 keys.feed_key(cluster, query), keys.stored_key(cluster),
+                 keys.blocks_key(cluster, query)]  # fmt: skip
+        names += [keys.block_key(cluster, one.block) for one in mine]
+        feed = b""
+        if query in listened:
+            feed = _feed_entry([*rows.fields[::2]], blocks.members.get(query, ()))
         forms = [value for number, name in rows.forms.items() for value in (f"form:{number}", name)]
+        named_blocks = [value for one in mine for value in (one.block, one.to_bytes())]
         script(
             keys=names,
             args=[batch, start_of(rows.least), feed, FEED_ENTRIES, query, len(rows.forms), *forms,
-                  *rows.fields],
+                  *named_blocks, *rows.fields],
             client=pipe,
         )  # fmt: skip
+        if len(pipe) >= _CALLS:
+            pipe.execute()
     if len(pipe):
         pipe.execute()
 
@@ -113,9 +138,9 @@ def _grouped(
     )
 
 
-def _feed_entry(fields: Sequence[bytes]) -> bytes:
+def _feed_entry(fields: Sequence[bytes], members: Sequence[bytes]) -> bytes:
     """Return the members that changed, each with its length before it, unless they are too many."""
-    members = dict.fromkeys(one[:-1] for one in fields[::2])
-    if sum(map(len, members)) > FEED_ENTRY_BYTES:
+    every = dict.fromkeys((*(one[:-1] for one in fields), *members))
+    if sum(map(len, every)) > FEED_ENTRY_BYTES:
         return TOO_MANY
-    return b"".join(len(one).to_bytes(2, "big") + one for one in members)
+    return b"".join(len(one).to_bytes(2, "big") + one for one in every)

@@ -144,9 +144,9 @@ def test_a_kill_between_two_steps_loses_and_doubles_nothing(
     monkeypatch.setattr(archiving, "_OLDEST", replace(archiving._OLDEST, limit=7))
     of, name = {
         "freeze": (closing, "freeze"),
-        "insert": (archive, "insert"),
-        "remove": (closing, "remove"),
-        "removed": (closing, "remove"),
+        "insert": (archive, "insert_all"),
+        "remove": (closing, "remove_all"),
+        "removed": (closing, "remove_all"),
     }[step]
     genuine, calls = getattr(of, name), []
 

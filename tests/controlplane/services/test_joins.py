@@ -22,12 +22,11 @@ from controlplane.wire.query import QueryText
 from tests.support.cluster import replayed_table, stream_id
 from tests.support.schemas import REPORTS
 from tests.support.schemas import part as reports_with
+from tests.support.sunk import write_batch
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.test_sink import report
-from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.records import Records
-from workers.pipeline.sink import write_results
 from workers.pipeline.tables import CompiledTable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -201,7 +200,7 @@ def test_what_was_submitted_is_what_the_nodes_compute(operator: Actor, sf: Clust
             records = records_of([rows[at] for at in part])
             found = advanced(store, table.tasks_of_node(node), records, {}, batch)
             told = report(batch, node)
-            write_results(redis_client(), "sf", told, changes_of(pack(found.windows)))
+            write_batch(redis_client(), "sf", told, found)
     windows = {
         (one.start.timestamp(), *one.key.values()): tuple(one.values.values())
         for one in keyed_windows(sf, query, 10_000)

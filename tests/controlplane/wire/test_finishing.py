@@ -15,15 +15,14 @@ from controlplane.wire.language.registered import aggregate
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.results import read_windows
+from tests.support.sunk import write_batch
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
 from tests.workers.pipeline.test_sink import report
-from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks
-from workers.pipeline.sink import write_results
 
 assert TestRange is not None  # registers test_range
 draw = np.random.default_rng(3)
@@ -70,7 +69,7 @@ def run(client: "redis.Redis", text: QueryText, cuts: int, runs: int = 1) -> Any
         tasks = Tasks.of([Group.of(computation, [one])])
         records = records_of([ROWS[at] for at in rows], None)
         changed = advanced(stores[life], tasks, records, {}, batch)
-        write_results(client, "c", report(batch + 1), changes_of(pack(changed.windows)))
+        write_batch(client, "c", report(batch + 1), changed)
     return shown(read_windows(client, "c", 9, computation), computation)
 
 

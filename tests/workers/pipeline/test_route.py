@@ -14,6 +14,7 @@ from controlplane.wire.shedding import Shed
 from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT
+from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.envelope import Envelope, records_of
@@ -96,7 +97,9 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
         tasks = table.tasks_of_node(number)
         envelope = (node_0, node_1)[number]
         changed = advanced(Memory(), tasks, records_of([envelope]), {}, 0)
-        assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed.windows) == len(cars_there)
+        assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed_rows(changed)) == len(
+            cars_there
+        )
 
 
 def test_a_key_that_is_split_carries_its_task() -> None:
@@ -130,7 +133,9 @@ def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None
         records = records_of([Envelope.decode(envelope.encode())])
         found = advanced(Memory(), table.tasks_of_node(node), records, {}, 0)
         assert found.faults == {}
-        assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in found.windows) == 3 * (node == 0)
+        assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed_rows(found)) == 3 * (
+            node == 0
+        )
 
 
 def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
@@ -150,7 +155,7 @@ def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
         assert {query: fault.why for query, fault in found.faults.items()} == {
             10: "test_bad_key raised KeyError: 'no such shelf'"
         }
-        counted += sum(sum(rows["s0"].to_pylist()) for _, _, rows in found.windows)
+        counted += sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed_rows(found))
     assert counted == 50
 
 

@@ -13,7 +13,9 @@ from controlplane.wire.layout import layout_of
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import Changes, has_results, read_windows, watermarks
 from controlplane.wire.results.feed import entry_of, follow
-from workers.pipeline.changes import changes_of, pack
+from controlplane.wire.results.packing import pack
+from tests.support.sunk import report
+from workers.pipeline.changes import changes_of
 from workers.pipeline.report import NodeReport
 from workers.pipeline.sink import SinkWriter, forget_parts, write_results, write_telemetry
 from workers.pipeline.telemetry import telemetry_row
@@ -34,14 +36,6 @@ def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
 def changes(*windows: dict[str, Any]) -> Changes:
     form = named(FORM)
     return changes_of(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.schema))]))
-
-
-def report(batch: int, node: int = 0, merged: tuple[int, ...] = ()) -> NodeReport:
-    """Return what a node says of a batch."""
-    return NodeReport(
-        node=node, batch=batch, version=1, records=0, bytes=0, busy_ms=0.0, tasks=1,
-        state_bytes=0, late=0, event_ms=None, merged=list(merged),
-    )  # fmt: skip
 
 
 def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int, int]]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.wire.forms import Form
+from controlplane.wire.results.blocks import Block
 from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.records import Int64s
 
@@ -28,12 +29,14 @@ class Operator:
 class Changed:
     """What a batch changed on a node: windows by form of rows, and measures.
 
-    `dropped`: records by split arc (stream, query); `tasks`: rows of query, task, records taken in
-    and bytes of state, of the tasks that were looked at; `state_us`: processor time of the state;
-    `faults`: by query what of it could not be computed: nothing of it was taken then.
+    `blocks`: windows that were complete at once, each once for several queries. `dropped`: records
+    by split arc (stream, query); `tasks`: rows of query, task, records taken in and bytes of state,
+    of the tasks that were looked at; `state_us`: processor time of the state; `faults`: by query
+    what of it could not be computed: nothing of it was taken then.
     """
 
     windows: list[tuple[str, Form, Any]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
     late: int = 0
     state_bytes: int = 0
@@ -46,6 +49,7 @@ class Changed:
     def take(self, other: "Changed") -> None:
         """Add what another part of the batch changed after this."""
         self.windows += other.windows
+        self.blocks += other.blocks
         self.ended |= other.ended
         self.late += other.late
         self.state_bytes = other.state_bytes

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from controlplane.wire.forms import from_bytes, named, to_bytes
+from controlplane.wire.forms import from_bytes, is_pairs, named, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.isolation import EXPORT, IMPORT, attempted, isolated, no_sample
+from workers.pipeline.engine.marks import newest_panes, raised
 from workers.pipeline.engine.pages import SIZES, Pages, Store, page_of
 from workers.pipeline.engine.samples import sample_of, sample_of_query
 from workers.pipeline.engine.state import merged
@@ -68,6 +69,9 @@ def put_in(
             by_form.setdefault(name, []).extend(_imported(query, name, data, faults))
     for name, tables in by_form.items():
         rows = pa.concat_tables([named(name).schema.empty_table(), *tables])
+        # The stream of a row of a join is the query.
+        if not is_pairs(name):
+            raised(store, newest_panes(rows))
         _put_rows(Pages(store, named(name), name, sizes), tasks, rows, faults)
     store.put(SIZES, json.dumps(sizes).encode())
 

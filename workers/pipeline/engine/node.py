@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from controlplane.wire.forms import Form, is_pairs, named, to_bytes
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.changed import Changed
+from workers.pipeline.engine.complete import Passing
 from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.idle import Appended, Clock
 from workers.pipeline.engine.isolation import JOIN, MERGE, SAVE, WINDOW, enter, isolated
 from workers.pipeline.engine.joins import joined
+from workers.pipeline.engine.marks import marks_of, raised
 from workers.pipeline.engine.pages import PAGES, SIZES, Pages, Store, page_of
 from workers.pipeline.engine.records import Records
 from workers.pipeline.engine.republish import reopened, republished
@@ -31,8 +33,6 @@ from workers.pipeline.engine.subscriptions import Drops
 from workers.pipeline.engine.taking import added_by, bytes_of_tasks
 from workers.pipeline.engine.tasks import Member, Tasks
 from workers.pipeline.engine.users import WorkOf
-
-MARKS: Final = "marks"
 
 
 def advanced(
@@ -46,6 +46,7 @@ def advanced(
     closes: bool = True,
     republish: bool = False,
     appended: Appended | None = None,
+    apart: Collection[int] = (),
 ) -> Changed:
     """Take a batch's records into the state of a node's tasks.
 
@@ -54,12 +55,17 @@ def advanced(
     windows and ended queries leave. `takers`: the tasks that take these records, where not all do.
     `closes`: whether windows may be closed, which older records that are still to come forbid.
     `republish`: all windows that were open before this batch count as changed, as what was written
-    of them is lost. `appended`: what the batch says of the log, by which streams are idle.
+    of them is lost. `appended`: what the batch says of the log, by which streams are idle. `apart`:
+    queries whose windows a merge node puts together.
     """
     found = Changed()
-    again = marks_of(store) if republish else None
-    marks = _marks(store, newest)
-    added = added_by(takers or tasks, records, found)
+    before = marks_of(store)
+    again = before if republish else None
+    marks = raised(store, newest)
+    # Who takes records that have waited may have changed since: their windows go through the state.
+    passes = closes and (takers is None or takers is tasks)
+    passing = Passing(before, marks, frozenset(apart)) if passes else None
+    added = added_by(takers or tasks, records, found, passing)
     started = time.thread_time_ns()
     clock = Clock.read(store, appended)
     closed = dict(clock.closed)
@@ -69,7 +75,7 @@ def advanced(
     joins = clock.closed if closes else {}
     turn = _Turn(marks if closes else {}, joins, batch, again, closed)
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
-    before = dict(sizes)
+    old_sizes = dict(sizes)
     known = {key.rpartition("/")[0] for key in sizes}
     for name in sorted({*added, *known}):
         form = named(name)
@@ -77,7 +83,7 @@ def advanced(
         rows = pa.concat_tables([form.schema.empty_table(), *added.get(name, [])])
         _advance_form(pages, tasks, rows, turn, found)
     clock.keep(store, tasks.joins)
-    if sizes != before:
+    if sizes != old_sizes:
         store.put(SIZES, json.dumps(sizes).encode())
     found.state_bytes = sum(sizes.values())
     found.state_us = (time.thread_time_ns() - started) // 1000
@@ -97,22 +103,6 @@ class _Turn:
     batch: int
     again: Mapping[int, int] | None
     closed: Mapping[int, int]
-
-
-def marks_of(store: Store) -> dict[int, int]:
-    """Return the newest event time of each stream that a node has met."""
-    row = json.loads(store.get(MARKS) or b"{}")
-    return {int(stream): ms for stream, ms in row.items()}
-
-
-def _marks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
-    """Return the newest event time of each stream so far, and keep it."""
-    marks = marks_of(store)
-    grown = {s: ms for s, ms in newest.items() if ms > marks.get(s, ms - 1)}
-    if grown:
-        marks |= grown
-        store.put(MARKS, json.dumps(marks).encode())
-    return marks
 
 
 def _take_late(

@@ -11,13 +11,14 @@ from controlplane.wire.layout import layout_of
 from controlplane.wire.limits import TimeLimit, time_limit
 from workers.pipeline.engine.arcs import dropped_by, late_of
 from workers.pipeline.engine.changed import Changed, Operator
+from workers.pipeline.engine.complete import Passing, alike, block_of, divided
 from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.isolation import ASSIGN, COUNT, EVALUATE, attempted, isolated
 from workers.pipeline.engine.joins import sides_of
 from workers.pipeline.engine.panes import Panes, panes_of
 from workers.pipeline.engine.records import Int64s, Records
 from workers.pipeline.engine.samples import sample_of, sample_of_records
-from workers.pipeline.engine.subscriptions import Group
+from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks
 
 # A query has fewer tasks than this: query and task fit into one number.
@@ -29,32 +30,79 @@ _SEARCH_SECONDS: Final = 1.0
 
 
 def added_by(
-    tasks: Tasks, records: Records | Sequence[Records] | None, found: Changed
+    tasks: Tasks,
+    records: Records | Sequence[Records] | None,
+    found: Changed,
+    passing: Passing | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the rows that a batch adds, by form; `records`: those of the same columns together."""
+    """Return the rows that a batch adds to the state, by form.
+
+    `records`: those of the same columns together; `passing`: which windows need no state, None for
+    none.
+    """
     every = [records] if isinstance(records, Records) else list(records or ())
     added: dict[str, list[Any]] = {}
     for group in tasks.groups:
         # Records of other streams may lack its columns, and what split nodes add for this query.
         mine = [one for one in every if one.streams & group.streams]
         if mine:
-            _add_group(group, mine, added, found)
+            for name, rows in _added_by_group(group, mine, found, passing):
+                added.setdefault(name, []).append(rows)
     return added
 
 
-def _add_group(
-    group: Group, records: Sequence[Records], added: dict[str, list[Any]], found: Changed
-) -> None:
-    """Add the rows that the queries of one computation take of the records."""
+def _added_by_group(
+    group: Group, records: Sequence[Records], found: Changed, passing: Passing | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield by form the rows that the queries of one computation take of the records."""
     started = time.thread_time_ns()
     taken = [part for one in records for part in _evaluated(group, one, found.faults)]
+    for some, part in _without_complete(group, taken, found, passing):
+        yield from _assigned(some, part, found)
     for part in taken:
-        for name, rows in _assigned(group, part, found):
-            added.setdefault(name, []).append(rows)
         _count(group, part, found)
     if taken:
         spent = (time.thread_time_ns() - started) // 1000
         found.operators.append(_operator(group, records, taken, spent))
+
+
+def _without_complete(
+    group: Group, taken: Sequence["_Taken"], found: Changed, passing: Passing | None
+) -> Iterator[tuple[Group, "_Taken"]]:
+    """Yield what goes into the state of which queries; complete windows become blocks."""
+    takers, others = (None, group) if passing is None or not taken else passing.takers(group)
+    if others is not None:
+        yield from ((others, part) for part in taken)
+    if passing is None or takers is None:
+        return
+    parts = divided(passing, group.computation, [part.panes for part in taken])
+    for part, (complete, rest) in zip(taken, parts, strict=True):
+        if complete is not None:
+            _add_blocks(takers, part._replace(panes=complete), found)
+        if rest is not None:
+            yield takers, part._replace(panes=rest)
+
+
+def _add_blocks(group: Group, complete: "_Taken", found: Changed) -> None:
+    """Add complete windows, once for all queries with the same streams and tasks."""
+    for one, recipients in alike(group):
+        counts = Changed()
+        tables = list(_assigned(one, complete, counts))
+        found.faults |= counts.faults
+        if tables:
+            found.blocks.append(block_of(recipients, tables))
+            found.tasks += _for_each(recipients, counts.tasks)
+
+
+def _for_each(recipients: Sequence[Subscription], rows: Sequence[Int64s]) -> list[Int64s]:
+    """Return rows of query, task and more of one query for each of several."""
+    queries = np.array([one.query for one in recipients], np.int64)
+    found = []
+    for some in rows:
+        every = np.tile(some, (len(queries), 1))
+        every[:, 0] = np.repeat(queries, len(some))
+        found.append(every)
+    return found
 
 
 class _Taken(NamedTuple):

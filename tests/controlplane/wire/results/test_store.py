@@ -18,10 +18,10 @@ from controlplane.wire.results import Changes, Range, closing, read_page, read_w
 from controlplane.wire.results.places import key_bytes, members_of, place_of
 from controlplane.wire.results.read import pages
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
+from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS as ENGINE_COLUMNS
 from tests.workers.pipeline.engine.test_state import records_of
-from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks
@@ -66,7 +66,7 @@ def test_an_hour_through_a_thousand_batches_of_the_engine(redis_client: "redis.R
         count.update((now_ms // HOUR_MS * HOUR_MS, car) for car in cars)
         newest = {1 + batch % 2: now_ms}
         changed = advanced(store, tasks, records_of(rows, None), newest, batch)
-        write(redis_client, "c", batch, changes_of(pack(changed.windows)))
+        write_batch(redis_client, "c", report(batch, 0), changed)
     windows = read_windows(redis_client, "c", 9, computation)
     assert {(row.start_ms, row.key["car"]): row.values["n"] for row in windows} == dict(count)
 
@@ -162,7 +162,8 @@ def test_final_windows_take_no_change(redis_client: "redis.Redis") -> None:
     assert totals(redis_client) == {(0, "a"): 1, (HOUR_MS, "a"): 2}
     page = read_page(redis_client, "c", 9, METERS, Range(last_ms=0))
     assert (page.final_ms, page.final_at_ms) == (0, 5_000)
-    closing.remove(redis_client, "c", 9, page.windows[0].members)
+    gone = page.windows[0]
+    closing.remove_all(redis_client, "c", {9: (gone.members, gone.place)})
     assert closing.freeze(redis_client, "c", {9: -HOUR_MS}, 7_000) == {9: 0}
     put(redis_client, 3, {"k0": "a", "s0": 9})
     assert totals(redis_client) == {(HOUR_MS, "a"): 2}

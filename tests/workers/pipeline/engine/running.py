@@ -10,6 +10,7 @@ from controlplane.wire.finishing import WindowRow, finished, newest
 from controlplane.wire.forms import named
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
+from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.records import Records, Run
@@ -53,7 +54,7 @@ class Running:
             changed = advanced(store, self._tasks[node], records, {}, self._batches)
             self.faults |= {query: fault.why for query, fault in changed.faults.items()}
             self.late += changed.late
-            for name, _, rows in changed.windows:
+            for name, _, rows in changed_rows(changed):
                 self._write(name, rows)
 
     def _write(self, name: str, rows: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from controlplane.wire.finishing import finished
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.query import Computation, QueryText, computation_of
+from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_node import Memory, seen_windows
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from workers.pipeline.engine.changed import Changed
@@ -116,9 +117,9 @@ class NoResult(Fragile):
 def test_a_result_that_raises_is_told_beside_the_other_values() -> None:
     """The window can be read: its other values are there, and the reason."""
     bad = computation("test_no_result(speed)", "speed < 5")
-    windows = advanced(Memory(), tasks_of({3: bad}), records_of(ROWS[:5], None), {}, 0).windows
+    found = advanced(Memory(), tasks_of({3: bad}), records_of(ROWS[:5], None), {}, 0)
     tables = {name: rows.append_column("batch", pa.array([1] * len(rows)))
-              for name, _, rows in windows}  # fmt: skip
+              for name, _, rows in changed_rows(found)}  # fmt: skip
     rows = finished(bad, tables)
     assert sum(row.values["n"] for row in rows) == 5
     for row in rows:

@@ -12,6 +12,7 @@ import pytest
 from controlplane.wire.forms import from_bytes, named
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.shedding import Shed
+from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_node import Memory, seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
 from workers.pipeline.engine import merging, moving, node, pages, taking
@@ -203,7 +204,7 @@ def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -
     """Nothing of the query is kept; what was kept before leaves with it."""
     tasks = everything()
     parts: dict[int, dict[str, list[Any]]] = {}
-    for name, _, rows in run(tasks).windows:
+    for name, _, rows in changed_rows(run(tasks)):
         for query in (1, BAD):
             mine = rows.filter(pa.array(np.asarray(rows["query"]) == query))
             parts.setdefault(query, {}).setdefault(name, []).append(mine)

@@ -10,16 +10,15 @@ import redis
 
 from controlplane.wire.query import BadQuery, QueryText, computation_of
 from controlplane.wire.results import read_windows
+from tests.support.sunk import write_batch
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.test_sink import report
-from workers.pipeline.changes import changes_of, pack
 from workers.pipeline.engine import joins
 from workers.pipeline.engine.moving import put_in, taken_out
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks
-from workers.pipeline.sink import write_results
 
 PAIRED = QueryText(
     {"n": "count(*)", "faster": "sum(a.speed - b.speed)", "names": "count_distinct(b.name)"},
@@ -83,7 +82,7 @@ def test_pairs_are_those_of_a_double_loop(redis_client: "redis.Redis", cuts: int
         for node in (0, 1):
             records = records_of([ROWS[place] for place in at], None)
             changed = advanced(stores[node], tasks_of(owned[node]), records, {}, batch)
-            write_results(redis_client, "c", report(batch, node), changes_of(pack(changed.windows)))
+            write_batch(redis_client, "c", report(batch, node), changed)
     windows = read_windows(redis_client, "c", 9, computation_of(PAIRED, COLUMNS))
     assert {(row.start_ms, row.key["a.car"]): row.values for row in windows} == plain(ROWS)
 

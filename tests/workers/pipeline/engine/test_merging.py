@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from controlplane.wire.finishing import finished, newest
 from controlplane.wire.forms import named
 from controlplane.wire.query import QueryText, computation_of
+from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
@@ -48,7 +49,7 @@ def parts_of(rows: list[Row], tasks: int, cuts: int, rng: np.random.Generator) -
         records = replace(records, extras={"to": chosen})
         tables: dict[str, list[Any]] = {}
         for store, mine in nodes:
-            for name, _, table in advanced(store, mine, records, {}, batch).windows:
+            for name, _, table in changed_rows(advanced(store, mine, records, {}, batch)):
                 tables.setdefault(name, []).append(table)
         found.append(tables)
     return found
@@ -89,7 +90,7 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
         put_in(store, QUERY, forms)
     one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
     whole = advanced(Memory(), one, records_of(rows, None), {}, 1)
-    assert seen(merged) == seen([[(name, table) for name, _, table in whole.windows]])
+    assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
 
 def test_a_merged_window_has_one_row_per_key() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.shedding import ALWAYS, Shed
+from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
 from workers.pipeline.engine.changed import Changed
@@ -69,7 +70,7 @@ ALL = [(query, task) for query, (_, _, tasks) in QUERIES.items() for task in ran
 def seen_windows(found: Any) -> dict[Any, Any]:
     """Return the newest state of each window that changed, by everything that names it."""
     seen = {}
-    for name, form, rows in found.windows:
+    for name, form, rows in changed_rows(found):
         for row in rows.to_pylist():
             identity = (name, *(row[column] for column in form.identity))
             seen[identity] = [row[column] for column, _ in form.merges]
@@ -137,7 +138,7 @@ def test_a_new_run_begins_with_nothing() -> None:
     advanced(store, tasks_of({(32, 0)}), records, {2: 0}, 0)
     again = Group.of(BY_STREAM, [Subscription(32, 2, (2,), 1, np.array([True]))])
     found = advanced(store, Tasks.of([again]), records, {2: 0}, 1)
-    ((_, _, rows),) = found.windows
+    ((_, _, rows),) = changed_rows(found)
     assert rows["s0"].to_pylist() == [1]
     assert rows["run"].to_pylist() == [2]
 
@@ -166,7 +167,7 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
         changed = advanced(Memory(), tasks, records, {}, 1)
         found.append({
             (row["pane"], row["k0"]): (row["s0"], row["s2"])
-            for _, _, table in changed.windows for row in table.to_pylist()
+            for _, _, table in changed_rows(changed) for row in table.to_pylist()
         })  # fmt: skip
         lost = changed.dropped.get((1, 9), 0)
         assert lost + changed.operators[0].selected == len(rows)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from controlplane.wire.finishing import newest
+from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
 from workers.pipeline.engine.merging import merged_parts
@@ -25,7 +26,7 @@ def rows_of(found: Any) -> dict[str, list[dict[str, Any]]]:
     """Return the newest row of each window by the name of its form, in a fixed order."""
     tables: dict[str, list[tuple[int, Any]]] = {}
     for batch, changed in found:
-        for name, form, rows in changed.windows:
+        for name, form, rows in changed_rows(changed):
             tables.setdefault(name, []).append((batch, (form, rows)))
     kept = {}
     for name, parts in tables.items():
@@ -108,4 +109,4 @@ def parts(run: int, batch: int) -> dict[str, list[pa.Table]]:
     records = readings(60, batch)
     tasks = Tasks.of([group(run)])
     changed = advanced(Memory(), tasks, records, records.newest(), batch)
-    return {name: [rows] for name, _, rows in changed.windows}
+    return {name: [rows] for name, _, rows in changed_rows(changed)}

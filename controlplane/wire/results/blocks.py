@@ -1,0 +1,124 @@
+"""Blocks: windows that began and ended within one micro-batch, many in one piece of bytes.
+
+Such a window is complete when a node first gives it out, so it needs no row of its own that is
+replaced later. A block is written once and read by all queries with the same computation: each
+refers to it (`Ref`), and the block leaves Redis with its last reference. Its name is the hash of
+its bytes, so that a replay writes the same block again.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.forms import Form, named
+from controlplane.wire.results.packing import pack, unpacked
+from controlplane.wire.results.places import members_of, start_bytes, start_of
+from controlplane.wire.results.rows import SLOTS, key_columns, section_of
+from controlplane.wire.results.scripts import PUT
+
+# About so many bytes of rows per block: a page of windows reads some whole blocks.
+BLOCK_BYTES: Final = 512 << 10
+ID_BYTES: Final = 16
+# A block that nobody refers to yet goes by itself: its writer was killed in between.
+_ORPHAN_S: Final = 3_600
+# First and last start of the windows, how many there are, the query's run, the batch.
+_REF: Final = struct.Struct(">8s8sIIQ")
+_SIZE: Final = struct.Struct(">Q")
+_CODEC: Final = "zstd"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Complete windows of one computation, as the tasks of some queries have them.
+
+    `recipients`: query and run of each; `tables`: rows by form, of any one of these queries.
+    """
+
+    recipients: Sequence[tuple[int, int]]
+    tables: Sequence[tuple[str, Form, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """That a query has the windows of a block, the first and last of which start then (ms).
+
+    `after_ms`: but only those that start later; the others came when they took no change any more.
+    """
+
+    block: bytes
+    first_ms: int
+    last_ms: int
+    windows: int
+    run: int
+    batch: int
+    after_ms: int | None = None
+
+    def to_bytes(self) -> bytes:
+        """Return all but `block` and `after_ms`."""
+        first, last = start_bytes(self.first_ms), start_bytes(self.last_ms)
+        return _REF.pack(first, last, self.windows, self.run, self.batch)
+
+    @classmethod
+    def from_bytes(cls, block: bytes, data: bytes) -> "Ref":
+        """Return what `to_bytes` wrote; the text behind it is `after_ms`."""
+        first, last, windows, run, batch = _REF.unpack_from(data)
+        after = data[_REF.size :]
+        return cls(block, start_of(first), start_of(last), windows, run, batch,
+                   int(after) if after else None)  # fmt: skip
+
+
+def encoded(tables: Iterable[tuple[str, Form, Any]]) -> bytes:
+    """Return the bytes of a block."""
+    data = pack(tables)
+    return _SIZE.pack(len(data)) + cast("bytes", pa.compress(data, _CODEC, asbytes=True))
+
+
+def decoded(data: bytes) -> list[tuple[str, Any]]:
+    """Return the tables of a block with the names of their forms."""
+    (size,) = _SIZE.unpack_from(data)
+    raw = pa.decompress(data[_SIZE.size :], size, _CODEC, asbytes=True)
+    return list(unpacked(cast("bytes", raw)))
+
+
+def id_of(data: bytes) -> bytes:
+    """Return the name of a block."""
+    return hashlib.blake2b(data, digest_size=ID_BYTES).digest()
+
+
+def extent_of(tables: Sequence[tuple[str, Form, Any]]) -> tuple[int, int, int]:
+    """Return the first and last start (ms) of the windows in tables, and how many rows they have.
+
+    `tables`: the slots of the windows first.
+    """
+    _, _, slots = tables[0]
+    starts = np.asarray(slots["pane"])
+    return int(starts.min()), int(starts.max()), len(starts)
+
+
+def put(client: "redis.Redis", cluster: str, datas: Sequence[bytes]) -> list[bytes]:
+    """Write blocks that queries are going to refer to; return their names."""
+    names = [id_of(data) for data in datas]
+    script = client.register_script(PUT)
+    pipe = client.pipeline(transaction=False)
+    for name, data in zip(names, datas, strict=True):
+        script(keys=[keys.block_key(cluster, name)], args=[data, _ORPHAN_S], client=pipe)
+    if names:
+        pipe.execute()
+    return names
+
+
+def members_in(data: bytes) -> list[bytes]:
+    """Return the members of the windows in a block, as those of the query that it was made from."""
+    return [
+        member
+        for name, rows in decoded(data)
+        if section_of(name) == SLOTS
+        for member in members_of(rows, key_columns(named(name)))
+    ]

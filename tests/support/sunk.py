@@ -1,0 +1,28 @@
+"""What a node changed in a batch, written as the sink does it."""
+
+import redis
+
+from controlplane.wire.results.packing import pack
+from workers.pipeline import block_rows
+from workers.pipeline.changes import changes_of
+from workers.pipeline.engine.changed import Changed
+from workers.pipeline.output import ROW_BYTES
+from workers.pipeline.report import NodeReport
+from workers.pipeline.sink import Blocks, write_results
+
+
+def report(batch: int, node: int = 0, merged: tuple[int, ...] = ()) -> NodeReport:
+    """Return what a node says of a batch of which nothing else matters."""
+    return NodeReport(
+        node=node, batch=batch, version=1, records=0, bytes=0, busy_ms=0.0, tasks=1,
+        state_bytes=0, late=0, event_ms=None, merged=list(merged),
+    )  # fmt: skip
+
+
+def write_batch(client: "redis.Redis", cluster: str, report: NodeReport, changed: Changed) -> None:
+    """Write blocks and changed windows, and the references of queries that have blocks alone."""
+    blocks = Blocks(client, cluster)
+    for payload in block_rows.packed(changed.blocks, ROW_BYTES):
+        blocks.take(report.batch, payload)
+    write_results(client, cluster, report, changes_of(pack(changed.windows)), blocks)
+    blocks.settle()
