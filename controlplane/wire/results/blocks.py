@@ -10,7 +10,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -77,14 +77,14 @@ class Ref:
 def encoded(tables: Iterable[tuple[str, Form, Any]]) -> bytes:
     """Return the bytes of a block."""
     data = pack(tables)
-    return _SIZE.pack(len(data)) + cast("bytes", pa.compress(data, _CODEC, asbytes=True))
+    return _SIZE.pack(len(data)) + pa.compress(data, _CODEC, asbytes=True)
 
 
 def decoded(data: bytes) -> list[tuple[str, Any]]:
     """Return the tables of a block with the names of their forms."""
     (size,) = _SIZE.unpack_from(data)
     raw = pa.decompress(data[_SIZE.size :], size, _CODEC, asbytes=True)
-    return list(unpacked(cast("bytes", raw)))
+    return list(unpacked(raw))
 
 
 def id_of(data: bytes) -> bytes:

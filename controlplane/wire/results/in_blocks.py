@@ -65,7 +65,7 @@ def read_overlapping(
     for ref in near:
         pipe.hget(keys.block_key(cluster, ref.block), "data")
     pipe.hmget(keys.rows_key(cluster, query), "moved", "moved_to")
-    *datas, (moved, moved_to) = cast("list[Any]", pipe.execute())
+    *datas, (moved, moved_to) = pipe.execute()
     blocks = [(ref, data) for ref, data in zip(near, datas, strict=True) if data]
     return Held(blocks, moved or b"", None if moved_to is None else int(moved_to))
 

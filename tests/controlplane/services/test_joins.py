@@ -22,9 +22,8 @@ from controlplane.wire.query import QueryText
 from tests.support.cluster import replayed_table, stream_id
 from tests.support.schemas import REPORTS
 from tests.support.schemas import part as reports_with
-from tests.support.sunk import write_batch
+from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.test_node import Memory
-from tests.workers.pipeline.test_sink import report
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.records import Records
 from workers.pipeline.tables import CompiledTable

@@ -15,11 +15,10 @@ from controlplane.wire.language.registered import aggregate
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.results import read_windows
-from tests.support.sunk import write_batch
+from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_users import TestRange
-from tests.workers.pipeline.test_sink import report
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.subscriptions import Group, Subscription
 from workers.pipeline.engine.tasks import Tasks

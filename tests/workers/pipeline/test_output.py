@@ -9,7 +9,8 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.forms import named
 from controlplane.wire.results import has_results
-from tests.workers.pipeline.test_sink import FORM, report
+from tests.support.sunk import report
+from tests.workers.pipeline.test_sink import FORM
 from workers.pipeline import output, transfer
 from workers.pipeline.changes import changes_of
 from workers.pipeline.output import Collector, Output, Piece

@@ -57,7 +57,7 @@ class Passing:
         end = start + computation.window.size_ms
         is_past = (after != NO_MARK) & (end <= np.where(after == NO_MARK, 0, after)
                                         - computation.lateness_ms)  # fmt: skip
-        return is_past & (start > before)
+        return np.asarray(is_past & (start > before))
 
 
 def divided(
@@ -86,7 +86,7 @@ def divided(
 def _streams_of_one(panes: Sequence[Panes]) -> NDArray[np.int64]:
     streams = [np.unique(np.asarray(part.rows["stream"])) for part in panes]
     known, count = np.unique(np.concatenate(streams), return_counts=True)
-    return known[count == 1]
+    return np.asarray(known[count == 1])
 
 
 def _some(part: Panes, tables: Sequence[Any], masks: Sequence[Any]) -> Panes:

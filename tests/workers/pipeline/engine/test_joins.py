@@ -10,10 +10,9 @@ import redis
 
 from controlplane.wire.query import BadQuery, QueryText, computation_of
 from controlplane.wire.results import read_windows
-from tests.support.sunk import write_batch
+from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.test_node import Memory
 from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
-from tests.workers.pipeline.test_sink import report
 from workers.pipeline.engine import joins
 from workers.pipeline.engine.moving import put_in, taken_out
 from workers.pipeline.engine.node import advanced
