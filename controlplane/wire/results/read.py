@@ -127,8 +127,12 @@ class _Asked:
 
     @property
     def starts(self) -> tuple[int, int]:
-        """Return the first and the last start (ms)."""
-        return start_of(self.least[1:]), start_of(self.most[1:])
+        """Return the first and the last start (ms) of which there may be windows."""
+        first, last = start_of(self.least[1:]), start_of(self.most[1:])
+        # A cursor may stand behind all windows of a start, or before them.
+        behind = self.least[:1] == b"(" and self.least[START_BYTES + 1 :][:1] == b"\xff"
+        before = self.most[:1] == b"(" and len(self.most) == START_BYTES + 1
+        return first + behind, last - before
 
     def arguments(self, cluster: str) -> list[Any]:
         """Return the arguments of the script."""
