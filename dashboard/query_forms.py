@@ -42,7 +42,7 @@ DEFAULTS: Final = {
 _LABELS: Final = {
     "right": "right streams",
     "on": "equal on both sides",
-    "scheme": "keys find their task",
+    "scheme": "key grouping",
 }
 # A name, then the first = that is no part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)

@@ -19,6 +19,7 @@ _STATES: Final = {
     Cluster.State.DEGRADED: "The cluster runs with a fault",
 }
 _FIRST_FIGURES: Final = "First figures come with the first micro-batch, 20 to 40 s after the start."
+_START: Final = "Start a cluster on its page."
 _STOPPED: Final = "Records wait in the log, and queries give no results until it is started."
 
 
@@ -58,7 +59,7 @@ def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
         return Verdict(grades.WARN, f"{len(watched)} of {count} {clusters} to watch", told)
     running = sum(one.grade == grades.GOOD for _, one in verdicts)
     if not running:
-        return Verdict(grades.UNKNOWN, "No cluster is running")
+        return Verdict(grades.UNKNOWN, "No cluster is running", _START)
     if running == 1:
         return Verdict(grades.GOOD, "The running cluster keeps its limits")
     return Verdict(grades.GOOD, f"All {running} running clusters keep their limits")

@@ -65,6 +65,14 @@ def state(word: str) -> SafeString:
 
 
 @register.filter
+def counted(number: int, things: str) -> str:
+    """Return a number with what it counts, given as a plural: 1 query, 2,000 queries."""
+    if number != 1:
+        return f"{number:,} {things}"
+    return f"1 {things[:-3]}y" if things.endswith("ies") else f"1 {things.removesuffix('s')}"
+
+
+@register.filter
 def last_part(name: str) -> str:
     """Return what follows the last dot of a name."""
     return name.rpartition(".")[2]

@@ -56,7 +56,7 @@ def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
 
 @cluster_page
 def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Append the chosen dead letters again, or all that the filters hold."""
+    """Append the selected dead letters again, or all that the filters hold."""
     try:
         choice = _choice(request, cluster)
         done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
@@ -70,12 +70,12 @@ def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 @cluster_page
 def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Give the chosen dead letters up, or all that the filters hold."""
+    """Delete the selected dead letters, or all that the filters hold."""
     reason = request.POST.get("why", "")[:300]
     try:
         choice = _choice(request, cluster)
         removed = dead_letters.delete(request.actor, cluster, choice, reason)
-        tell(request, f"{removed:,} dead letters are given up.")
+        tell(request, f"{removed:,} dead letter{'' if removed == 1 else 's'} deleted.")
     except Forbidden:
         raise
     except WeirError as refusal:

@@ -78,7 +78,10 @@ WARN, BAD = Verdict(grades.WARN, "Near a limit"), Verdict(grades.BAD, "One limit
     [
         ([("a", GOOD), ("b", GOOD)], grades.GOOD, "All 2 running clusters keep their limits", ""),
         ([("a", GOOD), ("b", UNKNOWN)], grades.GOOD, "The running cluster keeps its limits", ""),
-        ([("a", UNKNOWN)], grades.UNKNOWN, "No cluster is running", ""),
+        (
+            [("a", UNKNOWN)], grades.UNKNOWN, "No cluster is running",
+            "Start a cluster on its page.",
+        ),
         ([("a", WARN), ("b", GOOD)], grades.WARN, "1 of 2 clusters to watch", "a: near a limit."),
         (
             [("a", WARN), ("b", BAD)], grades.BAD, "1 of 2 clusters needs attention",

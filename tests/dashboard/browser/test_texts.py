@@ -47,7 +47,7 @@ def test_the_form_points_at_the_place_while_one_types(operating: Page) -> None:
     page = operating
     page.get_by_label("Where").fill("spede > 3")
     expect(page.locator("#faults-where .marks")).to_have_text("^^^^^")
-    expect(page.locator("#outcome")).to_contain_text("To be mended: where")
+    expect(page.locator("#outcome")).to_contain_text("Correct: where")
     family = "getComputedStyle(document.querySelector('#faults-where pre')).fontFamily"
     assert "monospace" in page.evaluate(family)
     page.get_by_label("Where").fill("speed > 3")

@@ -149,7 +149,7 @@ def test_a_query_without_a_merge_node_says_that_it_gets_none(
 ) -> None:
     query = placed_split(operator, sf, "plain")
     content = operating.get(f"/clusters/sf/queries/{query.pk}/").content.decode()
-    assert "the scheme is for good" in content
+    assert "the scheme is fixed" in content
     assert 'id="scheme"' not in content
 
 

@@ -75,7 +75,7 @@ def test_the_check_tells_each_fault_at_its_field(operating: Client, sf: Cluster)
     assert 'cab\n<span class="marks">^^^</span>' in told
     assert "Write left &lt;-&gt; right" in told
     assert "Compares time with int" in told
-    assert "To be mended: right streams, equal on both sides" in content
+    assert "Correct: right streams, equal on both sides" in content
 
 
 def test_columns_without_a_side_are_pointed_at(operating: Client, sf: Cluster) -> None:

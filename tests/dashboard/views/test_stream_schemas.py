@@ -200,7 +200,7 @@ def test_dead_letters_are_shown_appended_again_and_given_up(
     assert "400" not in text(browser.get(f"{DEAD}?stream=bookings"))
     assert "Choose one or more" in text(browser.post(f"{DEAD}delete/", {}, follow=True))
     gone = browser.post(f"{DEAD}delete/", {"all": "1", "why": "a test"}, follow=True)
-    assert "1 dead letters are given up" in text(gone)
+    assert "1 dead letter deleted" in text(gone)
     assert "No dead letters" in text(browser.get(DEAD))
 
 

@@ -99,7 +99,7 @@ def test_the_check_points_at_the_place(operating: Client, sf: Cluster) -> None:
     assert '<b class="mono">fast</b>' in shown
     assert "max(spede)\n" in shown
     assert '<span class="marks">    ^^^^^</span>' in shown
-    assert "To be mended: aggregates" in content
+    assert "Correct: aggregates" in content
 
 
 def test_the_check_shows_the_columns_of_the_results(operating: Client, sf: Cluster) -> None:
