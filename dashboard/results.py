@@ -1,5 +1,6 @@
 """Windows of a query as the page shows them: rows of cells, lines of a few keys."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from dashboard.numbers import MISSING, result
 
 # More lines than these are not told apart.
 SHOWN_KEYS = 6
-_DRAWN = ("int", "float")
+_DRAWN = ("int", "decimal", "float")
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,24 @@ def lines_of(windows: Sequence[KeyedWindow], value: str) -> dict[str, list[tuple
     """Return (start in ms, value) by key, oldest first, of the keys that have most windows."""
     found: dict[str, list[tuple[int, Any]]] = {}
     for one in windows:
-        number = one.values[value]
-        # What is no number has no place on the axis.
-        point = (round(one.start.timestamp() * 1000), None if isinstance(number, str) else number)
+        point = (round(one.start.timestamp() * 1000), _drawn(one.values[value]))
         found.setdefault(_name(one.key), []).append(point)
     order = sorted(found, key=lambda name: (-len(found[name]), name))
     return {name: sorted(found[name], key=_start) for name in order[:SHOWN_KEYS]}
+
+
+def _drawn(value: Any) -> Any:
+    """Return the number that a chart draws, None for a value that is no finite number.
+
+    Decimals, NaN and infinities are texts in results.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _start(point: tuple[int, Any]) -> int:

@@ -35,16 +35,18 @@ def check(actor: Actor, cluster: Cluster, nodes: int) -> None:
     leaving = Node.objects.filter(cluster=cluster, index__gte=nodes)
     active = list(leaving.filter(active=True).values_list("name", flat=True))
     if active:
-        text = f"{', '.join(active)} would go: set active off for them, so that they get no queries"
+        text = f"{', '.join(active)} would be removed: set them inactive first"
         raise Conflict("node_active", text, {"nodes": active})
     hosts = list(
         leaving.filter(tasks__in=Task.objects.all()).distinct().values_list("name", flat=True)
     )
     if hosts:
-        text = f"{', '.join(hosts)} would go and have queries: approve a proposal that moves them"
+        text = f"{', '.join(hosts)} would be removed with queries: move these by a proposal first"
         raise Conflict("node_hosts", text, {"nodes": hosts})
     if merged := merged_by(list(leaving)):
-        text = f"A node that would go merges {', '.join(merged)}: let another node merge them"
+        text = (
+            f"A node that would be removed merges {', '.join(merged)}: let another node merge them"
+        )
         raise Conflict("node_merges", text, {"queries": merged})
 
 

@@ -8,14 +8,18 @@ from dashboard.figures.parts import Figure, Trace, figure, value_axis
 COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
 # So that lines are told apart without their colours as well.
 DASHES = ("solid", "dash", "dot")
+_PREFIXED_FROM = 10_000
 
 
 def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
     """Draw (start in ms, value) by key."""
     traces = [_line(at, name, points) for at, (name, points) in enumerate(lines.items())]
+    values = [abs(value) for points in lines.values() for _, value in points if value is not None]
+    # A prefix for what has four digits or more: "500m" for a half is not understood.
+    written = "~s" if max(values, default=0) >= _PREFIXED_FROM else ",.4~g"
     return figure(
         traces,
-        yaxis=value_axis("", rangemode="normal", tickformat="~s", automargin=True),
+        yaxis=value_axis("", rangemode="normal", tickformat=written, automargin=True),
         margin={"l": 52, "r": 12, "t": 26, "b": 28},
         showlegend=True,
     )

@@ -43,7 +43,7 @@ def test_nodes_are_added(operating: Client, sf: Cluster) -> None:
         ("2.5", "Enter a whole number."),
         ("0", "Must be from 1 to 1000."),
         ("1001", "Must be from 1 to 1000."),
-        ("3", "node 3 would go: set active off for them, so that they get no queries."),
+        ("3", "node 3 would be removed: set them inactive first."),
     ],
 )
 def test_a_refused_number_of_nodes_is_told_at_its_field(
