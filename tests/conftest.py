@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
 DATABASES = ("sqlite", "postgresql")
 ALIASES = ("default", "results")
+FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 
 
 def pytest_configure() -> None:
@@ -95,10 +96,13 @@ def django_db_setup(
 ) -> Iterator[None]:
     """Make the databases of this process: files, as threads have connections of their own."""
     from django.db import connections  # noqa: PLC0415
+    from django.test import override_settings  # noqa: PLC0415
 
     from tests.support.databases import delete_rows_faster  # noqa: PLC0415
 
-    with pytest.MonkeyPatch.context() as patch:
+    # Hashing a password as in production takes half a second, and so does each login.
+    hashers = override_settings(PASSWORD_HASHERS=[FAST_HASHER])
+    with pytest.MonkeyPatch.context() as patch, hashers:
         with django_db_blocker.unblock():
             for alias in ALIASES:
                 templates.copy_sqlite(alias, tmp_path_factory.mktemp(alias) / "test.sqlite3")
