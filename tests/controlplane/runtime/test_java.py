@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from controlplane.runtime.errors import CheckFailed
-from controlplane.runtime.java import VECTOR, find_java, major_version, wheel_home, write_shim
+from controlplane.runtime.java import VECTOR, find_java, major_version, write_shim
 
 
 def fake_java(home: Path, version: str, *, modules: bool = True) -> Path:
@@ -87,27 +86,3 @@ def test_without_any_java_the_advice_names_a_package(tmp_path: Path) -> None:
     with pytest.raises(CheckFailed) as caught:
         find_java({"PATH": str(tmp_path)}, tmp_path, lambda _: None, wheel=tmp_path / "none")
     assert "apt-get install openjdk-17-jre-headless" in caught.value.advice
-
-
-@pytest.mark.spark
-def test_spark_starts_on_the_wheels_java(tmp_path: Path) -> None:
-    """The last resort must really carry Spark, with Python workers and all."""
-    wheel = wheel_home()
-    assert wheel is not None
-    java = find_java({"PATH": str(tmp_path)}, tmp_path / "shim", lambda _: None)
-    assert java.home == tmp_path / "shim"
-    program = (
-        "from pyspark.sql import SparkSession\n"
-        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')"
-        ".getOrCreate()\n"
-        "home = spark.sparkContext._jvm.System.getProperty('java.home')\n"
-        "print('home', home)\n"
-        "print('sum', spark.range(4).groupBy().sum('id').collect()[0][0])\n"
-    )
-    env = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
-    told = subprocess.run(
-        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
-    assert f"home {wheel}" in told.stdout, told.stderr
-    assert "sum 6" in told.stdout

