@@ -1,12 +1,13 @@
 """Bearer tokens of scripts: shown once, kept as sha256, bounded in role, cluster and time."""
 
 import hashlib
+import logging
 import secrets
 from datetime import datetime, timedelta
 from typing import Final
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -14,6 +15,8 @@ from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeede
 from controlplane.models import ApiToken, Cluster
 from controlplane.services import audit
 from controlplane.services.access import ROLES, VIEWER, Actor, require_member
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "weir_"
 # last_used_at tells which tokens are in use; to the minute is enough and spares a write a request.
@@ -98,8 +101,17 @@ def token_of(token: str) -> ApiToken | None:
     if row is None or not row.user.is_active:
         return None
     if row.last_used_at is None or now - row.last_used_at > USE_GRAIN:
-        ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
+        _note_use(row, now)
     return row
+
+
+def _note_use(row: ApiToken, now: datetime) -> None:
+    try:
+        with transaction.atomic():
+            ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
+    except OperationalError as error:
+        # A full disk or a lock: what only reads is answered all the same.
+        logger.warning("The use of token %s is not noted: %s", row.pk, error)
 
 
 def user_of(token: str) -> User | None:

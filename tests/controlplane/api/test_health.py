@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -54,6 +55,18 @@ def test_a_full_disk_is_named_whatever_the_database_says(
         assert f"The disk of {told['path']} is full" in client.get(page).content.decode()
     monkeypatch.setattr(disks, "FULL_BYTES", 0)
     assert get(scripted(viewer), "/clusters/sf/health").json()["full_disks"] == []
+
+
+def test_a_token_reads_while_the_database_takes_no_write(looping: Cluster) -> None:
+    """As on a full disk: nobody learns of its cause otherwise."""
+    client = scripted(actor("viewer"))
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+    try:
+        assert get(client, "/clusters/sf/health").status_code == 200
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA query_only = OFF")
 
 
 def test_a_stranger_sees_nothing(looping: Cluster) -> None:
