@@ -13,6 +13,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
+handler500 = "dashboard.views.errors.server_error"
 urlpatterns = [
     path("healthz", healthz),
     path("metrics", metrics),

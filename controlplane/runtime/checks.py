@@ -17,6 +17,9 @@ PYTHON: Final = (3, 11)
 # A day of the demo's checkpoints, log and samples stays under a gigabyte; the rest is margin.
 FREE_BYTES: Final = 2_000_000_000
 
+# With less room a database or Redis may already have failed to write.
+FULL_BYTES: Final = 64 << 20
+
 
 def check_python(version: tuple[int, ...] = sys.version_info[:2]) -> None:
     """Raise `CheckFailed` on a Python that is too old."""
@@ -51,6 +54,14 @@ def check_disk(data: Path, needed: int = FREE_BYTES) -> None:
             f"{free / 1e9:.1f} GB are free at {data}, Weir needs {needed / 1e9:.1f} GB",
             "free some space, or name another place: WEIR_DATA=/some/where make run",
         )
+
+
+def is_full(directory: Path) -> bool:
+    """Return whether the disk of a directory has no room left; one that is away is not full."""
+    try:
+        return shutil.disk_usage(directory).free < FULL_BYTES
+    except OSError:
+        return False
 
 
 def check_port(host: str, port: int) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import redis
 
-from controlplane.runtime.checks import is_free
+from controlplane.runtime.checks import is_free, is_full
 from controlplane.runtime.errors import CheckFailed
 
 # The log is trimmed with XTRIM MINID, which came with 6.2.
@@ -136,6 +136,21 @@ def check_writes(client: "redis.Redis") -> None:
             f"Redis refuses to store anything: {error}",
             "free disk space where it keeps its data, or memory (maxmemory), then start again",
         ) from error
+
+
+def why_blocked(data: Path, url: str) -> str:
+    """Return why no process can work now: a full disk, or a Redis that takes no writes; or ""."""
+    if is_full(data):
+        return f"the disk of {data} is full"
+    try:
+        with redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=2) as client:
+            check_writes(client)
+    except CheckFailed as refused:
+        return str(refused)
+    except redis.RedisError:
+        # One that is away is started again, or its absence is reported by whoever needs it.
+        return ""
+    return ""
 
 
 def without_password(url: str) -> str:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,14 @@ from controlplane.runtime.credentials import Login, ensure_login
 from controlplane.runtime.demos import demos
 from controlplane.runtime.errors import CheckFailed, Stopped
 from controlplane.runtime.java import find_java
-from controlplane.runtime.redis_server import OwnRedis, answers, check_given, check_writes, find_own
+from controlplane.runtime.redis_server import (
+    OwnRedis,
+    answers,
+    check_given,
+    check_writes,
+    find_own,
+    why_blocked,
+)
 from controlplane.runtime.signals import EndRequests
 from controlplane.runtime.supervisor import Supervisor
 
@@ -65,7 +73,10 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     place, own = prepare(options, say)
     login = ensure_login(options.data) if options.demos else None
     processes.adopt_orphans()
-    supervisor = Supervisor(options.data / "logs", place.environment(), say, requests.asked)
+    supervisor = Supervisor(
+        options.data / "logs", place.environment(), say, requests.asked,
+        partial(why_blocked, options.data, place.redis_url),
+    )  # fmt: skip
     try:
         start_all(supervisor, place, own, options, say)
         say(f"Weir is live after {time.monotonic() - begun:.0f} s: {place.address}")

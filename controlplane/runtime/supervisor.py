@@ -17,6 +17,8 @@ from controlplane.runtime.logs import Follower, keep_small, tail
 
 # Deaths in a row are counted anew after a minute of running.
 HEALTHY_S: Final = 60.0
+# The pause of a child that cannot work, until it can (s).
+BLOCKED_S: Final = 10.0
 # Lines of warning shown per child and minute; the log has them all.
 SHOWN_PER_MINUTE: Final = 5
 
@@ -43,7 +45,8 @@ class Child:
 class Supervisor:
     """Starts children, restarts the dead with back-off, forwards their warnings, ends them all.
 
-    `stopping` says whether somebody asked for the end; every wait looks at it.
+    `stopping` says whether somebody asked for the end; every wait looks at it. `blocked` returns
+    why no process can work now, as with a full disk: then none of them dies too often.
     """
 
     def __init__(
@@ -52,12 +55,14 @@ class Supervisor:
         env: Mapping[str, str],
         say: Callable[[str], None],
         stopping: Callable[[], bool] = lambda: False,
+        blocked: Callable[[], str] = lambda: "",
     ) -> None:
         self.children: dict[str, Child] = {}
         self.env = dict(env)
         self._logs = logs
         self._say = say
         self._stopping = stopping
+        self._blocked = blocked
         self._step: subprocess.Popen[bytes] | None = None
         # What was below us before anything was started is somebody else's, and not ours to end.
         self._strangers = {process.pid for process in processes.descendants()}
@@ -134,14 +139,17 @@ class Supervisor:
     def _bury(self, child: Child, code: int, now: float) -> None:
         child.process = None
         child.deaths += 1
-        name = child.spec.name
-        if child.deaths > child.spec.restarts:
+        name, why = child.spec.name, self._blocked()
+        if why:
+            child.deaths = 1
+        elif child.deaths > child.spec.restarts:
             lines = "\n".join(f"    {line}" for line in tail(child.log))
             advice = f"{child.spec.advice}\nwhole log: {child.log}"
             raise ChildFailed(name, code, child.deaths, lines, advice)
-        delay = 2.0 ** (child.deaths - 1)
+        delay = BLOCKED_S if why else 2.0 ** (child.deaths - 1)
         child.due_at = now + delay
-        self._say(f"{name} {how_it_ended(code)}; starting it again in {delay:.0f} s ({child.log})")
+        told = f"{how_it_ended(code)}, as {why}" if why else how_it_ended(code)
+        self._say(f"{name} {told}; starting it again in {delay:.0f} s ({child.log})")
 
     def _forward_alarms(self, child: Child, now: float) -> None:
         child.shown = [at for at in child.shown if now - at < HEALTHY_S]

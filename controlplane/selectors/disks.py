@@ -3,14 +3,11 @@
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from django.conf import settings
 
 from controlplane import env
-
-# With less room a database or Redis may already have failed to write.
-FULL_BYTES: Final = 64 << 20
+from controlplane.runtime import checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,6 @@ def full_disks() -> list[FullDisk]:
             free, device = shutil.disk_usage(directory).free, directory.stat().st_dev
         except OSError:
             continue
-        if free < FULL_BYTES:
+        if free < checks.FULL_BYTES:
             found.setdefault(device, FullDisk(str(directory), free))
     return list(found.values())

@@ -26,7 +26,7 @@ from tests.support.running_weir import RunningWeir
 CLUSTER: Final = "coast"
 SHALLOW: Final = 600.0
 # Spark's start on a busy machine, with room, after the longest pause between two starts.
-PATIENCE_S: Final = 400.0
+PATIENCE_S: Final = 600.0
 _NOON: Final = datetime(2024, 3, 10, 12, tzinfo=UTC)
 _PIERS: Final = ("north", "südkai", "mole 3", "")
 _LOGIN: Final = ("harbourmaster", "a pier of 1887")
@@ -55,10 +55,11 @@ _CLUSTER: Final[dict[str, Any]] = {
     }],
     "queries": [
         {"name": "piers", "streams": ["gauges"], "text": {
-            "key": ["pier"], "window_s": 600,
+            "key": ["pier"], "window_s": 600, "lateness_s": 600,
             "aggregates": {"n": "count(*)", "tolls": "sum(toll)", "high": "max(level)"}}},
         {"name": "coast", "streams": ["gauges"], "text": {
-            "window_s": 600, "aggregates": {"n": "count(*)", "piers": "count_distinct(pier)"}}},
+            "window_s": 600, "lateness_s": 600,
+            "aggregates": {"n": "count(*)", "piers": "count_distinct(pier)"}}},
     ],
     "placement": {"piers": 0, "coast": 1},
 }  # fmt: skip

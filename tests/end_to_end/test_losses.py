@@ -144,8 +144,14 @@ def test_a_full_disk_of_checkpoints(coast: Coast, disks: dict[str, Disk]) -> Non
 
 def test_a_full_disk_of_the_data_directory(coast: Coast, disks: dict[str, Disk]) -> None:
     """Neither the database nor Redis takes a write; every page says so."""
+    assert coast.page()  # logged in: a session cannot be saved on a full disk
     with disks["data"].full():
         coast.wait(lambda: f"The disk of {coast.weir.data} is full" in coast.page())
-        coast.wait(lambda: coast.refused() > 0)
+        coast.wait(lambda: "starting it again in 10 s" in coast.weir.said())
         assert [one["path"] for one in coast.health()["full_disks"]] == [str(coast.weir.data)]
+        assert coast.weir.process is not None
+        # Four deaths within a minute would end Weir.
+        ends = coast.weir.said().count("starting it again in 10 s") + 6
+        coast.wait(lambda: coast.weir.said().count("starting it again in 10 s") >= ends)
+        assert coast.weir.process.poll() is None
     goes_on(coast)

@@ -15,6 +15,7 @@ SLOW_BATCH: Final = "slow-batch"
 SLOW_START: Final = "slow-start"
 NOT_STARTED: Final = "not-started"
 SLOTS: Final = "slots"
+SLOW_WORKER: Final = "slow-worker"
 
 # Words in a driver's last error, and the cause that they show; the first that fits.
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
@@ -31,13 +32,14 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("redis.exceptions.ConnectionError", "redis-away"),
     ("redis.exceptions.TimeoutError", "redis-away"),
     ("BusyLoadingError", "redis-away"),
+    ("Python worker failed to connect back", SLOW_WORKER),
 )
 
 ADVICE: Final[Mapping[str, str]] = {
     EXIT: "Read the driver's log; a batch that cannot be processed can be skipped",
     KILLED: "Something outside of Weir killed it: most often the kernel, short of memory",
     MEMORY: "Give Spark more memory (WEIR_SPARK_CONF spark.driver.memory), or the machine",
-    DISK: "Free space on the disk of the checkpoints; the driver then starts by itself",
+    DISK: "Free space on the disk of checkpoints and data; the driver then starts by itself",
     "redis-memory": "Give Redis more memory (maxmemory); the driver then starts by itself",
     "redis-disk": "Free space on the disk of Redis; the driver then starts by itself",
     "redis-read-only": "REDIS_URL must lead to the primary; the driver then starts by itself",
@@ -47,6 +49,7 @@ ADVICE: Final[Mapping[str, str]] = {
     NO_PROGRESS: "Read the driver's log; look at the load of the machine and of Redis",
     SLOW_BATCH: "Lower the records of a batch, or give Spark more cores",
     SLOW_START: "Read the driver's log; a large state takes long to load from a slow disk",
+    SLOW_WORKER: "Look at the load of the machine: Python did not start within Spark's ten seconds",
     NOT_STARTED: "Read the agent's log",
     SLOTS: "Change the number of slots by workers.agent.repartition, or set it back",
 }

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from controlplane.runtime.checks import is_full
 from workers.agent import causes
 from workers.agent.backoff import HEALTHY_S, BackOff
 from workers.agent.deaths import KEPT, Death, Loop, loop_of
@@ -160,7 +161,23 @@ class Keeper:
             return Report("stopped")
         error = life.driver.last_error()
         cause, told = causes.cause_of(code, error), causes.described(code, error)
+        if cause == causes.EXIT and (known := self._surroundings(life)):
+            cause, told = known[0], f"{known[1]} ({told})"
         return self._retry_later(self._death(life, cause, told, code, now), now)
+
+    def _surroundings(self, life: _Life) -> tuple[str, str] | None:
+        """Return the cause that Redis or a disk is: a full disk may cut off the driver's log."""
+        checkpoint = checkpoint_of(life.driver.spec, self._site)
+        full = [one for one in (checkpoint.parent, self._site.data) if is_full(one)]
+        if full:
+            return causes.DISK, f"the disk of {full[0]} is full"
+        try:
+            seen = self._look(self.cluster, life.driver.spec.log_url)
+        except Unknown:
+            return None
+        if not seen.problem:
+            return None
+        return seen.problem, f"Redis takes no writes: {seen.problem_text}"
 
     def _watch(self, life: _Life, now: float) -> Report:
         try:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
-from controlplane.selectors import disks
+from controlplane.runtime import checks
 from tests.controlplane.api.callers import get, post, scripted, user_of
 from tests.support.cluster import actor, small_cluster
 
@@ -44,7 +44,7 @@ def test_a_full_disk_is_named_whatever_the_database_says(
     looping: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """By API and on every page; a directory that is away is none."""
-    monkeypatch.setattr(disks, "FULL_BYTES", 1 << 60)
+    monkeypatch.setattr(checks, "FULL_BYTES", 1 << 60)
     monkeypatch.setenv("WEIR_CHECKPOINTS", str(tmp_path / "away"))
     viewer = actor("viewer")
     (told,) = get(scripted(viewer), "/clusters/sf/health").json()["full_disks"]
@@ -53,7 +53,7 @@ def test_a_full_disk_is_named_whatever_the_database_says(
     client.force_login(user_of(viewer))
     for page in ("/", "/clusters/sf/"):
         assert f"The disk of {told['path']} is full" in client.get(page).content.decode()
-    monkeypatch.setattr(disks, "FULL_BYTES", 0)
+    monkeypatch.setattr(checks, "FULL_BYTES", 0)
     assert get(scripted(viewer), "/clusters/sf/health").json()["full_disks"] == []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from controlplane.runtime import checks
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.redis_server import (
     answers,
@@ -18,9 +19,11 @@ from controlplane.runtime.redis_server import (
     free_port,
     version_of,
     wheel_binary,
+    why_blocked,
     without_password,
 )
 from tests.controlplane.runtime.waiting import wait_for
+from tests.support.redis_server import running_redis
 
 
 def fake_server(folder: Path, version: str) -> Path:
@@ -108,3 +111,18 @@ def test_a_given_url_that_nobody_serves_is_told_without_its_password() -> None:
         check_given("redis://:hunter2@127.0.0.1:1/0")
     assert "hunter2" not in str(caught.value)
     assert without_password("redis://:hunter2@h/0") == "redis://***@h/0"
+
+
+def test_processes_are_blocked_by_a_full_disk_and_by_a_redis_that_takes_no_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Redis that is away is another matter: it is started again."""
+    with running_redis(tmp_path) as url:
+        assert why_blocked(tmp_path, url) == ""
+        with redis.Redis.from_url(url) as client:
+            client.config_set("maxmemory", "1")
+        assert "refuses to store" in why_blocked(tmp_path, url)
+        monkeypatch.setattr(checks, "FULL_BYTES", 1 << 60)
+        assert why_blocked(tmp_path, url) == f"the disk of {tmp_path} is full"
+        monkeypatch.undo()
+    assert why_blocked(tmp_path, url) == ""

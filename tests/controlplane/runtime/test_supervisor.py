@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.runtime import supervisor as supervising
 from controlplane.runtime.children import ChildSpec
 from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped
 from controlplane.runtime.supervisor import Supervisor
@@ -82,6 +83,29 @@ def test_a_child_that_keeps_dying_is_given_up_with_its_last_lines(supervisor: Su
     assert "relay ended with code 1" in str(caught.value)
     assert "no such table" in str(caught.value)
     assert "try again" in caught.value.advice
+
+
+def test_a_child_that_cannot_work_is_tried_until_it_can(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk ends workers and beat again and again: that must not end Weir."""
+    monkeypatch.setattr(supervising, "BLOCKED_S", 0.0)
+    reasons = ["the disk of data is full"] * 5
+    supervisor = Supervisor(
+        tmp_path, os.environ, said.append, blocked=lambda: reasons.pop() if reasons else ""
+    )
+    supervisor.start(spec("worker", "raise SystemExit('MISCONF')", restarts=1))
+
+    def tick() -> bool:
+        supervisor.tick()
+        return False
+
+    with pytest.raises(ChildFailed):
+        wait_for(tick)
+    told = [line for line in said if "as the disk of data is full; starting it again" in line]
+    assert len(told) == 5
+    assert not reasons
+    assert supervisor.end_all(hurry=lambda: True)
 
 
 def test_warnings_of_a_child_are_forwarded_with_its_name(

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.models import Cluster, Proposal, Query, QueryStream, Stream, Task
+from controlplane.runtime import checks
+from dashboard.views.errors import server_error
 from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
 from tests.support.texts import SUMMARY_TEXT
@@ -221,6 +223,18 @@ def test_the_login_leads_back_to_where_one_wanted_to_go(sf: Cluster, operating: 
     assert Client().post("/login/", values)["Location"] == "/audit/"
     evil = values | {"next": "https://evil.example/"}
     assert Client().post("/login/", evil)["Location"] == "/"
+
+
+def test_the_error_page_names_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a login gets then: its session cannot be saved."""
+    monkeypatch.setattr(checks, "FULL_BYTES", 1 << 60)
+    answer = server_error(RequestFactory().get("/login/"))
+    assert answer.status_code == 503
+    assert "is full" in answer.content.decode()
+    monkeypatch.setattr(checks, "FULL_BYTES", 0)
+    answer = server_error(RequestFactory().get("/login/"))
+    assert answer.status_code == 500
+    assert "is full" not in answer.content.decode()
 
 
 def test_the_error_page_stands_alone() -> None:

@@ -47,6 +47,7 @@ def test_deaths_of_yesterday_do_not_count() -> None:
         (1, "redis.exceptions.OutOfMemoryError: command not allowed when used memory > "
             "'maxmemory'.", "redis-memory"),
         (1, "redis.exceptions.ReadOnlyError: READONLY You can't write", "redis-read-only"),
+        (1, "StreamingQueryException: Python worker failed to connect back.", causes.SLOW_WORKER),
         (-9, "INFO batch 7", causes.KILLED),
         (1, "ValueError: x", causes.EXIT),
     ],

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import redis
 
-from controlplane.runtime import processes
+from controlplane.runtime import checks, processes
 from controlplane.wire.log import Block, RedisLog
 from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import running_redis
@@ -352,6 +352,32 @@ def test_the_third_death_of_one_cause_is_a_crash_loop(make_bench: MakeBench) -> 
     # An agent that is started anew reads the deaths of the last hour.
     bench.keeper = bench.new_keeper()
     assert bench.step().state == "crash loop"
+
+
+def test_a_driver_that_redis_ended_names_redis_whatever_its_log_says(make_bench: MakeBench) -> None:
+    """A traceback has many lines, and a full disk takes none."""
+    bench = make_bench()
+    bench.until("running")
+    bench.client.config_set("maxmemory", "1")
+    try:
+        (bench.folder / "die").touch()
+        bench.until("failed")
+    finally:
+        bench.client.config_set("maxmemory", "0")
+    assert bench.deaths[-1].cause == "redis-memory"
+    assert "Redis takes no writes" in bench.deaths[-1].detail
+
+
+def test_a_full_disk_is_the_cause_of_an_end_without_another(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench()
+    bench.until("running")
+    monkeypatch.setattr(checks, "FULL_BYTES", 1 << 60)
+    (bench.folder / "die").touch()
+    bench.until("failed")
+    assert bench.deaths[-1].cause == "disk-full"
+    assert str(bench.folder) in bench.deaths[-1].detail
 
 
 def test_a_redis_without_memory_is_no_reason_to_kill(make_bench: MakeBench) -> None:
