@@ -63,14 +63,13 @@ _CLUSTER: Final[dict[str, Any]] = {
     ],
     "placement": {"piers": 0, "coast": 1},
 }  # fmt: skip
-_COLUMNS: Final[Any] = pa.schema(
-    [
-        ("read_at", pa.timestamp("us", "UTC")),
-        ("pier", pa.string()),
-        ("level", pa.float64()),
-        ("toll", pa.decimal128(12, 2)),
-    ]
-)
+_TYPES: Final[list[Any]] = [
+    ("read_at", pa.timestamp("us", "UTC")),
+    ("pier", pa.string()),
+    ("level", pa.float64()),
+    ("toll", pa.decimal128(12, 2)),
+]
+_COLUMNS: Final[Any] = pa.schema(_TYPES)
 
 
 class Coast:

@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def goes_on(coast: Coast) -> None:
 
 
 def test_a_stopped_jvm_is_noticed_and_restarted(
-    coast: Coast, record_property: pytest.RecordProperty
+    coast: Coast, record_property: Callable[[str, object], None]
 ) -> None:
     """While records come; the reason is kept and shown, and no record is lost or doubled."""
     first = coast.jvm()
