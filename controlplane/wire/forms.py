@@ -18,6 +18,8 @@ OWNER: Final = ("query", "run", "task")
 PLACE: Final = (*OWNER, "stream", "pane")
 # What names a cell of a sketch: which aggregate it is of, and its number or text.
 CELL: Final = ("a", "c", "t")
+# Kinds of numbers, each holding those before it.
+NUMBERS_BY_WIDTH: Final = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,34 @@ def named(name: str) -> Form:
     return cells_form(shape.keys) if kind == "c" else blobs_form(shape.keys)
 
 
+def can_convert(written: str, wanted: str) -> bool:
+    """Return whether rows of one form can be those of another: numbers alone are wider there."""
+    if written == wanted:
+        return True
+    before, now = _parts_of(written), _parts_of(wanted)
+    return len(before) == len(now) and all(
+        one == other or _is_wider(one, other) for one, other in zip(before, now, strict=True)
+    )
+
+
+def _parts_of(name: str) -> list[tuple[str, str]]:
+    """Return what the columns of a form are: a word that does not change, and a kind."""
+    kind, _, rest = name.partition("|")
+    if kind == "j":
+        sides = enumerate(rest.split("|"))
+        return [(f"j{at}", one) for at, some in sides for one in some.split(",")]
+    shape = Shape.named(rest)
+    keys = [(f"{kind} key", str(one)) for one in shape.keys]
+    return keys + [(f"{kind} {merge}", str(of)) for merge, of in shape.slots]
+
+
+def _is_wider(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    before, now = one[1], other[1]
+    if one[0] != other[0] or not {before, now} <= {*NUMBERS_BY_WIDTH}:
+        return False
+    return NUMBERS_BY_WIDTH.index(Kind(before)) < NUMBERS_BY_WIDTH.index(Kind(now))
+
+
 def converted(rows: Any, written: str, wanted: str) -> Any:
     """Return columns of rows of the form `written` as those of the form `wanted`.
 
@@ -130,11 +160,20 @@ def converted(rows: Any, written: str, wanted: str) -> Any:
     for at, name in enumerate(schema.names):
         column, kind = rows[name], form.field(name).type
         if name in codes:
-            values = column.cast(pa.float64(), safe=False).combine_chunks()
+            values = _widened(column, pa.float64()).combine_chunks()
             found: Any = codes_of(values.fill_null(0.0).to_numpy())
             column = pa.array(found, mask=np.asarray(values.is_null()))
-        rows = rows.set_column(at, name, column.cast(kind, safe=not pa.types.is_floating(kind)))
+        rows = rows.set_column(at, name, _widened(column, kind))
     return rows
+
+
+def _widened(column: Any, kind: Any) -> Any:
+    """Return numbers in a wider type; decimals as the nearest floats, which Arrow's cast misses."""
+    if column.type == kind:
+        return column
+    if pa.types.is_decimal(column.type) and pa.types.is_floating(kind):
+        column = column.cast(pa.string())
+    return column.cast(kind, safe=not pa.types.is_floating(kind))
 
 
 def _coded(name: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -86,6 +87,11 @@ class StreamSchema:
         for one in self.arrow:
             found |= _kinds(one.name, one.type)
         return found
+
+    @cached_property
+    def kinds_number(self) -> int:
+        """Return a number that other kinds of columns make another, the same in every process."""
+        return crc32(json.dumps(self.kinds, sort_keys=True).encode())
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON values."""

@@ -70,12 +70,12 @@ class Application(ABC):
                 raise AssertionError(f"no {what}:\n{self.log.read_text()[-4000:]}")
             time.sleep(0.1)
 
-    def keep(self, done: Callable[[Telemetry], bool]) -> None:
+    def keep(self, done: Callable[[Telemetry], bool], seconds: float = START_SECONDS) -> None:
         """Wait until the telemetry satisfies `done`; start the process again where it has ended.
 
         While Redis is away nothing is done.
         """
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + seconds
         while True:
             assert self.process is not None
             if self.process.poll() is not None:

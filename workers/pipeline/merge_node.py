@@ -9,7 +9,9 @@ from controlplane.wire.forms import Form, from_bytes, named
 from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.idle import Clock
 from workers.pipeline.engine.isolation import AGGREGATOR, attempted, no_sample
-from workers.pipeline.engine.merging import merged_parts
+from workers.pipeline.engine.merging import merged_parts, widen
+from workers.pipeline.engine.tasks import Member
+from workers.pipeline.engine.widening import Widening
 
 if TYPE_CHECKING:
     from workers.pipeline.turn import Turn
@@ -28,10 +30,31 @@ def merged(turn: "Turn", marks: Mapping[int, int], clock: Clock) -> list[tuple[s
     unreadable: dict[int, Fault] = {}
     batch = turn.input.head.batch - 1
     parts = _parts(turn, list(members), batch, unreadable) if members else {}
+    if turn.widening is not None:
+        parts = _widened(turn, turn.widening, members, parts, unreadable)
     closing = {} if turn.input.head.waits else marks
     found, faults = merged_parts(turn.store, members, parts, closing, clock)
     turn.note(unreadable | faults)
     return found
+
+
+def _widened(
+    turn: "Turn",
+    widening: Widening,
+    members: Mapping[int, Member],
+    parts: Mapping[int, dict[str, list[Any]]],
+    faults: dict[int, Fault],
+) -> dict[int, dict[str, list[Any]]]:
+    """Return parts in the present forms of their queries, and bring what is kept into them."""
+    widen(turn.store, members, widening, faults)
+    found: dict[int, dict[str, list[Any]]] = {}
+    for query, tables in parts.items():
+        computation = members[query].computation
+        assert computation is not None
+        work = partial(widening.parts, tables, query, computation)
+        for new in attempted(AGGREGATOR, [query], work, faults, no_sample):
+            found[query] = new
+    return {query: tables for query, tables in found.items() if query not in faults}
 
 
 def _parts(

@@ -208,6 +208,13 @@ class CompiledTable:
         schemas = self.table.schemas.items()
         return {stream: round(schema.idle_after_s * 1000) for stream, schema in schemas}
 
+    @cached_property
+    def kinds(self) -> int:
+        """Return a number that is another if columns of streams have other kinds."""
+        schemas = self.table.schemas.items()
+        # Each stream has a weight of its own: two that change the same way do not cancel out.
+        return sum((2 * stream + 1) * schema.kinds_number for stream, schema in schemas)
+
     def streams_of_split(self, split: int) -> list[int]:
         """Return the streams that a split node reads."""
         return sorted(stream for stream, owner in self.table.splits.items() if owner == split)

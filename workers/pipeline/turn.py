@@ -8,13 +8,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import redis
 
 from controlplane.wire import measures
 from controlplane.wire.attempts import FAILURES
+from controlplane.wire.forms import Form
 from controlplane.wire.hand_over import MERGE, Transfer
 from controlplane.wire.routing import NOBODY
 from workers.pipeline import merge_node, transfer
@@ -27,6 +28,7 @@ from workers.pipeline.engine.marks import marks_of
 from workers.pipeline.engine.node import advanced
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.tasks import Task, Tasks
+from workers.pipeline.engine.widening import Widening, widening_of
 from workers.pipeline.envelope import Envelope, appended_of, newest_of, records_of
 from workers.pipeline.executor import executor
 from workers.pipeline.output import Output, size_of
@@ -55,6 +57,8 @@ class Turn:
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)
     faults: Faults = field(init=False)
+    # What the columns of streams have become since the batch before.
+    widening: Widening | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         head = self.input.head
@@ -74,6 +78,7 @@ class Turn:
         started, cpu = time.perf_counter(), time.thread_time_ns()
         marks = marks_of(self.store)
         clock = Clock.read(self.store, Appended(idle_ms=self.table.idle_ms))
+        retired = self._widen()
         came = self._take_in()
         works, taken = self._works()
         changed = self._advance(works)
@@ -84,7 +89,7 @@ class Turn:
         busy_ms = (time.perf_counter() - started) * 1000
         spent = Spent(busy_ms, (time.thread_time_ns() - cpu) / 1e6, taken)
         return Output(
-            results=changed.windows,
+            results=[*retired, *changed.windows],
             blocks=changed.blocks,
             merged=merged,
             states=left,
@@ -106,6 +111,20 @@ class Turn:
             for query, fault in faults.items()
             if query in queries and query not in self.faults
         }
+
+    def _widen(self) -> list[tuple[str, Form, Any]]:
+        """Bring the state of queries into other forms if columns of their streams are wider now.
+
+        Return what takes away the windows that were given out under keys of another kind.
+        """
+        merges = self.table.merges_of_node(self.input.node)
+        self.widening = widening_of(self.store, self.table.kinds, self.tasks, merges)
+        if self.widening is None:
+            return []
+        faults: dict[int, Fault] = {}
+        retired = self.widening.migrate(self.store, self.tasks, faults)
+        self.note(faults)
+        return retired
 
     def _take_in(self) -> list[Transfer]:
         """Put in the state of tasks that came; it was handed on in the batch before."""
@@ -164,7 +183,7 @@ class Turn:
             part = advanced(
                 self.store, tasks, records_of(work.envelopes), newest,
                 self.input.head.batch, takers, closes=at == len(every) and not older,
-                republish=at == 1 and self.input.head.republish,
+                republish=at == 1 and (self.input.head.republish or self.widening is not None),
                 appended=appended_of(work.envelopes, self.table.idle_ms),
                 apart=self._merged_elsewhere,
             )  # fmt: skip

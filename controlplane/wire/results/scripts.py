@@ -30,7 +30,7 @@ if redis.call('HEXISTS', KEYS[1], 'refs') == 0 then redis.call('EXPIRE', KEYS[1]
 # KEYS: order of windows, rows, feed, queries with windows, references, then the blocks.
 # ARGV: batch, smallest start, what the feed gets ('' for none), the feed's length, the query, the
 # number of forms, number and name of each, name and reference of each block, then a member with its
-# section and the row of each.
+# section and the row of each: an empty row takes all rows of its member out.
 WRITE: Final = (
     _START_OF
     + f"""
@@ -78,7 +78,13 @@ for at = 6, #KEYS do
 end
 for at = first, #ARGV, 2 do
     local field = ARGV[at]
-    if not careful or is_taken(field) then
+    if ARGV[at + 1] == '' then
+        if not careful or is_taken(field) then
+            local member = string.sub(field, 1, -2)
+            redis.call('ZREM', KEYS[1], member)
+            redis.call('HDEL', KEYS[2], member .. 's', member .. 'c', member .. 'b')
+        end
+    elseif not careful or is_taken(field) then
         rows[#rows + 1] = field
         rows[#rows + 1] = ARGV[at + 1]
         if string.byte(field, -1) == 115 then

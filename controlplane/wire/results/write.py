@@ -61,9 +61,9 @@ def write(
 ) -> None:
     """Write a node's changed windows of one batch; readers see all of a query's or none.
 
-    `blocks`: what holds more of their windows. What is there of
-    a newer batch stays, and so do windows that are final. Of the queries that are `followed`, the
-    feed says what changed.
+    `blocks`: what holds more of their windows. What is there of a newer batch stays, and so do
+    windows that are final. A window with less than no records takes away what is there of it. Of
+    the queries that are `followed`, the feed says what changed.
     """
     listened = frozenset(followed)
     script = client.register_script(WRITE)
@@ -105,12 +105,15 @@ def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> 
     form, section = named(name), section_of(name).encode()
     members = members_of(table, key_columns(form))
     queries = np.asarray(table["query"])
+    gone: Any = np.zeros(len(table), np.bool_)
     if section == SLOTS.encode():
         lengths: Sequence[int] = [1] * len(members)
-        owners = queries.tolist()
+        owners, gone = queries.tolist(), np.asarray(table["s0"]) < 0
     else:
         table, members, owners, lengths = _grouped(table, members, queries)
     values = packed(name, form, table, lengths, batch)
+    for at in np.flatnonzero(gone).tolist():
+        values[at] = b""
     for query, member, value in zip(owners, members, values, strict=True):
         mine = found.get(query)
         if mine is None:

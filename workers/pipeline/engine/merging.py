@@ -18,13 +18,14 @@ from controlplane.wire.forms import Form, from_bytes, named, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.faults import Fault
 from workers.pipeline.engine.idle import Clock
-from workers.pipeline.engine.isolation import AGGREGATOR, attempted
+from workers.pipeline.engine.isolation import AGGREGATOR, attempted, no_sample
 from workers.pipeline.engine.pages import Store
 from workers.pipeline.engine.records import NO_MARK
 from workers.pipeline.engine.samples import sample_of
 from workers.pipeline.engine.state import Merged, is_closed, regrouped, whole_windows
 from workers.pipeline.engine.tasks import Member
 from workers.pipeline.engine.users import WorkOf, work_of
+from workers.pipeline.engine.widening import Widening
 
 MERGED: Final = "merged"
 # By query up to where (event time, ms) its windows are closed, and what the clock was when it came.
@@ -67,6 +68,26 @@ def merged_parts(
     if json.dumps(known) != before:
         store.put(MERGED, json.dumps(known).encode())
     return found, faults
+
+
+def widen(
+    store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, Fault]
+) -> None:
+    """Bring what is kept of queries into their present forms; what cannot be is a fault."""
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    for query, member in members.items():
+        kept = {name: [from_bytes(named(name), store.get(f"{MERGED}/{query}/{name}"))]
+                for name in known.get(str(query), ())}  # fmt: skip
+        assert member.computation is not None
+        work = partial(widening.parts, kept, query, member.computation)
+        for tables in attempted(AGGREGATOR, [query], work, faults, no_sample):
+            for name in kept:
+                store.remove(f"{MERGED}/{query}/{name}")
+            for name, rows in tables.items():
+                store.put(f"{MERGED}/{query}/{name}", to_bytes(pa.concat_tables(rows)))
+            if kept:
+                known[str(query)] = list(tables)
+    store.put(MERGED, json.dumps(known).encode())
 
 
 class _Closes(NamedTuple):

@@ -72,7 +72,7 @@ def put_in(
         # The stream of a row of a join is the query.
         if not is_pairs(name):
             raised(store, newest_panes(rows))
-        _put_rows(Pages(store, named(name), name, sizes), tasks, rows, faults)
+        put_rows(Pages(store, named(name), name, sizes), tasks, rows, faults)
     store.put(SIZES, json.dumps(sizes).encode())
 
 
@@ -80,7 +80,8 @@ def _imported(query: int, name: str, data: bytes, faults: dict[int, Fault]) -> l
     return attempted(IMPORT, [query], lambda: from_bytes(named(name), data), faults, no_sample)
 
 
-def _put_rows(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fault]) -> None:
+def put_rows(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fault]) -> None:
+    """Merge rows into pages of their form; queries of which that raises get into `faults`."""
     touched = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
     visited = sorted(np.unique(touched).tolist())
     state = pages.load(visited)

@@ -39,11 +39,11 @@ def cells_of(sketch: str, values: Any, kind: Kind) -> Cells:
             hashes = hashes_of([values], len(values))
             return Cells(hash_cells(hashes), None, None, np.full(len(values), HASH))
         case "top_k":
-            return Cells(*_named(values, kind), ones, None)
+            return Cells(*named_values(values, kind), ones, None)
     raise LookupError(f"there is no sketch {sketch}")
 
 
-def _named(values: Any, kind: Kind) -> tuple[Any, Any]:
+def named_values(values: Any, kind: Kind) -> tuple[Any, Any]:
     """Return what names each value's cell: a whole number, or a text."""
     match kind:
         case Kind.TEXT:

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
+from controlplane.wire.language.tree import NUMBERS, Kind
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.state import Closing
@@ -55,6 +57,11 @@ class Tasks:
         """Return the streams of each join."""
         return {query: one.subscription.streams for query, one in self.members.items() if one.joins}
 
+    @cached_property
+    def counted(self) -> list[list[Any]]:
+        """Return the kinds of what `top_k` counts by query and place, as JSON values."""
+        return counted_in(self.members)
+
     @property
     def split(self) -> list[int]:
         """Return the queries of which other nodes may have tasks."""
@@ -97,6 +104,27 @@ class Tasks:
     def work(self, query: int, at: int) -> Any:
         """Return the user's aggregate of a query."""
         return work_of(self.members[query].works[at])
+
+
+def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
+    """Return the kinds of what `top_k` over numbers counts by query and place, as JSON values."""
+    return [
+        [query, list(counted.items())]
+        for query, one in members.items()
+        if one.computation is not None and (counted := counted_by(one.computation))
+    ]
+
+
+@lru_cache(maxsize=1024)
+def counted_by(computation: Computation) -> dict[int, Kind]:
+    """Return the kinds of what a computation's `top_k` over numbers count, by their places."""
+    return {
+        one.at: one.aggregate.argument.kind
+        for one in layout_of(computation).sketches
+        if one.aggregate.kept.sketch == "top_k"
+        and one.aggregate.argument is not None
+        and one.aggregate.argument.kind in NUMBERS
+    }
 
 
 def _member(group: Group, subscription: Subscription) -> Member:
