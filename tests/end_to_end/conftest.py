@@ -22,6 +22,7 @@ def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     running.start()
     yield running
     running.end()
+    assert running.processes() == []
 
 
 @pytest.fixture(scope="module")

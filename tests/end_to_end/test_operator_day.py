@@ -23,6 +23,8 @@ DELAYS = 10
 OUTAGE_MS = 12_000
 # Windows and cars that were on both sides: enough that no luck makes them right.
 JOINED = 50
+VERSION = "select routing_version from controlplane_cluster where slug = 'sf'"
+BATCH = "select last_batch from controlplane_cluster where slug = 'sf'"
 NEWEST_RATE = """() => {
   const chart = document.querySelector('[data-figure=rates]');
   const trace = chart?.data?.find((t) => t.x && t.x.length);
@@ -241,3 +243,18 @@ def test_ledger_has_what_was_promised_and_what_was_measured(page: Page) -> None:
     assert abs(entry["measured"]["imbalance"] - entry["predicted"]["imbalance"]) < 1
     page.reload()
     expect(page.locator("table.ledger")).to_contain_text(f"Proposal {entry['proposal']}")
+
+
+# The last one: Weir takes long to start, so it is ended and started where it runs already.
+def test_interrupt_leaves_no_process_and_the_next_start_goes_on(weir: RunningWeir) -> None:
+    """Ctrl-C ends web, workers, agent, Spark's JVM and its Python workers; the data stays."""
+    first_login = weir.login()
+    assert weir.processes(), "the processes of this run must be recognised"
+    assert weir.interrupt() == 0
+    assert weir.processes() == []
+    version, batch = weir.stored(VERSION), weir.stored(BATCH)
+    assert version > 0
+    weir.start()
+    assert weir.login() == first_login
+    assert weir.stored(VERSION) >= version
+    assert weir.stored(BATCH) > batch, "the same checkpoint must have gone on"

@@ -3,12 +3,15 @@
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+
+import psutil
 
 from tests.support.redis_server import free_port
 
@@ -67,6 +70,21 @@ class RunningWeir:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(timeout=10)
+
+    def processes(self) -> list[psutil.Process]:
+        """Return every process that was started for this data directory, however deep."""
+        return [process for process in psutil.process_iter() if self._owns(process)]
+
+    def _owns(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get("WEIR_RUN") == str(self.data)
+        except psutil.Error:
+            return False
+
+    def stored(self, sql: str) -> int:
+        """Return one number from the database of a Weir that has ended."""
+        with closing(sqlite3.connect(self.data / "db.sqlite3")) as connection:
+            return int(connection.execute(sql).fetchone()[0])
 
     def said(self) -> str:
         """Return what the runner has printed so far."""
