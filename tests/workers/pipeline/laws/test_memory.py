@@ -1,0 +1,149 @@
+"""Redis and the nodes' state stay as large as they are over a day of event time.
+
+The demonstration `web`: its recorded eight hours go round three times, with its own queries, from
+the log over nodes and sink to the archive, without Spark. Each loop ends in the same second of the
+recording, so what is kept is the same if nothing is left behind. At night the day has 720
+batches; by day it has 24, and the queries with sliding windows, which cost most, are left out.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+import pytest
+import redis
+
+from controlplane.archive.models import ArchivedWindow
+from controlplane.models import Query
+from controlplane.services import archiving, queries, result_retention, streams
+from controlplane.services.access import Actor
+from controlplane.services.queries import QuerySpec
+from controlplane.services.streams import StreamSpec
+from controlplane.wire import keys
+from controlplane.wire.producer import Producer
+from controlplane.wire.query import QueryText
+from controlplane.wire.routing import NOBODY, AddQuery, AssignStream, SetSchema, Span, spans_of
+from tests.support import cluster as made
+from tests.support.pipeline import Pipeline
+from workers.demo.program import RETENTION_S, Wanted
+from workers.demo.web.queries import long_lived
+from workers.demo.web.recording import REQUEST, SPAN_MS, Recording, load_recording
+from workers.demo.web.timeline import requests_between
+from workers.pipeline import sink
+
+LOOPS: Final = 3
+NODES: Final = 2
+NIGHTLY: Final = "WEIR_SCHEDULES" in os.environ
+# Of one loop.
+BATCHES: Final = 240 if NIGHTLY else 8
+# Passes of the archiver and of retention, in batches.
+_ARCHIVED_EVERY: Final = 4
+TWO_CHOICES: Final = json.dumps({"kind": "two_choices"})
+
+
+class Day:
+    """The demonstration in a pipeline of its own."""
+
+    def __init__(self, client: "redis.Redis", url: str, actor: Actor) -> None:
+        self.client = client
+        self.recording: Recording = load_recording()
+        self.cluster = made.small_cluster(actor, nodes=NODES, stream_count=0)
+        names = [one.name for one in self.recording.directories]
+        specs = [StreamSpec(name, schema=REQUEST.to_json()) for name in names]
+        rows = streams.register(actor, self.cluster, specs)
+        self.streams = {row.name: row.pk for row in rows}
+        self.pipeline = Pipeline(client, url, self.cluster.slug, NODES, 1)
+        ids = self.streams.values()
+        self.producer = Producer(url, self.cluster.slug, schemas=dict.fromkeys(ids, REQUEST))
+        self.pipeline.publish(
+            *(AssignStream(one, 0) for one in ids),
+            *(SetSchema(one, REQUEST) for one in ids),
+            *(
+                self._ask(actor, one)
+                for one in long_lived(self.recording.directories)
+                if NIGHTLY or "slide_s" not in one.text
+            ),
+        )
+
+    def _ask(self, actor: Actor, wanted: Wanted) -> AddQuery:
+        text = QueryText.from_json(wanted.text)
+        right = [str(name) for name in text.right]
+        spec = QuerySpec(
+            wanted.name, wanted.streams, text, tasks=wanted.tasks, right=right,
+            scheme=wanted.scheme, retention_s=RETENTION_S,
+        )  # fmt: skip
+        row = queries.submit(actor, self.cluster, spec)
+        owners = [task % NODES for task in range(row.task_count)]
+        spans: tuple[Span, ...] = spans_of(owners) if len(owners) > 1 else ()
+        scheme, merge = (TWO_CHOICES, 1) if row.scheme else ("", NOBODY)
+        mine = tuple(self.streams[name] for name in spec.reads)
+        return AddQuery(row.pk, 0, row.pk % NODES, mine, row.text, spans, scheme, merge)
+
+    def loop(self, number: int) -> None:
+        """Play the recorded hours once."""
+        begin, step = number * SPAN_MS, SPAN_MS // BATCHES
+        for batch in range(BATCHES):
+            after = begin + batch * step
+            blocks = requests_between(self.recording, after, after + step)
+            self.producer.append({self.streams[name]: rows for name, rows in blocks.items()})
+            self.pipeline.batch()
+            self.pipeline.commit()
+            if batch % _ARCHIVED_EVERY == 0:
+                archive()
+        # The merge node has the last batch in the next one.
+        while self.pipeline.batch():
+            pass
+        while archive():
+            pass
+
+    def sizes(self) -> dict[str, int]:
+        """Return what there is: keys, rows and bytes in Redis, bytes of state, archived windows.
+
+        `bytes` are those of the values, `memory` what Redis takes for them, with tables that are
+        larger once there was more.
+        """
+        every = list(self.client.scan_iter(f"{keys.cluster_prefix(self.cluster.slug)}*"))
+        pks = Query.objects.values_list("pk", flat=True)
+        rows: list[Any] = [self.client.zcard(keys.windows_key(self.cluster.slug, pk)) for pk in pks]
+        return {
+            "keys": len(every),
+            "rows": sum(rows),
+            "bytes": sum(len(cast("bytes", self.client.dump(key))) for key in every),
+            "memory": sum(self.client.memory_usage(key, samples=0) or 0 for key in every),
+            "state": sum(len(v) for store in self.pipeline.stores.values() for v in store.values()),
+            "archived": ArchivedWindow.objects.count(),
+        }
+
+
+def archive() -> int:
+    """Archive what is final and delete what is kept no longer; return how many windows moved."""
+    moved = archiving.archive_windows(datetime.now(UTC) + timedelta(seconds=1))
+    result_retention.prune_windows(datetime.now(UTC))
+    return moved
+
+
+def test_a_day_leaves_nothing_behind(
+    db: None, redis_url: str, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archiving._KNOWN.clear()
+    # As many rows as a long-lived cluster has, from the first loop on.
+    monkeypatch.setattr(sink, "TELEMETRY_KEPT", BATCHES // 2)
+    day = Day(redis_client, redis_url, made.actor("operator"))
+    found = []
+    for number in range(LOOPS):
+        day.loop(number)
+        found.append(day.sizes())
+    day.producer.close()
+    archiving._KNOWN.clear()
+    assert found[0]["rows"] > 100
+    assert found[0]["archived"] > 1_000
+    check(found)
+
+
+def check(found: Sequence[dict[str, int]]) -> None:
+    """Assert that sizes are within 10 % of each other, memory from the second loop on."""
+    for name in found[0]:
+        sizes = [one[name] for one in (found[1:] if name == "memory" else found)]
+        assert max(sizes) <= 1.1 * min(sizes), (name, sizes)
