@@ -89,12 +89,16 @@ def checked(cluster: Cluster, values: Mapping[str, str]) -> Checked:
     return Checked(found.fields | faults, None if faults else found.computation, found.usable)
 
 
-def usable(found: Checked) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the columns that a query may use, with their kinds, by what they are columns of."""
+def usable(found: Checked, streams: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the columns that a query may use, with their kinds, by what they are columns of.
+
+    `streams` is the form's field: while it is empty, the columns are those of any stream.
+    """
     columns = [(name, str(kind)) for name, kind in found.usable.items()]
     sides = zip(("Columns of the left", "Columns of the right"), SIDES, strict=True)
+    one = "Columns of a record" if streams.strip() else "Columns of the streams of this cluster"
     parts = [(label, [c for c in columns if c[0].startswith(f"{side}.")]) for label, side in sides]
-    return parts if any(of for _, of in parts) else [("Columns of a record", columns)]
+    return parts if any(of for _, of in parts) else [(one, columns)]
 
 
 def summaries(found: Checked) -> list[tuple[str, str, str]]:

@@ -21,6 +21,7 @@ class Cell:
 
     text: str
     is_number: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn])
         ResultRow(
             one.start,
             [
-                *(Cell(key_text(value)) for value in one.key.values()),
+                *(Cell(key_text(value), name=name) for name, value in one.key.items()),
                 *(
-                    Cell(one.errors.get(name) or result(value), name in numbers)
+                    Cell(one.errors.get(name) or result(value), name in numbers, name)
                     for name, value in one.values.items()
                 ),
             ],

@@ -19,7 +19,7 @@ def retention_values(seconds: int, windows: int) -> dict[str, str]:
     return {
         "retention": str(seconds // UNITS[unit]),
         "retention_unit": unit,
-        "retention_windows": str(windows),
+        "retention_windows": f"{windows:,}",
     }
 
 

@@ -22,11 +22,11 @@ MAX_PER_PAGE: Final = 500
 _ID: Final = re.compile(r"[\w-]{1,60}:\d{1,18}:-?\d{1,9}")
 # What a record was left out for, as people read it.
 ABOUT: Final[Mapping[Reason, str]] = {
-    Reason.BODY: "a record of a request that does not match the schema",
+    Reason.BODY: "does not match the schema (in a request)",
     Reason.FUTURE: "dated further ahead than the stream allows",
     Reason.NO_TIME: "no event time",
-    Reason.SCHEMA: "records in the log that do not match the schema",
-    Reason.UNREADABLE: "bytes in the log that are no block of records",
+    Reason.SCHEMA: "does not match the schema (in the log)",
+    Reason.UNREADABLE: "not a block of records",
 }
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.figures.parts import Figure, Trace, figure, value_axis
+from dashboard.figures.parts import Figure, Trace, figure, time_axis, value_axis
 
 COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
 # So that lines are told apart without their colours as well.
 DASHES = ("solid", "dash", "dot")
 _PREFIXED_FROM = 10_000
+_AROUND_MS = 5 * 60_000
 
 
 def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
@@ -17,8 +18,14 @@ def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
     values = [abs(value) for points in lines.values() for _, value in points if value is not None]
     # A prefix for what has four digits or more: "500m" for a half is not understood.
     written = "~s" if max(values, default=0) >= _PREFIXED_FROM else ",.4~g"
+    starts = [start for points in lines.values() for start, _ in points]
+    axis = time_axis()
+    if starts and min(starts) == max(starts):
+        # Around a single moment Plotly would label parts of a millisecond.
+        axis["range"] = [starts[0] - _AROUND_MS, starts[0] + _AROUND_MS]
     return figure(
         traces,
+        xaxis=axis,
         yaxis=value_axis("", rangemode="normal", tickformat=written, automargin=True),
         margin={"l": 52, "r": 12, "t": 26, "b": 28},
         showlegend=True,

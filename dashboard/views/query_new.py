@@ -1,5 +1,6 @@
 """Submitting a query: the form, and its checks while it is filled in."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +50,7 @@ def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return what is wrong with one field of the form, or with all that the query computes."""
     values, field = request.POST.dict(), request.POST.get("field", "")
     if field == "text":
-        context = _outcome(checked(cluster, values)) | {"live": True}
+        context = _outcome(checked(cluster, values), values) | {"live": True}
         return show(request, "_query_outcome.html", context)
     faults = _faults(cluster, values).get(field, [])
     return show(request, "_field_errors.html", {"field": field, "faults": faults, "checked": True})
@@ -76,10 +77,10 @@ def _form(
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
     }
-    return show(request, "query_new.html", context | _outcome(found), status)
+    return show(request, "query_new.html", context | _outcome(found, filled), status)
 
 
-def _outcome(found: Checked) -> dict[str, Any]:
+def _outcome(found: Checked, values: Mapping[str, str]) -> dict[str, Any]:
     """Return the faults by field, or the columns that the results will have."""
     faults = shown_faults(found.fields)
     columns = [] if found.computation is None else output_columns(found.computation)
@@ -88,7 +89,7 @@ def _outcome(found: Checked) -> dict[str, Any]:
         "faults_of": faults,
         "wrong": wrong,
         "output": columns,
-        "usable": usable(found),
+        "usable": usable(found, values.get("streams", "")),
         "summaries": summaries(found),
     }
 

@@ -36,6 +36,13 @@ def test_what_is_no_finite_number_is_a_gap() -> None:
     assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [None, None, None, 3, None]
 
 
+def test_a_single_window_stands_within_minutes() -> None:
+    """And not within a millisecond, which is the width that Plotly would choose."""
+    axis = results_figure({"a": [(600_000, 1)], "b": [(600_000, 2)]})["layout"]["xaxis"]
+    assert axis["range"] == [300_000, 900_000]
+    assert "range" not in results_figure({"a": [(0, 1), (60_000, 1)]})["layout"]["xaxis"]
+
+
 def test_ticks_have_prefixes_for_large_numbers_alone() -> None:
     """A half is 0.5, not 500m."""
     small = results_figure({"a": [(0, 1), (1, None)]})
