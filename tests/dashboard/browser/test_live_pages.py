@@ -160,6 +160,22 @@ def test_selected_queries_end_after_a_second_click(operating: Page) -> None:
     expect(operating.get_by_text("The query is ending.")).to_be_visible()
 
 
+def test_limits_are_corrected_in_their_dialog(operating: Page, cluster: Cluster) -> None:
+    """A refusal stands at its field, and the dialog stays open with what was typed."""
+    operating.goto("/clusters/sf/")
+    page = answering(operating)
+    page.get_by_role("button", name="Limits…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("#limit-records").fill("12")
+    dialog.get_by_role("button", name="Change limits").click()
+    expect(dialog.locator("#faults-max_records")).to_contain_text("greater than or equal to 1000")
+    expect(dialog.locator("#limit-records")).to_have_value("12")
+    dialog.locator("#limit-records").fill("50,000")
+    dialog.get_by_role("button", name="Change limits").click()
+    expect(page.get_by_text("has at most 50,000 records and 64 MiB")).to_be_visible()
+    expect(dialog).to_be_hidden()
+
+
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("path", ["/", "/clusters/sf/", "/clusters/sf/queries/", "/help/"])
 def test_no_page_scrolls_sideways(operating: Page, width: int, path: str) -> None:
