@@ -1,11 +1,10 @@
 """Queries: submitting, ending, listing them and reading their results."""
 
-import json
 from typing import Any
 
-from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
+from pydantic_core import to_json
 
 from controlplane.api.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.lists import by_number, link_next, listed
@@ -147,7 +146,7 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     body = {"windows": [window_row(one) for one in page.windows], "next": page.next or None}
     # Written as it is: checking each of a thousand rows against the schema would take longer than
     # reading them.
-    answer = HttpResponse(json.dumps(body, cls=DjangoJSONEncoder), content_type=JSON)
+    answer = HttpResponse(to_json(body, fallback=str), content_type=JSON)
     if page.next:
         link_next(request, answer, page.next)
     return answer

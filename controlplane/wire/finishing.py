@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -59,32 +60,76 @@ def finished(
     slots, cells, blobs = names_of(layout)
     if slots not in tables:
         return []
-    rows = _merged(named(slots), tables[slots])
+    rows = _readable(_merged(named(slots), tables[slots]))
+    columns = {name: rows[name].to_pylist() for name in rows.column_names}
+    slot_names, places = layout.shape.slot_names, _places(columns, layout.shape.key_names)
     extra = _Extra(layout, tables.get(cells), tables.get(blobs), page_s)
-    kinds = [(name, one.kind) for name, one in computation.key]
+    outcomes = [
+        [extra.outcome(place, at, aggregate) for place in places]
+        if aggregate.kept.sketch
+        else _outcomes_of(aggregate, [columns[slot_names[slot]] for slot in layout.places[at]])
+        for at, (_, aggregate) in enumerate(computation.aggregates)
+    ]
+    keys = [_plain_column(one.kind, column) for (_, one), column in zip(
+        computation.key, list(zip(*places, strict=True))[1:], strict=True)]  # fmt: skip
+    return _rows(computation, columns, keys, outcomes)
+
+
+def _rows(
+    computation: Computation,
+    columns: Mapping[str, Sequence[Any]],
+    keys: Sequence[Sequence[Any]],
+    outcomes: Sequence[Sequence[Any]],
+) -> list[WindowRow]:
+    """Return the windows from columns; of an aggregate without a value its `Outcome` says why."""
+    key_names = [name for name, _ in computation.key]
+    names = [name for name, _ in computation.aggregates]
     found = []
-    for row in _readable(rows).to_pylist():
-        place = _place(row, layout.shape.key_names)
-        numbers = [row[column] for column in layout.shape.slot_names]
-        outcomes = {
-            name: extra.outcome(place, at, aggregate) if aggregate.kept.sketch
-            else _outcome_of(aggregate, [numbers[slot] for slot in layout.places[at]])
-            for at, (name, aggregate) in enumerate(computation.aggregates)
-        }  # fmt: skip
-        key = {name: _plain(value, kind)
-               for (name, kind), value in zip(kinds, place[1:], strict=True)}  # fmt: skip
-        values = {name: one.value for name, one in outcomes.items()}
-        errors = {name: one.error for name, one in outcomes.items() if one.error}
-        tried = all(one.tried for one in outcomes.values())
-        found.append(WindowRow(row["pane"], key, values, row[_BATCH], row["parts"], errors, tried))
+    every_key = zip(*keys, strict=True) if keys else repeat(())
+    every_value = zip(*outcomes, strict=True) if outcomes else repeat(())
+    about = zip(columns["pane"], columns[_BATCH], columns["parts"], strict=True)
+    for (start_ms, batch, parts), key, mine in zip(about, every_key, every_value, strict=False):
+        values = dict(zip(names, mine, strict=True))
+        errors: dict[str, str] = {}
+        tried = True
+        for name, one in values.items():
+            if isinstance(one, Outcome):
+                values[name], tried = one.value, tried and one.tried
+                if one.error:
+                    errors[name] = one.error
+        row_key = dict(zip(key_names, key, strict=True))
+        found.append(WindowRow(start_ms, row_key, values, batch, parts, errors, tried))
     return found
 
 
-def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Outcome:
+def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the values of an aggregate from its slots, one behind the other in each column."""
+    kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
+    if aggregate.function == "count":
+        return list(slots[0])
+    if aggregate.function in ("min", "max") and kind is Kind.INT:
+        return list(slots[0])
+    return [_outcome_of(aggregate, numbers) for numbers in zip(*slots, strict=True)]
+
+
+def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
+    """Return a value, or an `Outcome` that says why there is none."""
     try:
-        return Outcome(value_of(aggregate, numbers))
+        return value_of(aggregate, numbers)
     except Exception as error:  # noqa: BLE001 - the others can be read
         return _failed(aggregate, f"raised {type(error).__name__}: {error}")
+
+
+def _places(columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return window and key of rows; NaN is always the same object, so that it is found."""
+    return list(zip(columns["pane"], *(map(plain_float, columns[key]) for key in keys),
+                    strict=True))  # fmt: skip
+
+
+def _plain_column(kind: Kind, column: Sequence[Any]) -> list[Any]:
+    if kind in (Kind.INT, Kind.TEXT):
+        return list(column)
+    return [_plain(value, kind) for value in column]
 
 
 def _failed(aggregate: Aggregate, why: str, *, tried: bool = True) -> Outcome:
