@@ -13,7 +13,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
-# Processes that share the tests by file; they wait for Spark to start half of the time.
+# Processes that share the tests; they wait for Spark to start half of the time.
 N ?= 2
 
 .DEFAULT_GOAL := help
@@ -29,7 +29,7 @@ test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
 	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
-	--dist loadfile --no-loadscope-reorder $(T)
+	--dist loadgroup --no-loadscope-reorder $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
 DATABASES = ("sqlite", "postgresql")
 ALIASES = ("default", "results")
+# The rank of a test that shares nothing expensive with the others of its file.
+_ALONE = 2
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 
 
@@ -39,10 +41,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what starts Spark: a long file should not begin when all others have ended."""
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    """Begin with what takes long by itself: it should not begin when all others have ended.
+
+    Files that start Spark, a browser or all of Weir share what they have started, so each is run by
+    one process; all other tests go to whichever process is free.
+    """
+    items.sort(key=_rank)
     for item in items:
         _let_it_use_the_archive(item)
+        if _rank(item) < _ALONE:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def _rank(item: pytest.Item) -> int:
+    if item.get_closest_marker("spark") is not None:
+        return 0
+    is_shared = item.get_closest_marker("browser") is not None or "/end_to_end/" in item.nodeid
+    return 1 if is_shared else _ALONE
 
 
 def _let_it_use_the_archive(item: pytest.Item) -> None:
