@@ -87,7 +87,8 @@ def _add_blocks(group: Group, complete: "_Taken", found: Changed) -> None:
     """Add complete windows, once for all queries with the same streams and tasks."""
     for one, recipients in alike(group):
         counts = Changed()
-        tables = list(_assigned(one, complete, counts))
+        # Of a query that is split, other nodes may have all of these windows.
+        tables = [(name, rows) for name, rows in _assigned(one, complete, counts) if len(rows)]
         found.faults |= counts.faults
         if tables:
             found.blocks.append(block_of(recipients, tables))

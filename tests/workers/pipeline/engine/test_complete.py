@@ -151,3 +151,16 @@ def test_what_may_get_more_records_is_no_block() -> None:
     assert dict(zip(rest["pane"].to_pylist(), rest["s0"].to_pylist(), strict=True)) == {
         0: 2, 2_000: 1,
     }  # fmt: skip
+
+
+def test_a_node_without_the_windows_of_a_split_query_gives_out_no_block() -> None:
+    """It has the records for another query; a block of no windows has no extent."""
+    records = records_of([(1, 2_000, 1, "a", 1), (1, 9_000, 1, "a", 1)], 0)
+    starts = []
+    for task in range(3):
+        found = advanced(Memory(), tasks_of([(1, task)]), records, {1: 9_000}, 1)
+        assert all(len(rows) for block in found.blocks for _, _, rows in block.tables)
+        starts += [
+            rows["pane"].to_pylist() for block in found.blocks for _, _, rows in block.tables
+        ]
+    assert starts == [[2_000]]
