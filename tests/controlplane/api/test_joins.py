@@ -102,7 +102,7 @@ def test_the_documented_bodies_are_taken(script: Client, operator: Actor, sf: Cl
     streams.register(
         operator,
         sf,
-        [StreamSpec(name, schema=ORDERS_SCHEMA) for name in ("orders-north", "orders-south")],
+        [StreamSpec(name, schema=dict(ORDERS_SCHEMA)) for name in ("orders-north", "orders-south")],
     )
     reader = Client()
     reader.force_login(operator.user)  # type: ignore[arg-type]
