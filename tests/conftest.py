@@ -1,7 +1,7 @@
 """What the tests of the control plane, the workers and the pages share: real parts, kept small."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,18 +39,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("database", DATABASES, indirect=True, scope="session")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Begin with what takes long by itself: it should not begin when all others have ended.
 
     Files that start Spark, a browser or all of Weir share what they have started, so each is run by
-    one process; all other tests go to whichever process is free.
+    one process; all other tests go to whichever process is free. Plugins that read the groups come
+    after this has begun, those that sort before it ends.
     """
-    items.sort(key=_rank)
     for item in items:
         _let_it_use_the_archive(item)
         if _rank(item) < _ALONE:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    yield
+    items.sort(key=_rank)
 
 
 def _rank(item: pytest.Item) -> int:
