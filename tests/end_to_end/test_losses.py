@@ -56,14 +56,20 @@ def coast(disks: dict[str, Disk]) -> Iterator[Coast]:
         weir.end()
 
 
-def incident(coast: Coast, kind: str, number: int = 1) -> dict[str, Any]:
-    """Wait until so many incidents of a kind are recorded, and return the newest."""
+def known(coast: Coast) -> set[int]:
+    """Return the numbers of the incidents so far."""
+    return {one["id"] for one in coast.health()["incidents"]}
+
+
+def incident(coast: Coast, kind: str, before: set[int]) -> dict[str, Any]:
+    """Wait until another incident of a kind is recorded, and return it."""
 
     def found() -> list[dict[str, Any]]:
-        return [one for one in coast.health().get("incidents", ()) if one["kind"] == kind]
+        rows = coast.health().get("incidents", ())
+        return [one for one in rows if one["kind"] == kind and one["id"] not in before]
 
-    coast.wait(lambda: len(found()) == number)
-    newest = found()[0]
+    coast.wait(found)
+    (newest,) = found()
     assert newest["lost"]
     assert newest["done"]
     page = coast.page()
@@ -92,7 +98,7 @@ def test_a_stopped_jvm_is_noticed_and_restarted(
         seconds = time.monotonic() - stopped_at
         record_property("seconds", seconds)
         assert seconds < NOTICED_S
-        (death,) = coast.health()["restarts"]
+        death = coast.health()["restarts"][0]
         assert death["cause"] in {"jvm-silent", "no-progress"}
         assert death["cause"] in coast.page()
         assert death["detail"] in coast.page()
@@ -101,28 +107,31 @@ def test_a_stopped_jvm_is_noticed_and_restarted(
 
 def test_redis_that_is_emptied_while_it_runs(coast: Coast) -> None:
     """Open windows are written again by the nodes; closed ones are on disk."""
+    before = known(coast)
     with redis.Redis.from_url(coast.weir.redis_url()) as client:
         client.flushall()
-    found = incident(coast, "redis-lost")
+    found = incident(coast, "redis-lost", before)
     assert "records that no micro-batch had read" in found["lost"][0]
     coast.wait(coast.is_right)
     goes_on(coast)
 
 
 def test_redis_that_is_emptied_while_all_is_stopped(coast: Coast) -> None:
+    before = known(coast)
     assert coast.weir.interrupt() == 0
     shutil.rmtree(coast.weir.data / "redis")
     coast.weir.start()
-    incident(coast, "redis-lost", 2)
+    incident(coast, "redis-lost", before)
     coast.wait(coast.is_right)
     goes_on(coast)
 
 
 def test_a_checkpoint_that_is_removed(coast: Coast, disks: dict[str, Disk]) -> None:
     """Under the running driver: results before it and after it add up."""
+    before = known(coast)
     (checkpoint,) = Path(disks["checkpoints"].path).glob("coast-*[0-9]")
     shutil.rmtree(checkpoint)
-    found = incident(coast, "checkpoint-lost")
+    found = incident(coast, "checkpoint-lost", before)
     assert "states of 2 queries" in found["lost"][0]
     goes_on(coast)
 
