@@ -29,7 +29,7 @@ test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
 	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
-	--dist loadgroup --no-loadscope-reorder $(T)
+	--dist loadscope --no-loadscope-reorder $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \

@@ -1,14 +1,16 @@
 """What the tests of the control plane, the workers and the pages share: real parts, kept small."""
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pytest_django import DjangoDbBlocker, Settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
+from tests.support.sharing import Sharing, shares_by_file
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 # What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
 DATABASES = ("sqlite", "postgresql")
 ALIASES = ("default", "results")
-# The rank of a test that shares nothing expensive with the others of its file.
-_ALONE = 2
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 
 
@@ -39,27 +39,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("database", DATABASES, indirect=True, scope="session")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
-    """Begin with what takes long by itself: it should not begin when all others have ended.
-
-    Files that start Spark, a browser or all of Weir share what they have started, so each is run by
-    one process; all other tests go to whichever process is free. Plugins that read the groups come
-    after this has begun, those that sort before it ends.
-    """
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long by itself: it should not begin when all others have ended."""
+    items.sort(key=_rank)
     for item in items:
         _let_it_use_the_archive(item)
-        if _rank(item) < _ALONE:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    yield
-    items.sort(key=_rank)
 
 
 def _rank(item: pytest.Item) -> int:
+    """Return 0 for what starts Spark, 1 for what starts a browser or all of Weir, else 2."""
     if item.get_closest_marker("spark") is not None:
         return 0
-    is_shared = item.get_closest_marker("browser") is not None or "/end_to_end/" in item.nodeid
-    return 1 if is_shared else _ALONE
+    return 1 if shares_by_file(item.nodeid.partition("::")[0]) else 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Share out tests one by one, but for files whose tests share what they start."""
+    return Sharing(config, log)
 
 
 def _let_it_use_the_archive(item: pytest.Item) -> None:
