@@ -17,7 +17,7 @@ def shares_by_file(path: str) -> bool:
     return path.startswith("tests/end_to_end/") or any(word in text for word in _SHARED)
 
 
-class Sharing(LoadScopeScheduling):
+class Sharing(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
     """Whole files where their tests share what is slow to start, all others one by one.
 
     (xdist's own `loadgroup` writes the group into the id of a test, which pytest 9.2 forbids.)

@@ -1,10 +1,12 @@
 """Blocks on their way to the sink: cut by size, no window in two pieces."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.forms import named, names_of
+from controlplane.wire.forms import Form, named, names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import QueryText
 from controlplane.wire.results.blocks import Block, decoded
@@ -14,12 +16,12 @@ from workers.pipeline.block_rows import cut, packed, unpacked
 TOP = computed(QueryText({"n": "count(*)", "t": "top_k(volts, 3)"}, 3600.0, key=("meter",)))
 
 
-def tables(hours: int, meters: int) -> list[tuple[str, object, pa.Table]]:
+def tables(hours: int, meters: int) -> list[tuple[str, Form, Any]]:
     """Return slots and cells of so many meters in so many hours, three cells per window."""
     slots, cells, _ = names_of(layout_of(TOP))
     place = [(hour * HOUR_MS, f"m{meter}") for hour in range(hours) for meter in range(meters)]
     zeros = {"query": 9, "run": 0, "task": 0, "stream": 1}
-    rows = {
+    rows: dict[str, list[dict[str, Any]]] = {
         slots: [{**zeros, "pane": pane, "k0": key, "s0": 1} for pane, key in place],
         cells: [
             {**zeros, "pane": pane, "k0": key, "a": 1, "c": cell, "t": None, "added": 1}
