@@ -79,7 +79,7 @@ def test_the_page_shows_the_loop_with_its_cause(looping: Cluster) -> None:
     page = client.get("/clusters/sf/").content.decode()
     assert "3 restarts in the last hour" in page
     assert "OutOfMemoryError: Java heap space" in page
-    assert "batch 812 has ended the driver" in page
+    assert "at batch 812" in page
 
 
 @pytest.fixture
