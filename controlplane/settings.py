@@ -152,12 +152,13 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "weir"
-# Experiments take minutes to hours, and receivers of webhooks answer as they like: queues and
-# workers of their own, so that nothing else waits.
+# Experiments take minutes to hours, receivers of webhooks answer as they like, and archiving takes
+# what the others leave: queues and workers of their own, so that nothing else waits.
 CELERY_TASK_ROUTES = {
     "weir.run_lab": {"queue": "lab"},
     "weir.send_webhook": {"queue": "webhooks"},
     "weir.tend_webhooks": {"queue": "webhooks"},
+    "weir.archive": {"queue": "archive"},
 }
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -12,7 +12,7 @@ tend_ledger       every 10 s     compare what executions promised with what was 
 tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
 tend_lab          every 15 s     queue anew the runs of lost workers and of lost messages
 watch             every 10 s     let the watch loops look at every cluster
-archive           every 2 s      move windows that are final from Redis to the disk
+archive           every 2 s      move final windows from Redis to the disk, on a queue of its own
 roll_up           every 10 s     10 s and 60 s samples
 prune             every 5 min    samples, ended queries, old versions, sessions past their time
 """
@@ -26,7 +26,7 @@ from django.utils.module_loading import import_string
 from controlplane.after_commit import after_commit
 
 # The lists in Redis that workers take their tasks from.
-QUEUES = ("weir", "lab", "webhooks")
+QUEUES = ("weir", "lab", "webhooks", "archive")
 
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"

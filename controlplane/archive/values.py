@@ -12,6 +12,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+import pydantic_core
+
 
 @dataclass(frozen=True, slots=True)
 class Raised:
@@ -20,6 +22,7 @@ class Raised:
     error: str
 
 
+_PLAIN: Final = frozenset({int, float, str, bool, type(None)})
 _DECIMAL: Final = "decimal"
 _RAISED: Final = "raised"
 _DATE: Final = "date"
@@ -29,7 +32,12 @@ _BYTES: Final = "bytes"
 
 def to_json(values: Sequence[Any]) -> str:
     """Return values as a JSON array; what is of no known type becomes its text."""
-    return json.dumps([_written(value) for value in values], separators=(",", ":"))
+    plain = [value if type(value) in _PLAIN else _written(value) for value in values]
+    try:
+        return pydantic_core.to_json(plain, inf_nan_mode="constants").decode()
+    except pydantic_core.PydanticSerializationError:
+        # A user's aggregate may return text that is not Unicode; this escapes it.
+        return json.dumps(plain, separators=(",", ":"))
 
 
 def from_json(text: str) -> list[Any]:

@@ -18,6 +18,10 @@ ONE_THREAD: Final = {
     "ARROW_IO_THREADS": "2",
     "MALLOC_ARENA_MAX": "2",
 }
+# The web imports pages and API; Celery would do so for Django's checks, 3 s in each process.
+UNCHECKED: Final = ("CELERY_SKIP_CHECKS=1",)
+# Takes what the others leave of the processors.
+YIELDING: Final = ("nice", "-n", "10")
 LOCAL: Final = "127.0.0.1,localhost"
 # The worker that a start waits for, by its name on the broker.
 WORKER: Final = "worker@weir"
@@ -114,7 +118,10 @@ def agent_child() -> ChildSpec:
 
 def service_children(place: Place) -> list[ChildSpec]:
     """Return the processes of the control plane."""
-    return [_web(place), _worker(), _lab_worker(), _webhook_worker(), _beat(place), _relay()]
+    return [
+        _web(place), _worker(), _lab_worker(), _webhook_worker(), _archiver(), _beat(place),
+        _relay(),
+    ]  # fmt: skip
 
 
 def replayer_child(place: Place) -> ChildSpec:
@@ -158,7 +165,8 @@ def _worker() -> ChildSpec:
         "--without-heartbeat", "--max-memory-per-child", "1000000", "--hostname", WORKER,
         "--queues", "weir",
     )  # fmt: skip
-    return ChildSpec("worker", command, "read its log; a broker error there means Redis")
+    advice = "read its log; a broker error there means Redis"
+    return ChildSpec("worker", ("env", *UNCHECKED, *command), advice)
 
 
 def _lab_worker() -> ChildSpec:
@@ -169,20 +177,32 @@ def _lab_worker() -> ChildSpec:
         "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "lab@weir",
         "--queues", "lab",
     )  # fmt: skip
-    return ChildSpec("lab", ("nice", "-n", "10", *command), "read its log; its runs are not lost")
+    yielding = (*YIELDING, "env", *UNCHECKED, *command)
+    return ChildSpec("lab", yielding, "read its log; its runs are not lost")
 
 
 def _webhook_worker() -> ChildSpec:
     # Threads, as it does nothing but wait for receivers: one that is slow holds up one of them.
-    # It imports its own tasks alone, and no pages to check; 90 MB instead of 260.
+    # It imports its own tasks alone: 90 MB instead of 260.
     command = python(
         "-m", "celery", "-A", "workers.celery", "worker", "--pool", "threads",
         "--concurrency", WEBHOOK_THREADS, "--loglevel", "INFO", "--without-gossip",
         "--without-mingle", "--without-heartbeat", "--hostname", "webhooks@weir",
         "--queues", "webhooks",
     )  # fmt: skip
-    small = ("env", "WEIR_TASKS=workers.webhooks", "CELERY_SKIP_CHECKS=1")
+    small = ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED)
     return ChildSpec("webhooks", (*small, *command), "read its log; its messages are not lost")
+
+
+def _archiver() -> ChildSpec:
+    # Windows can wait in Redis; placing and the data plane cannot wait for the processors.
+    command = python(
+        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "solo", "--loglevel", "INFO",
+        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "archive@weir",
+        "--queues", "archive",
+    )  # fmt: skip
+    small = (*YIELDING, "env", "WEIR_TASKS=workers.archiving", *UNCHECKED)
+    return ChildSpec("archiver", (*small, *command), "read its log; the windows wait in Redis")
 
 
 def _beat(place: Place) -> ChildSpec:
@@ -191,7 +211,11 @@ def _beat(place: Place) -> ChildSpec:
         "-m", "celery", "-A", "workers.celery", "beat", "--loglevel", "WARNING",
         "--schedule", str(schedule), "--pidfile", "",
     )  # fmt: skip
-    return ChildSpec("beat", command, f"remove {schedule}* and start again; it is made anew")
+    # It names tasks and runs none.
+    small = ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED)
+    return ChildSpec(
+        "beat", (*small, *command), f"remove {schedule}* and start again; it is made anew"
+    )
 
 
 def _relay() -> ChildSpec:

@@ -44,13 +44,18 @@ logger = logging.getLogger(__name__)
 
 # A pass takes about so long, however much there is to do; the next one goes on.
 PASS_S: Final = 1.5
+# Of a cluster, a pass takes more than this (s) only for windows that have waited for so long (s):
+# what a query costs is the same for one window and for a dozen.
+SHARE_S: Final = 0.2
+WAIT_S: Final = 10.0
 # Windows of a query that are finished, written and removed together, and of how many queries.
 PAGE: Final = 500
-TOGETHER: Final = 100
+TOGETHER: Final = 50
 # Users' aggregates have so long for a page; what is left waits for the next pass.
 PAGE_S: Final = 0.5
-# Queries whose windows in Redis are counted in a pass.
-COUNTED: Final = 500
+# Queries that have ended and are looked at in a pass, and live ones whose windows are counted.
+ENDED: Final = 500
+COUNTED: Final = 200
 # Batches that were planned before a query ended may write to it for so long, by their clock; by
 # ours where no batch comes.
 ENDED_MS: Final = 30_000
@@ -66,13 +71,14 @@ _RELEASE: Final = (
 class Known:
     """What a process remembers of a cluster's queries from pass to pass.
 
-    `times` by query; `done`: up to which start windows were frozen; `slow`: when the aggregates of
-    queries last had too little time for a page; `counted`: the last query whose windows were
-    counted.
+    `times` by query; `done`: up to which start windows were frozen; `since`: when there were first
+    windows to freeze that still are; `slow`: when the aggregates of queries last had too little
+    time for a page; `counted`: the last query whose windows were counted.
     """
 
     times: dict[int, Times] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
+    since: dict[int, float] = field(default_factory=dict)
     slow: dict[int, float] = field(default_factory=dict)
     counted: int = 0
 
@@ -87,11 +93,19 @@ class Pass:
     now_ms: int
     deadline: float
     followed: frozenset[int] = frozenset()
+    begun: float = field(default_factory=time.monotonic)
 
     @property
     def is_over(self) -> bool:
         """Return whether the time of the pass is used up."""
         return time.monotonic() > self.deadline
+
+    def goes_on(self, since: float) -> bool:
+        """Return whether there is time for windows that wait since then."""
+        now = time.monotonic()
+        return now < min(self.deadline, self.begun + SHARE_S) or (
+            now < self.deadline and now > since + WAIT_S
+        )
 
 
 _KNOWN: dict[int, Known] = {}
@@ -150,44 +164,58 @@ def _live(turn: Pass, there: Sequence[int]) -> list[int]:
     known.times |= times_of(turn.cluster.pk, set(live) - known.times.keys())
     for gone in known.times.keys() - set(live):
         del known.times[gone]
-        known.done.pop(gone, None)
-        known.slow.pop(gone, None)
+        for of_query in (known.done, known.since, known.slow):
+            of_query.pop(gone, None)
     return [query for query in live if query in known.times]
 
 
 def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
-    """Archive the windows that have become final."""
+    """Archive the windows that have become final, first those that are waited for."""
+    due, known = _due(turn, marks, live), turn.known
+    # Slow ones are last, and have their turn one after the other.
+    queries = sorted(due, key=lambda one: (known.slow.get(one, 0.0), one not in turn.followed,
+                                           known.since[one]))  # fmt: skip
+    moved = 0
+    for at in range(0, len(queries), TOGETHER):
+        some = queries[at : at + TOGETHER]
+        if at and not turn.goes_on(min(known.since[query] for query in some)):
+            break
+        moved += _freeze_and_move(turn, {query: due[query] for query in some})
+    return moved
+
+
+def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
+    """Return until when windows of queries are final, where that may be more than is frozen."""
     due: dict[int, int] = {}
+    known, now = turn.known, time.monotonic()
     for query in live:
-        times = turn.known.times[query]
+        times = known.times[query]
         until = times.final_until(marks)
         # Between two starts nothing becomes final.
-        if until is not None and until // times.slide_ms != turn.known.done.get(query):
+        if until is not None and until // times.slide_ms != known.done.get(query):
             due[query] = until
+            known.since.setdefault(query, now)
+    return due
+
+
+def _freeze_and_move(turn: Pass, due: Mapping[int, int]) -> int:
     frozen = closing.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
-    # Slow ones are last, and have their turn one after the other.
-    there = sorted(
-        (query for query, outcome in frozen.items() if outcome),
-        key=lambda one: turn.known.slow.get(one, 0.0),
-    )
-    moved, done = 0, set(frozen) - set(there)
-    for at in range(0, len(there), TOGETHER):
-        if turn.is_over:
-            break
-        count, some = move_windows(turn, there[at : at + TOGETHER])
-        moved, done = moved + count, done | some
-    for query in done:
+    there = [query for query, outcome in frozen.items() if outcome]
+    moved, done = move_windows(turn, there)
+    for query in done | (set(frozen) - set(there)):
         if frozen[query] != closing.BEHIND:
             turn.known.done[query] = due[query] // turn.known.times[query].slide_ms
+            turn.known.since.pop(query, None)
     return moved
 
 
 def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
     """Archive all windows of queries that have ended: what was final, then what was cut off."""
     slug, moved = turn.cluster.slug, 0
-    found = Query.objects.filter(pk__in=over[:COUNTED], cluster=turn.cluster)
-    ended = {query.pk: query for query in found.defer("text")}
-    for query in sorted(over[:COUNTED], key=lambda one: turn.known.slow.get(one, 0.0)):
+    found = Query.objects.filter(pk__in=over[:ENDED], cluster=turn.cluster)
+    rows = found.only("name", "cluster", "state", "ended_at", "retention_s")
+    ended = {query.pk: query for query in rows}
+    for query in sorted(over[:ENDED], key=lambda one: turn.known.slow.get(one, 0.0)):
         if turn.is_over:
             break
         if query not in ended:
@@ -239,21 +267,31 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
     known, moved = turn.known, 0
     some = [query for query in live if query > known.counted][:COUNTED]
     known.counted = some[-1] if len(some) == COUNTED else 0
-    kept = _retention(some)
-    for query, (count, first, last) in closing.extent(turn.client, turn.cluster.slug, some).items():
-        until = last - kept[query][0] if first < last - kept[query][0] else None
-        if count > kept[query][1]:
-            until = closing.start_behind(
-                turn.client, turn.cluster.slug, query, count - kept[query][1]
-            )
-        if until is None or turn.is_over:
-            continue
+    for at, (query, until) in enumerate(_too_long(turn, some)):
+        # One is cut in every pass, so that Redis is bounded however long the others take.
+        if at and turn.is_over:
+            known.counted = query - 1
+            break
         if computation_of(query) is None:
             drop_until(turn.client, turn.cluster, query, until)
             continue
         closing.freeze(turn.client, turn.cluster.slug, {query: until}, None)
         moved += move_windows(turn, [query], hurry=True)[0]
     return moved
+
+
+def _too_long(turn: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the queries that have more than they keep, in order, and until when that is to go."""
+    kept, slug = _retention(queries), turn.cluster.slug
+    found: list[tuple[int, int]] = []
+    for query, (count, first, last) in sorted(closing.extent(turn.client, slug, queries).items()):
+        kept_ms, kept_windows = kept[query]
+        until = last - kept_ms if first < last - kept_ms else None
+        if count > kept_windows:
+            until = closing.start_behind(turn.client, slug, query, count - kept_windows)
+        if until is not None:
+            found.append((query, until))
+    return found
 
 
 def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -268,12 +306,13 @@ def move_windows(
 ) -> tuple[int, set[int]]:
     """Move the frozen windows of queries into the archive; return how many, and of whom all.
 
-    A window for which a user's aggregate had no time is left for the next pass, with all behind it.
+    At least a page of each, then as long as the pass lasts. A window for which a user's aggregate
+    had no time is left for the next pass, with all behind it.
     `hurry`: it is moved, too, with the reason in the place of the value.
     """
     left = {query: (one, _OLDEST) for query, one in readable(queries).items()}
     moved, done = 0, set(queries) - left.keys()
-    while left and not turn.is_over:
+    while left:
         pages = read_pages(turn.client, turn.cluster.slug, left, 0.0 if hurry else PAGE_S)
         ready = {query: _ready(page, hurry=hurry) for query, page in pages.items()}
         moved += _move(turn, {query: (some, pages[query].final_at_ms)
@@ -290,6 +329,8 @@ def move_windows(
                     closing.release(turn.client, turn.cluster.slug, query, page.final_ms)
             else:
                 left[query] = left[query][0], replace(_OLDEST, after=page.next)
+        if turn.is_over:
+            break
     return moved, done
 
 

@@ -4,7 +4,6 @@ from celery import shared_task
 from django.utils import timezone
 
 from controlplane.services import (
-    archiving,
     attached_upkeep,
     deliveries,
     idempotency,
@@ -15,19 +14,13 @@ from controlplane.services import (
     retention,
     watching,
 )
-from controlplane.task_names import ARCHIVE, PRUNE, ROLL_UP
+from controlplane.task_names import PRUNE, ROLL_UP
 
 
 @shared_task(name=ROLL_UP)
 def roll_up() -> None:
     """Write the 10 s and 60 s samples."""
     metrics.roll_up(timezone.now())
-
-
-@shared_task(name=ARCHIVE)
-def archive() -> None:
-    """Move windows that nothing changes any more from Redis to the disk."""
-    archiving.archive_windows(timezone.now())
 
 
 @shared_task(name=PRUNE)

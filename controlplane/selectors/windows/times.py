@@ -1,11 +1,11 @@
 """When the windows of queries end, and what holds them open: for whoever closes windows."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.models import Query, QueryStream
+from controlplane.models import Query, QueryStream, Stream
 from controlplane.wire.query import QueryText
 from controlplane.wire.results.watermarks import Reading, Watermarks, complete_until
 from controlplane.wire.schema import DEFAULT_IDLE_AFTER_S
@@ -39,17 +39,16 @@ def times_of(cluster_id: int, queries: Iterable[int]) -> dict[int, Times]:
 
 
 def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
-    streams: dict[int, list[tuple[int, Mapping[str, Any]]]] = {}
-    links = QueryStream.objects.filter(query__in=ids).values_list(
-        "query_id", "stream_id", "stream__schema"
-    )
-    for query, stream, schema in links:
-        streams.setdefault(query, []).append((stream, schema))
+    streams: dict[int, list[int]] = {}
+    links = QueryStream.objects.filter(query__in=ids).values_list("query_id", "stream_id")
+    for query, stream in links:
+        streams.setdefault(query, []).append(stream)
+    idle = _idle_after(sorted({one for some in streams.values() for one in some}))
     rows = Query.objects.filter(pk__in=ids, cluster=cluster_id).values_list(
         "pk", "text", "scheme", "submitted_at"
     )
     return {
-        pk: _times(text, _reading(streams.get(pk, []), scheme, submitted_at))
+        pk: _times(text, _reading(streams.get(pk, []), idle, scheme, submitted_at))
         for pk, text, scheme, submitted_at in rows
     }
 
@@ -61,13 +60,21 @@ def _times(text: str, reading: Reading) -> Times:
     return Times(size, slide, round(query.lateness_s * 1000), reading)
 
 
+def _idle_after(streams: Sequence[int]) -> dict[int, int]:
+    """Return after how long without a record (ms) each stream holds nobody up."""
+    found: dict[int, int] = {}
+    for at in range(0, len(streams), _CHUNK):
+        rows = Stream.objects.filter(pk__in=streams[at : at + _CHUNK])
+        found |= {pk: _idle_ms(schema) for pk, schema in rows.values_list("pk", "schema")}
+    return found
+
+
 def _reading(
-    streams: Iterable[tuple[int, Mapping[str, Any]]], scheme: str, submitted_at: Any
+    streams: Sequence[int], idle: Mapping[int, int], scheme: str, submitted_at: Any
 ) -> Reading:
-    known = dict(streams)
-    idle = {pk: _idle_ms(schema) for pk, schema in known.items()}
+    mine = {pk: idle[pk] for pk in streams if pk in idle}
     # Whether somebody merges a query's windows holds for its whole life.
-    return Reading(list(known), bool(scheme), round(submitted_at.timestamp() * 1000), idle)
+    return Reading(list(mine), bool(scheme), round(submitted_at.timestamp() * 1000), mine)
 
 
 def _idle_ms(schema: Mapping[str, Any]) -> int:

@@ -1,0 +1,1 @@
+"""Archiving, in a worker of its own that yields the processors to all others."""
