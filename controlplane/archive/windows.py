@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,15 +85,40 @@ def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> in
     filled = {query: some for query, some in windows.items() if some}
     if not filled:
         return 0
-    total = 0
+    rows = {query: [_row(query, window) for window in some] for query, some in filled.items()}
+    newest = {query: max(window.start_ms for window in some) for query, some in filled.items()}
     with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
-        for query, some in filled.items():
-            cursor.executemany(_INSERT, [_row(query, window) for window in some])
-            new = max(0, int(cursor.rowcount))
-            newest = max(window.start_ms for window in some)
-            cursor.execute(_COUNT, [query, cluster_id, new, newest])
-            total += new
-    return total
+        new = _insert_together(cursor, rows) or _insert_each(cursor, rows)
+        cursor.executemany(
+            _COUNT, [(query, cluster_id, count, newest[query]) for query, count in new.items()]
+        )
+    return sum(new.values())
+
+
+def _insert_together(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int, int]:
+    """Write rows of queries in one go; return how many by query, nothing where some are there.
+
+    That is so only after a pass that was killed. Then none of them is written.
+    """
+    with suppress(_SomeAreThere), transaction.atomic(RESULTS):
+        every = [row for some in rows.values() for row in some]
+        cursor.executemany(_INSERT, every)
+        if int(cursor.rowcount) != len(every):
+            raise _SomeAreThere
+        return {query: len(some) for query, some in rows.items()}
+    return {}
+
+
+class _SomeAreThere(Exception):
+    """Rows were left out as they are there: nobody knows how many of which query."""
+
+
+def _insert_each(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int, int]:
+    new = {}
+    for query, some in rows.items():
+        cursor.executemany(_INSERT, some)
+        new[query] = max(0, int(cursor.rowcount))
+    return new
 
 
 def read(wanted: Part) -> list[Archived]:

@@ -215,14 +215,21 @@ def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
     found = Query.objects.filter(pk__in=over[:ENDED], cluster=turn.cluster)
     rows = found.only("name", "cluster", "state", "ended_at", "retention_s")
     ended = {query.pk: query for query in rows}
+    closed: list[Query] = []
     for query in sorted(over[:ENDED], key=lambda one: turn.known.slow.get(one, 0.0)):
-        if turn.is_over:
-            break
         if query not in ended:
             # Nobody can ask for them any more.
             closing.drop(turn.client, slug, query)
         elif _is_closed(ended[query].ended_at, marks, turn.now_ms):
-            moved += _close(turn, marks, ended[query])
+            closed.append(ended[query])
+    for at in range(0, len(closed), TOGETHER):
+        if turn.is_over:
+            break
+        some = closed[at : at + TOGETHER]
+        # Beyond its retention a query does not wait for its users' aggregates.
+        for is_old in (False, True):
+            moved += _close(turn, marks, [one for one in some if _is_old(turn, one) == is_old],
+                            hurry=is_old)  # fmt: skip
     return moved
 
 
@@ -234,29 +241,31 @@ def _is_closed(ended_at: datetime | None, marks: Watermarks, now_ms: int) -> boo
     return marks.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
 
 
-def _close(turn: Pass, marks: Watermarks, ended: Query) -> int:
-    slug, query = turn.cluster.slug, ended.pk
+def _is_old(turn: Pass, ended: Query) -> bool:
     assert ended.ended_at is not None
-    is_old = turn.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
-    if computation_of(query) is None:
-        if is_old:
-            drop_all(turn.client, turn.cluster, ended)
-        return 0
-    times = times_of(turn.cluster.pk, [query])[query]
-    until = times.final_until(marks)
-    moved, is_done = 0, True
-    if until is not None:
-        closing.freeze(turn.client, slug, {query: until}, turn.now_ms)
-        moved, done = move_windows(turn, [query], hurry=is_old)
-        is_done = query in done
-    if is_done:
-        closing.freeze(turn.client, slug, {query: closing.FOREVER}, None)
-        rest, done = move_windows(turn, [query], hurry=is_old)
-        moved, is_done = moved + rest, query in done
-    if is_done:
-        closing.forget(turn.client, slug, [query])
+    return turn.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
+
+
+def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
+    """Archive what queries that have ended have in Redis, and forget those of which that is all."""
+    slug = turn.cluster.slug
+    known = readable([query.pk for query in ended])
+    if hurry:
+        for query in ended:
+            if query.pk not in known:
+                drop_all(turn.client, turn.cluster, query)
+    times = times_of(turn.cluster.pk, known)
+    final = {query: times[query].final_until(marks) for query in known}
+    until = {query: ms for query, ms in final.items() if ms is not None}
+    closing.freeze(turn.client, slug, until, turn.now_ms)
+    moved, done = move_windows(turn, list(until), hurry=hurry)
+    done |= known.keys() - until.keys()
+    closing.freeze(turn.client, slug, dict.fromkeys(done, closing.FOREVER), None)
+    rest, done = move_windows(turn, list(done), hurry=hurry)
+    closing.forget(turn.client, slug, list(done))
+    for query in done:
         turn.known.slow.pop(query, None)
-    return moved
+    return moved + rest
 
 
 def _cut_long(turn: Pass, live: Sequence[int]) -> int:

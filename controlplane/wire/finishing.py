@@ -75,6 +75,12 @@ def finished(
     return _rows(computation, columns, keys, outcomes)
 
 
+def has_users_aggregates(computation: Computation) -> bool:
+    """Return whether the last step of a computation calls users' code."""
+    return any(registered_aggregate(one.aggregate.kept.sketch)
+               for one in layout_of(computation).sketches)  # fmt: skip
+
+
 def _rows(
     computation: Computation,
     columns: Mapping[str, Sequence[Any]],

@@ -52,27 +52,45 @@ def places_of(computation: Computation, stored: Stored, found: Found) -> set[byt
     return {place_of(member) for member in (*stored.members, *found.members.get(slots, ()))}
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was read of a query: rows of its own, rows in blocks, and which places are wanted."""
+
+    query: int
+    stored: Stored
+    found: Found
+    places: Sequence[bytes]
+
+
 def assembled(
-    computation: Computation,
-    query: int,
-    stored: Stored,
-    found: Found,
-    places: Sequence[bytes],
-    page_s: float | None = None,
-) -> list[StoredWindow]:
-    """Return the windows at these places, in their order, from rows of their own and in blocks."""
-    if not places:
-        return []
-    numbers = {place: number for number, place in enumerate(places)}
-    parts = [_tables(computation, query, stored, numbers)] if stored.members else []
-    parts.append(_numbered(found, numbers))
+    computation: Computation, pieces: Sequence[Piece], page_s: float | None = None
+) -> list[list[StoredWindow]]:
+    """Return for each piece the windows at its places, in their order.
+
+    All are of one computation: what merging and finishing cost is paid once for many queries.
+    """
+    numbers: list[dict[bytes, int]] = []
+    count = 0
+    for piece in pieces:
+        numbers.append({place: count + at for at, place in enumerate(piece.places)})
+        count += len(piece.places)
+    if not count:
+        return [[] for _ in pieces]
     slots = names_of(layout_of(computation))[0]
-    tables = _together(parts, [stored.members, found.members.get(slots, ())], slots)
+    parts = [_tables(computation, pieces, numbers)]
+    parts += [_numbered(piece.found, mine) for piece, mine in zip(pieces, numbers, strict=True)]
+    tables = _together(parts, slots, is_once=all(_is_once(piece, slots) for piece in pieces))
     # They come in no order, and their keys as people read them: the number of the place, which
     # stands for the start, says which is which.
     done = {row.start_ms: row for row in finished(computation, tables, page_s)}
+    return [_windows(piece, mine, done) for piece, mine in zip(pieces, numbers, strict=True)]
+
+
+def _windows(
+    piece: Piece, numbers: Mapping[bytes, int], done: Mapping[int, WindowRow]
+) -> list[StoredWindow]:
     members: dict[bytes, list[bytes]] = {}
-    for member in stored.members:
+    for member in piece.stored.members:
         members.setdefault(place_of(member), []).append(member)
     return [
         StoredWindow(
@@ -80,6 +98,15 @@ def assembled(
         )
         for place, number in numbers.items()
     ]
+
+
+def _is_once(piece: Piece, slots: str) -> bool:
+    """Return whether no part of a window is both in rows of its own and in blocks, or in two."""
+    in_blocks = piece.found.members.get(slots, ())
+    return not in_blocks or (
+        frozenset(piece.stored.members).isdisjoint(in_blocks)
+        and len({*in_blocks}) == len(in_blocks)
+    )
 
 
 def _numbered(found: Found, numbers: Mapping[bytes, int]) -> dict[str, Any]:
@@ -98,15 +125,13 @@ def _kept(table: Any) -> Any:
     return table if wanted.all() else table.filter(pa.array(wanted))
 
 
-def _together(
-    parts: Sequence[Mapping[str, Any]], members: Sequence[Sequence[bytes]], slots: str
-) -> dict[str, Any]:
+def _together(parts: Sequence[Mapping[str, Any]], slots: str, *, is_once: bool) -> dict[str, Any]:
     """Return one table by form, of each part of a window the rows of the newest batch alone."""
     found = {
         name: pa.concat_tables([part[name] for part in parts if name in part])
         for name in dict.fromkeys(name for part in parts for name in part)
     }
-    if frozenset(members[0]).isdisjoint(members[-1]) and len({*members[-1]}) == len(members[-1]):
+    if is_once:
         return found
     return {name: _newest(table, [*PLACE, *key_columns(named(name))], name == slots)
             for name, table in found.items()}  # fmt: skip
@@ -127,10 +152,11 @@ def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
 
 
 def _tables(
-    computation: Computation, query: int, stored: Stored, numbers: Mapping[bytes, int]
+    computation: Computation, pieces: Sequence[Piece], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
     """Return the rows as `finished` takes them: by the form's name, with the batch of each."""
-    identity = _identity(query, stored.members, numbers)
+    stored = _stored_together(pieces)
+    identity = _identity(pieces, stored.members, numbers)
     found: dict[str, Any] = {}
     for name in names_of(layout_of(computation)):
         values = stored.rows.get(section_of(name), ())
@@ -177,14 +203,37 @@ def _decoded(
     return pa.concat_tables(tables).take(by_value), lengths, batches
 
 
-def _identity(query: int, members: Sequence[bytes], numbers: Mapping[bytes, int]) -> dict[str, Any]:
+def _stored_together(pieces: Sequence[Piece]) -> Stored:
+    """Return the rows of all pieces one behind the other; a form's number says the same in all."""
+    if len(pieces) == 1:
+        return pieces[0].stored
+    stored = [piece.stored for piece in pieces]
+    sections = dict.fromkeys(section for one in stored for section in one.rows)
+    rows = {
+        section: [row for one in stored
+                  for row in one.rows.get(section, (b"",) * len(one.members))]
+        for section in sections
+    }  # fmt: skip
+    known = {number: name for one in stored for number, name in one.known.items()}
+    return Stored([member for one in stored for member in one.members], rows, known)
+
+
+def _identity(
+    pieces: Sequence[Piece], members: Sequence[bytes], numbers: Sequence[Mapping[bytes, int]]
+) -> dict[str, Any]:
     """Return what the members say of each row, with the number of the place as its start."""
-    places = [numbers.get(place_of(one), _LEFT_OUT) for one in members]
+    places = [mine.get(place_of(one), _LEFT_OUT)
+              for piece, mine in zip(pieces, numbers, strict=True)
+              for one in piece.stored.members]  # fmt: skip
+    queries = np.repeat(
+        np.array([piece.query for piece in pieces], np.int64),
+        [len(piece.stored.members) for piece in pieces],
+    )
     parts = np.frombuffer(b"".join(one[-PART_BYTES:] for one in members), np.uint8)
     parts = parts.reshape(len(members), PART_BYTES)
     stream = np.ascontiguousarray(parts[:, 8:]).view(">u8").reshape(-1) ^ np.uint64(1 << 63)
     return {
-        "query": pa.array(np.full(len(members), query, np.int64)),
+        "query": pa.array(queries),
         "run": pa.array(_numbers(parts[:, :4], ">u4")),
         "task": pa.array(_numbers(parts[:, 4:8], ">u4")),
         "stream": pa.array(stream.astype(np.uint64).view(np.int64)),

@@ -8,13 +8,13 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.finishing import WindowRow
+from controlplane.wire.finishing import WindowRow, has_users_aggregates
 from controlplane.wire.forms import named, names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation
-from controlplane.wire.results.assembling import Stored, StoredWindow, assembled, places_of
+from controlplane.wire.results.assembling import Piece, Stored, StoredWindow, assembled, places_of
 from controlplane.wire.results.blocks import Ref
-from controlplane.wire.results.in_blocks import Held, Wanted, read_overlapping, rows_of
+from controlplane.wire.results.in_blocks import Found, Held, Wanted, read_overlapping, rows_of
 from controlplane.wire.results.places import (
     START_BYTES,
     key_bytes,
@@ -103,10 +103,29 @@ def read_pages(
                  keys.blocks_key(cluster, query)]  # fmt: skip
         script(keys=names, args=one.arguments(cluster), client=pipe)
     answers: list[Any] = pipe.execute() if asked else []
-    return {
-        query: _page_of(client, cluster, query, one, answer, page_s)
-        for (query, one), answer in zip(asked.items(), answers, strict=True)
-    }
+    pages, pieces = {}, {}
+    for (query, one), answer in zip(asked.items(), answers, strict=True):
+        pages[query], pieces[query] = _page_of(client, cluster, query, one, answer)
+    for queries in _alike(asked, pieces):
+        mine = [pieces[query] for query in queries]
+        found = assembled(asked[queries[0]].computation, mine, page_s)
+        for query, windows in zip(queries, found, strict=True):
+            pages[query] = replace(pages[query], windows=windows)
+    return pages
+
+
+def _alike(asked: Mapping[int, "_Asked"], pieces: Mapping[int, Piece]) -> list[list[int]]:
+    """Return the queries that have windows, those with one computation together.
+
+    Those with users' aggregates each for itself: every one has its own time.
+    """
+    found: dict[tuple[int, int], list[int]] = {}
+    for query, piece in pieces.items():
+        if piece.places:
+            computation = asked[query].computation
+            alone = query if has_users_aggregates(computation) else 0
+            found.setdefault((id(computation), alone), []).append(query)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +166,13 @@ def _page_of(
     query: int,
     asked: _Asked,
     answer: Sequence[Any],
-    page_s: float | None,
-) -> WindowsPage:
+) -> tuple[WindowsPage, Piece]:
+    """Return a page without its windows, and what they are made from."""
     final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer
     computation, wanted = asked.computation, asked.wanted
+    page = WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
     if not members and not blocks:
-        return WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
+        return page, Piece(query, Stored([], {}, {}), Found({}, {}), [])
     names = names_of(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
     stored = Stored(members, dict(zip(asked.sections, rows, strict=True)), known)
@@ -161,8 +181,7 @@ def _page_of(
     some = Wanted(*asked.starts, is_wanted, wanted.limit, wanted.newest_first)
     found = rows_of(computation, query, held, some)
     places, after = _cut(places_of(computation, stored, found), after, _int(edge), wanted)
-    windows = assembled(computation, query, stored, found, places, page_s)
-    return WindowsPage(windows, after, _int(final), _int(final_at), bool(has_blocks))
+    return replace(page, next=after), Piece(query, stored, found, places)
 
 
 def _blocks(values: Sequence[bytes]) -> list[tuple[Ref, bytes]]:
@@ -243,7 +262,7 @@ def read_places(
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
     found = rows_of(computation, query, held, asked)
     every = sorted(places_of(computation, stored, found))
-    windows = assembled(computation, query, stored, found, every)
+    (windows,) = assembled(computation, [Piece(query, stored, found, every)])
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
 
