@@ -32,15 +32,16 @@ test: $(INSTALLED) ## install what is missing and run all tests
 	--dist loadscope --no-loadscope-reorder $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
-	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
+	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
+	POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadfile tests/workers/pipeline/schedules tests/workers/live_migration \
 	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
 	tests/workers/pipeline/test_poison_query.py tests/workers/pipeline/test_standalone.py \
 	tests/workers/pipeline/test_kafka_log.py tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
 	tests/end_to_end/test_restart.py tests/end_to_end/test_data_sets.py \
-	tests/end_to_end/test_losses.py
+	tests/end_to_end/test_losses.py tests/controlplane/services/executions/test_overtaken.py
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from controlplane.models import Cluster
+from controlplane.selectors.health import is_idle
 from dashboard import grades, numbers
 
 # What a state means, where its word alone does not tell an operator.
@@ -19,6 +20,8 @@ _STATES: Final = {
     Cluster.State.DEGRADED: "The cluster runs with a fault",
 }
 _FIRST_FIGURES: Final = "First figures come with the first micro-batch, 20 to 40 s after the start."
+_IDLE: Final = "The cluster is idle: no records come, and none waits"
+_NO_RECORDS: Final = "Figures are those of the last records."
 _START: Final = "Start a cluster on its page."
 _STOPPED: Final = "Records wait in the log, and queries give no results until it is started."
 
@@ -42,7 +45,15 @@ def cluster_verdict(cluster: Cluster, sample: Mapping[str, Any], now: datetime) 
         if state == Cluster.State.STARTING:
             cause = f"{cause}. {_FIRST_FIGURES}" if cause else _FIRST_FIGURES
         return Verdict(grades.STATES[state], _STATES[Cluster.State(state)], _sentence(cause))
-    return _by_limits(_measures(cluster, sample, now))
+    verdict = _by_limits(_measures(cluster, sample, now))
+    if verdict.grade == grades.GOOD and _is_old(cluster, now):
+        return Verdict(grades.GOOD, _IDLE, _NO_RECORDS)
+    return verdict
+
+
+def _is_old(cluster: Cluster, now: datetime) -> bool:
+    seen = cluster.last_sample_at
+    return seen is not None and grades.AGE_S.grade((now - seen).total_seconds()) != grades.GOOD
 
 
 def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
@@ -77,7 +88,7 @@ def _measures(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> lis
         limit = numbers.milliseconds(limits.bad)
         told = f"p95 latency is {numbers.milliseconds(latency)} (limit {limit})"
         found.append((limits.grade(latency), told))
-    if cluster.last_sample_at is not None:
+    if cluster.last_sample_at is not None and not (_is_old(cluster, now) and is_idle(cluster, now)):
         seconds = (now - cluster.last_sample_at).total_seconds()
         told = f"no data for {numbers.seconds(seconds)} (limit {numbers.seconds(grades.AGE_S.bad)})"
         found.append((grades.AGE_S.grade(seconds), told))

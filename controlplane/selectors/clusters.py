@@ -77,7 +77,7 @@ def clusters_slice(
 
 def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
     """Return one row per cluster by slug, of all or of those with these ids."""
-    found = Cluster.objects.order_by("slug")
+    found = Cluster.objects.select_related("health").order_by("slug")
     clusters = list(found if seen is None else found.filter(pk__in=seen))
     live = _count(Query.objects.filter(state=Query.State.RUNNING))
     pending = _count(Query.objects.filter(state=Query.State.PENDING))

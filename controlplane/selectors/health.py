@@ -11,6 +11,8 @@ from controlplane.selectors.stuck_batches import StuckBatch, stuck_batch
 
 HOUR: Final = timedelta(hours=1)
 SHOWN: Final = 20
+# The agent looks every second; an observation that is older says nothing of now.
+SEEN: Final = timedelta(seconds=15)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,17 @@ def health_of(cluster: Cluster, now: datetime) -> Health:
         [*undecided, *others],
         full_disks(),
     )
+
+
+def is_idle(cluster: Cluster, now: datetime) -> bool:
+    """Return whether a running cluster has no figures because no records come.
+
+    The agent has just seen that none waits.
+    """
+    health: ClusterHealth | None = getattr(cluster, "health", None)
+    if health is None or cluster.state != Cluster.State.RUNNING:
+        return False
+    return health.unread == 0 and now - health.observed_at < SEEN
 
 
 def incident_by_id(cluster: Cluster, pk: int) -> Incident:

@@ -6,10 +6,9 @@ here, in any order; so a reader sees each record exactly once.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +27,11 @@ from controlplane.wire.user_results import Outcome, user_results
 # What tells parts of one window apart.
 _PARTS: Final = (*OWNER, "stream")
 _BATCH: Final = "batch"
+_NO_ERRORS: Final[Mapping[str, str]] = {}
 _UNIT: Final = Decimal("1e-9")
 
 
-@dataclass(frozen=True, slots=True)
-class WindowRow:
+class WindowRow(NamedTuple):
     """One window of one key: its start (event time, ms), the key and the aggregates by name.
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
@@ -45,7 +44,7 @@ class WindowRow:
     values: Mapping[str, Any]
     batch: int
     parts: int
-    errors: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = _NO_ERRORS
     tried: bool = True
 
 

@@ -12,7 +12,7 @@ from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster, RoutingVersion
 from controlplane.selectors.clusters import node_by_index, node_table
 from controlplane.selectors.executions import running
-from controlplane.selectors.health import health_of
+from controlplane.selectors.health import health_of, is_idle
 from controlplane.selectors.metrics import fitting_resolution, latest_values, samples
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
 from controlplane.selectors.queries import state_counts
@@ -150,15 +150,17 @@ def _numbers(cluster: Cluster) -> dict[str, Any]:
     sample = latest_values(cluster) or {}
     seen = cluster.last_sample_at
     age = (timezone.now() - seen).total_seconds() if seen else None
+    fresh = grades.AGE_S.grade(age)
+    idle = fresh in (grades.WARN, grades.BAD) and is_idle(cluster, timezone.now())
     return {
         "sample": sample,
         "counts": state_counts(cluster),
         "limits": {"imbalance": grades.IMBALANCE, "latency": grades.latency(cluster.trigger_ms)},
-        "age_limits": grades.AGE_S,
+        "age_limits": None if idle else grades.AGE_S,
         "grades": {
             "imbalance": grades.IMBALANCE.grade(sample.get("imbalance")),
             "latency": grades.latency(cluster.trigger_ms).grade(sample.get("p95")),
-            "age": grades.AGE_S.grade(age),
+            "age": grades.GOOD if idle else fresh,
         },
     }
 

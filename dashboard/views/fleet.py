@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from controlplane.models import Cluster
 from controlplane.selectors.clusters import FleetRow, fleet
+from controlplane.selectors.health import is_idle
 from controlplane.services import demo
 from dashboard import grades
 from dashboard.guards import PageRequest, anyone_page
@@ -63,7 +64,7 @@ def _graded(row: FleetRow, now: datetime) -> ShownCluster:
     sample, cluster, waited = row.sample or {}, row.cluster, row.oldest_waiting
     # A cluster that is to be stopped gives no data, and that is no fault.
     is_wanted = cluster.desired == cluster.Desired.RUNNING
-    seen = cluster.last_sample_at if is_wanted else None
+    seen = cluster.last_sample_at if is_wanted and not is_idle(cluster, now) else None
     return ShownCluster(
         row=row,
         cluster=cluster,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.models import Cluster
+from controlplane.models import Cluster, ClusterHealth
 from dashboard import grades
 from dashboard.verdicts import Verdict, cluster_verdict, fleet_verdict
 
@@ -40,6 +40,23 @@ def test_a_running_cluster_is_judged_by_its_limits(
 ) -> None:
     found = cluster_verdict(running(age_s), sample, NOW)
     assert (found.grade, found.title) == (grade, title)
+
+
+@pytest.mark.parametrize(
+    ("unread", "observed_s", "grade"),
+    [(0, 2, grades.GOOD), (7, 2, grades.BAD), (None, 2, grades.BAD), (0, 60, grades.BAD)],
+)
+def test_a_cluster_to_which_no_records_come_keeps_its_limits(
+    unread: int | None, observed_s: float, grade: str
+) -> None:
+    """As long as the agent sees that none waits."""
+    quiet = running(age_s=3_600)
+    quiet.health = ClusterHealth(
+        cluster=quiet, unread=unread, observed_at=NOW - timedelta(seconds=observed_s)
+    )
+    found = cluster_verdict(quiet, FINE, NOW)
+    assert found.grade == grade
+    assert ("idle" in found.title) == (grade == grades.GOOD)
 
 
 def test_what_is_near_a_limit_is_told_behind_what_exceeds_one() -> None:

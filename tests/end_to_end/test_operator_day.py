@@ -4,12 +4,14 @@ import logging
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
+from controlplane.runtime.java import wheel_home
 from tests.end_to_end.joining import Place, read, settled, submit_sides_and_join
 from tests.support.running_weir import RunningWeir
 
@@ -60,6 +62,14 @@ def test_anonymous_visitor_sees_the_login_only(weir: RunningWeir, page: Page) ->
     visit.goto("/clusters/sf/queries/")
     expect(visit).to_have_url(re.compile("/login/"))
     context.close()
+
+
+def test_it_runs_on_the_java_of_its_wheel(weir: RunningWeir) -> None:
+    """Where a machine has none. Most of the other tests run on the machine's own."""
+    wheel = wheel_home()
+    assert wheel is not None
+    binaries = {Path(one.exe()) for one in weir.processes() if one.name() == "java"}
+    assert {binary.parents[1] for binary in binaries} == {wheel.resolve()}
 
 
 def test_charts_move_by_themselves(page: Page) -> None:

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
-from typing import Any, Final
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
 
 from controlplane.archive.values import Raised
 from controlplane.selectors.windows.filters import WindowState, is_stream
@@ -14,9 +14,10 @@ from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, QueryText
 from controlplane.wire.results.places import start_of
 
+_NO_ERRORS: Final[Mapping[str, str]] = {}
 
-@dataclass(frozen=True)
-class KeyedWindow:
+
+class KeyedWindow(NamedTuple):
     """One window of one key; moments are datetimes.
 
     Infinities and what is no number are the texts Infinity, -Infinity and NaN, which JSON's numbers
@@ -30,7 +31,7 @@ class KeyedWindow:
     batch: int
     state: WindowState = WindowState.OPEN
     final_at: datetime | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = _NO_ERRORS
 
 
 def window_row(window: KeyedWindow) -> dict[str, Any]:
@@ -46,8 +47,7 @@ def window_row(window: KeyedWindow) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class RawWindow:
+class RawWindow(NamedTuple):
     """A window as it was found: its place, key and values in the order of the query's own."""
 
     place: bytes
@@ -56,7 +56,7 @@ class RawWindow:
     batch: int
     state: WindowState
     final_at_ms: int | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = _NO_ERRORS
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,17 @@ class Names:
         """Return a window as people read it."""
         key = {}
         for (name, kind, is_name), value in zip(self._key, window.key, strict=True):
-            key[name] = self.streams.get(value, str(value)) if is_name else plain(value, kind)
-        values, errors = {}, dict(window.errors)
+            if is_name:
+                key[name] = self.streams.get(value, str(value))
+            else:
+                key[name] = value if _is_plain(value, kind) else plain(value, kind)
+        values, errors = {}, window.errors
         for (name, kind), value in zip(self._values, window.values, strict=True):
             if isinstance(value, Raised):
-                errors[name] = value.error
-            values[name] = None if name in errors else plain(value, kind)
+                errors = {**errors, name: value.error}
+            values[name] = value if _is_plain(value, kind) else plain(value, kind)
+        if errors:
+            values |= dict.fromkeys(errors)
         final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
         start = moment(start_of(window.place))
         return KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
@@ -103,6 +108,11 @@ class Names:
             (name, aggregates[name].kind if name in aggregates else Kind.NULL)
             for name in self.text.aggregates
         ]
+
+
+def _is_plain(value: Any, kind: Kind) -> bool:
+    """Return whether JSON has a value as it is; most are."""
+    return type(value) in _PLAIN and kind is not Kind.TIME
 
 
 def plain(value: Any, kind: Kind) -> Any:
@@ -130,10 +140,12 @@ def decimal_text(value: Decimal) -> str:
     return "0" if plain_text == "-0" else plain_text
 
 
+_PLAIN: Final = frozenset({int, str, bool, type(None)})
 _NOT_FINITE: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _EDGES: Final = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
 
 
+@lru_cache(maxsize=4096)
 def moment(ms: int) -> datetime:
     """Return a time of ms since the epoch; what the calendar has not, at its edge."""
     try:

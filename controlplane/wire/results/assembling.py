@@ -1,8 +1,8 @@
 """From rows of windows as Redis has them to windows: parts are merged and values finished."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,7 @@ from controlplane.wire.results.rows import (
 _LEFT_OUT: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class StoredWindow:
+class StoredWindow(NamedTuple):
     """A window in Redis: its place, its members, and its values."""
 
     place: bytes
@@ -94,7 +93,7 @@ def _windows(
         members.setdefault(place_of(member), []).append(member)
     return [
         StoredWindow(
-            place, tuple(members.get(place, ())), replace(done[number], start_ms=start_of(place))
+            place, tuple(members.get(place, ())), WindowRow(start_of(place), *done[number][1:])
         )
         for place, number in numbers.items()
     ]

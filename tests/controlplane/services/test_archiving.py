@@ -172,6 +172,38 @@ def test_a_kill_between_two_steps_loses_and_doubles_nothing(
     assert ArchivedQuery.objects.get(pk=query.pk).windows == 30
 
 
+@pytest.mark.both_databases
+def test_what_is_archived_already_is_counted_once(query: Query) -> None:
+    """Of two queries together, one of which a pass that was killed had written in part."""
+    rows = [Archived(start_bytes(at * MINUTE), [], [at], 1, None) for at in range(5)]
+    archive.insert(query.cluster_id, query.pk, rows[:2])
+    both = {query.pk: rows, query.pk + 1: rows[:3]}
+    assert archive.insert_all(query.cluster_id, both) == 6
+    assert {one.pk: one.windows for one in ArchivedQuery.objects.all()} == {
+        query.pk: 5, query.pk + 1: 3,
+    }  # fmt: skip
+    assert archive.insert_all(query.cluster_id, both) == 0
+
+
+def test_a_pass_takes_its_share_of_time_but_for_windows_that_wait(
+    operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits longest is first; who waits too long is not put off again."""
+    monkeypatch.setattr(archiving, "SHARE_S", 0.0)
+    monkeypatch.setattr(archiving, "TOGETHER", 1)
+    several = [queries.submit(operator, sf, QuerySpec(f"q{at}", ("s0",), TEXT)) for at in range(4)]
+    for one in several:
+        write(one, 1, {(0, "s0"): 1})
+    commit(several[0], 2, s0=3)
+    assert [passed(), passed()] == [1, 1]
+    assert ArchivedWindow.objects.count() == 2
+    monkeypatch.setattr(archiving, "WAIT_S", 0.0)
+    assert passed() == 2
+    assert set(ArchivedWindow.objects.values_list("query_id", flat=True)) == {
+        one.pk for one in several
+    }
+
+
 def test_only_one_process_archives_at_a_time(query: Query) -> None:
     write(query, 1, {(0, "s0"): 1})
     commit(query, 1, s0=9, s1=9)

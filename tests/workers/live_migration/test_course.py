@@ -62,7 +62,9 @@ def rows_of_figure(series: tuple[str, ...], shares: list[float]) -> list[dict[st
     return fig15.run(parameters, [1, 2, 3], series, shares.append).records()
 
 
+# By day the random schedule moves state on a real pipeline, and the operator's day a plan.
 @pytest.mark.spark
+@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="minutes of Spark: make nightly")
 def test_live_migration_goes_on_answering() -> None:
     """Every minute has results, tasks have moved with their bytes, and progress was told."""
     shares: list[float] = []

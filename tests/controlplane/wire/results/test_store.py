@@ -14,7 +14,15 @@ from controlplane.wire import keys
 from controlplane.wire.forms import names_of
 from controlplane.wire.layout import layout_of
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import Changes, Range, closing, read_page, read_windows, write
+from controlplane.wire.results import (
+    Changes,
+    Range,
+    closing,
+    read_page,
+    read_pages,
+    read_windows,
+    write,
+)
 from controlplane.wire.results.places import key_bytes, members_of, place_of
 from controlplane.wire.results.read import pages
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
@@ -36,6 +44,22 @@ def put(client: "redis.Redis", batch: int, *rows: dict[str, Any], query: int = 9
 def totals(client: "redis.Redis", query: int = 9) -> dict[tuple[int, Any], int]:
     windows = read_windows(client, "c", query, METERS)
     return {(row.start_ms, row.key["meter"]): row.values["n"] for row in windows}
+
+
+def test_queries_are_read_together_as_each_for_itself(redis_client: "redis.Redis") -> None:
+    """Equal windows and keys of several queries stay apart, in parts and across pages."""
+    draw = np.random.default_rng(5)
+    for query in range(1, 8):
+        for batch in (1, 2):
+            rows = [{"pane": int(draw.integers(0, 4)) * HOUR_MS, "k0": f"m{at}",
+                     "task": int(draw.integers(0, 2)), "s0": int(draw.integers(1, 9))}
+                    for at in range(query)]  # fmt: skip
+            put(redis_client, batch, *rows, query=query)
+    asked = {query: (METERS, Range(limit=4 if query % 2 else 1000)) for query in range(9)}
+    assert len(read_pages(redis_client, "c", asked)[6].windows) > 1
+    assert read_pages(redis_client, "c", asked) == {
+        query: read_page(redis_client, "c", query, *one) for query, one in asked.items()
+    }
 
 
 def test_a_long_window_keeps_its_quiet_keys(redis_client: "redis.Redis") -> None:
