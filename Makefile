@@ -5,6 +5,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
+# Takes a fifth of pip's time; pip helps out where only pip is told of an index. The certificates
+# are the system's, by the name of this setting before and after 0.10.
+UV := UV_NATIVE_TLS=1 UV_SYSTEM_CERTS=1 $(PY) -m uv
 
 # The first Python that fits, unless one is named: make run PYTHON=/usr/bin/python3.12
 FITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
@@ -52,7 +55,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 		exit 1; fi
 	@$(PY) -c '$(FITS)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@echo "weir: installing into $(VENV); the first time takes a few minutes"
-	@$(PIP) install --quiet --requirement requirements.lock
+	@$(PIP) install --quiet 'uv>=0.9'
+	@$(UV) pip install --quiet --requirement requirements.lock || \
+		$(PIP) install --quiet --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --editable .
 	@$(PY) -m algorithms.warm_up
 	@touch $@
