@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 # Takes a fifth of pip's time; pip helps out where only pip is told of an index. The certificates
-# are the system's, by the name of this setting before and after 0.10.
+# are those of the system, by the old and the new name of that setting.
 UV := UV_NATIVE_TLS=1 UV_SYSTEM_CERTS=1 $(PY) -m uv
 
 # The first Python that fits, unless one is named: make run PYTHON=/usr/bin/python3.12
