@@ -59,6 +59,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(UV) pip install --quiet --requirement requirements.lock || \
 		$(PIP) install --quiet --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --editable .
+	@$(PY) -m controlplane.runtime.precompile
 	@$(PY) -m algorithms.warm_up
 	@touch $@
 
