@@ -56,10 +56,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(PY) -c '$(FITS)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@echo "weir: installing into $(VENV); the first time takes a few minutes"
 	@$(PIP) install --quiet 'uv>=0.9'
-	@$(UV) pip install --quiet --requirement requirements.lock || \
+	@$(UV) pip install --quiet --compile-bytecode --requirement requirements.lock || \
 		$(PIP) install --quiet --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --editable .
-	@$(PY) -m controlplane.runtime.precompile
 	@$(PY) -m algorithms.warm_up
 	@touch $@
 
