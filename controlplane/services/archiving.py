@@ -251,9 +251,9 @@ def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool
     slug = turn.cluster.slug
     known = readable([query.pk for query in ended])
     if hurry:
-        for query in ended:
-            if query.pk not in known:
-                drop_all(turn.client, turn.cluster, query)
+        for one in ended:
+            if one.pk not in known:
+                drop_all(turn.client, turn.cluster, one)
     times = times_of(turn.cluster.pk, known)
     final = {query: times[query].final_until(marks) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
