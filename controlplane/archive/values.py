@@ -45,7 +45,7 @@ def from_json(text: str) -> list[Any]:
     try:
         found = pydantic_core.from_json(text)
     except ValueError:
-        # Of what `to_json` escaped.
+        # Escaped text that is not Unicode: see `to_json`.
         found = json.loads(text)
     return [value if type(value) in _PLAIN else _read(value) for value in found]
 

@@ -18,7 +18,7 @@ ONE_THREAD: Final = {
     "ARROW_IO_THREADS": "2",
     "MALLOC_ARENA_MAX": "2",
 }
-# The web imports pages and API; Celery would do so for Django's checks, 3 s in each process.
+# The web imports pages and API; Celery would do so for Django's checks, in each process.
 UNCHECKED: Final = ("CELERY_SKIP_CHECKS=1",)
 # Takes what the others leave of the processors.
 YIELDING: Final = ("nice", "-n", "10")
@@ -159,12 +159,9 @@ def _web(place: Place) -> ChildSpec:
 
 def _worker() -> ChildSpec:
     # Two processes: a proposal that computes must not hold up the placing of queries.
-    command = python(
-        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "prefork",
-        "--concurrency", "2", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
-        "--without-heartbeat", "--max-memory-per-child", "1000000", "--hostname", WORKER,
-        "--queues", "weir",
-    )  # fmt: skip
+    command = _celery_worker(
+        "weir", WORKER, "prefork", "--concurrency", "2", "--max-memory-per-child", "1000000"
+    )
     advice = "read its log; a broker error there means Redis"
     return ChildSpec("worker", ("env", *UNCHECKED, *command), advice)
 
@@ -172,11 +169,7 @@ def _worker() -> ChildSpec:
 def _lab_worker() -> ChildSpec:
     # Experiments take what the others leave of the processors. The solo pool runs them in the
     # process that hears the signal to end, so a run goes back into the queue at once.
-    command = python(
-        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "solo", "--loglevel", "INFO",
-        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "lab@weir",
-        "--queues", "lab",
-    )  # fmt: skip
+    command = _celery_worker("lab", "lab@weir", "solo")
     yielding = (*YIELDING, "env", *UNCHECKED, *command)
     return ChildSpec("lab", yielding, "read its log; its runs are not lost")
 
@@ -184,25 +177,26 @@ def _lab_worker() -> ChildSpec:
 def _webhook_worker() -> ChildSpec:
     # Threads, as it does nothing but wait for receivers: one that is slow holds up one of them.
     # It imports its own tasks alone: 90 MB instead of 260.
-    command = python(
-        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "threads",
-        "--concurrency", WEBHOOK_THREADS, "--loglevel", "INFO", "--without-gossip",
-        "--without-mingle", "--without-heartbeat", "--hostname", "webhooks@weir",
-        "--queues", "webhooks",
-    )  # fmt: skip
+    command = _celery_worker(
+        "webhooks", "webhooks@weir", "threads", "--concurrency", WEBHOOK_THREADS
+    )
     small = ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED)
     return ChildSpec("webhooks", (*small, *command), "read its log; its messages are not lost")
 
 
 def _archiver() -> ChildSpec:
     # Windows can wait in Redis; placing and the data plane cannot wait for the processors.
-    command = python(
-        "-m", "celery", "-A", "workers.celery", "worker", "--pool", "solo", "--loglevel", "INFO",
-        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "archive@weir",
-        "--queues", "archive",
-    )  # fmt: skip
+    command = _celery_worker("archive", "archive@weir", "solo")
     small = (*YIELDING, "env", "WEIR_TASKS=workers.archiving", *UNCHECKED)
     return ChildSpec("archiver", (*small, *command), "read its log; the windows wait in Redis")
+
+
+def _celery_worker(queue: str, hostname: str, pool: str, *options: str) -> tuple[str, ...]:
+    return python(
+        "-m", "celery", "-A", "workers.celery", "worker", "--pool", pool, *options,
+        "--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat",
+        "--hostname", hostname, "--queues", queue,
+    )  # fmt: skip
 
 
 def _beat(place: Place) -> ChildSpec:

@@ -309,7 +309,7 @@ def test_retention_is_by_event_time_and_by_number(query: Query) -> None:
 def test_the_archive_keeps_every_kind_of_value(query: Query) -> None:
     values = [1, -(2**100), 2.5, math.inf, "äb", None, True,
               Decimal("1.250000000"), date(2026, 1, 31), datetime(2026, 1, 31, tzinfo=UTC),
-              [["a", 3]], b"\x00\xff"]  # fmt: skip
+              [["a", 3]], b"\x00\xff", "\ud800"]  # fmt: skip
     archive.insert(1, query.pk, [Archived(start_bytes(0), [], values, 1, None)])
     (found,) = archive.read(Part(query.pk))
     assert found.values == values
