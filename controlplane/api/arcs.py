@@ -17,6 +17,7 @@ from controlplane.api.security import caller
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.drops import drops_of
 from controlplane.selectors.queries import query_by_id, query_by_name
+from controlplane.selectors.query_rows import row_of
 from controlplane.selectors.streams import stream_by_key
 from controlplane.services import arcs, schemes
 
@@ -59,9 +60,9 @@ def lift_drop(request: HttpRequest, slug: str, key: str, query: str = "", reason
 def set_scheme(request: HttpRequest, slug: str, name: str, body: SchemeIn) -> Any:
     """Let the keys of a running query that has a merge node find their task by another scheme."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    query = query_by_name(cluster, name).query
+    query = query_by_name(cluster, name)
     schemes.set_scheme(actor, query, body.scheme, body.reason)
-    return QueryOut.of(query_by_id(cluster, query.pk))
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 
 @router.post(
@@ -72,6 +73,6 @@ def set_scheme(request: HttpRequest, slug: str, name: str, body: SchemeIn) -> An
 def move_merge(request: HttpRequest, slug: str, name: str, body: MergeNodeIn) -> Any:
     """Let another node merge a running query that has a merge node."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    query = query_by_name(cluster, name).query
+    query = query_by_name(cluster, name)
     schemes.move_merge(actor, query, body.node, body.reason)
-    return QueryOut.of(query_by_id(cluster, query.pk))
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))

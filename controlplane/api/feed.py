@@ -56,7 +56,7 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     """
     caller(request)
     cluster = cluster_of(request)
-    query = query_by_name(cluster, name).query
+    query = query_by_name(cluster, name)
     only = request.GET.get("only", "")
     if only not in ("", "final"):
         raise Invalid({"only": ["must be final, or left out"]})

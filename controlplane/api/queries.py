@@ -33,6 +33,7 @@ from controlplane.selectors.queries import (
     query_by_id,
     query_by_name,
 )
+from controlplane.selectors.query_rows import row_of
 from controlplane.selectors.windows import WindowFilters, window_row, windows_page
 from controlplane.services import keeping, queries
 from controlplane.services.queries import QuerySpec
@@ -49,7 +50,7 @@ def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
     """Submit one query; it is pending until the worker placed it, well under a second."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = queries.submit(actor, cluster, _spec(body))
-    return Status(201, QueryOut.of(query_by_id(cluster, query.pk)))
+    return Status(201, QueryOut.of(row_of(query_by_id(cluster, query.pk))))
 
 
 @router.get("/{slug}/queries", response=QueryPage)
@@ -108,17 +109,17 @@ def end_queries(request: HttpRequest, slug: str, body: NamesIn) -> Any:
 def get_query(request: HttpRequest, slug: str, name: str) -> Any:
     """Return the newest query of that name."""
     caller(request)
-    return QueryOut.of(query_by_name(cluster_of(request), name))
+    return QueryOut.of(row_of(query_by_name(cluster_of(request), name)))
 
 
 @router.delete("/{slug}/queries/{name}", response=QueryOut)
 def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     """End a live query; one that has ended already is left as it is."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    query = query_by_name(cluster, name).query
+    query = query_by_name(cluster, name)
     if query.state != query.State.ENDED:
         queries.end(actor, cluster, [name])
-    return QueryOut.of(query_by_id(cluster, query.pk))
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 
 @router.post("/{slug}/queries/{name}/retention", response=QueryOut)
@@ -128,7 +129,7 @@ def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn)
     query = keeping.set_retention(
         actor, cluster, name, body.retention_s, body.retention_windows, body.reason
     )
-    return QueryOut.of(query_by_id(cluster, query.pk))
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 
 @router.get("/{slug}/queries/{name}/results", response=WindowPageOut)
@@ -141,7 +142,7 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     """
     caller(request)
     cluster = cluster_of(request)
-    query = query_by_name(cluster, name).query
+    query = query_by_name(cluster, name)
     page = windows_page(cluster, query, WindowFilters.of(request.GET))
     body = {"windows": [window_row(one) for one in page.windows], "next": page.next or None}
     # Written as it is: checking each of a thousand rows against the schema would take longer than

@@ -74,20 +74,20 @@ def queries_slice(cluster: Cluster, filters: QueryFilters, place: Place) -> Slic
     return slice_of(_filtered(cluster, filters), _order(filters.order), place, rows_of)
 
 
-def query_by_id(cluster: Cluster, pk: int) -> QueryRow:
+def query_by_id(cluster: Cluster, pk: int) -> Query:
     """Return a query of the cluster, ended ones too; raises `NotFound`."""
     found = _whole(cluster).filter(pk=pk).first()
     if found is None:
         raise NotFound("query", pk)
-    return rows_of([found])[0]
+    return found
 
 
-def query_by_name(cluster: Cluster, name: str) -> QueryRow:
-    """Return the newest query with the name, which is the live one if one lives."""
+def query_by_name(cluster: Cluster, name: str) -> Query:
+    """Return the newest query with the name, which is the live one if one lives, or `NotFound`."""
     found = _whole(cluster).filter(name=name).order_by("-id").first()
     if found is None:
         raise NotFound("query", name)
-    return rows_of([found])[0]
+    return found
 
 
 def computed_by(query: Query) -> Computation:

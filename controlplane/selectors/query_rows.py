@@ -56,6 +56,11 @@ def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
     ]
 
 
+def row_of(query: Query) -> QueryRow:
+    """Return the row of one query."""
+    return rows_of([query])[0]
+
+
 def _row(
     query: Query, tasks: Sequence[Task], streams: Sequence[Read], drops: Sequence[Drop]
 ) -> QueryRow:

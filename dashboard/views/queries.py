@@ -20,7 +20,7 @@ from controlplane.selectors.queries import (
     query_by_id,
     state_counts,
 )
-from controlplane.selectors.query_rows import QueryRow
+from controlplane.selectors.query_rows import QueryRow, row_of
 from controlplane.selectors.windows import STATES, WindowFilters, keyed_windows, windows_page
 from controlplane.services import queries
 from controlplane.services.texts import OutputColumn, output_columns
@@ -57,7 +57,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
-    row = query_by_id(cluster, pk)
+    row = row_of(query_by_id(cluster, pk))
     context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
     context |= splitting(cluster, row.query)
     context |= {"units": list(UNITS)}
@@ -68,7 +68,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 @cluster_page
 def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
-    query = query_by_id(cluster, pk).query
+    query = query_by_id(cluster, pk)
     context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
     return show(request, "_results.html", context)
 
@@ -76,7 +76,7 @@ def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the figure of the chosen aggregate as JSON, none where there is nothing to draw."""
-    query = query_by_id(cluster, pk).query
+    query = query_by_id(cluster, pk)
     return JsonResponse({"figures": _figures(request, cluster, query)})
 
 

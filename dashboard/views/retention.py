@@ -20,7 +20,7 @@ from dashboard.retention_forms import UNITS, retention_of
 def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Change the retention of a query."""
     require_operator(request.actor, cluster)
-    query = query_by_id(cluster, pk).query
+    query = query_by_id(cluster, pk)
 
     def change() -> str:
         present = query.retention_s, query.retention_windows

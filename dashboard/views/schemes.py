@@ -18,7 +18,7 @@ from dashboard.shown import tell, tell_refusal
 @cluster_page
 def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Let keys find their task by another scheme."""
-    query, values = query_by_id(cluster, pk).query, request.POST
+    query, values = query_by_id(cluster, pk), request.POST
     try:
         query = schemes.set_scheme(
             request.actor, query, values.get("scheme", ""), values.get("reason", "")
@@ -34,7 +34,7 @@ def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
 @cluster_page
 def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Let another node merge."""
-    query, values = query_by_id(cluster, pk).query, request.POST
+    query, values = query_by_id(cluster, pk), request.POST
     try:
         index = _index(values.get("node", ""))
         query = schemes.move_merge(request.actor, query, index, values.get("reason", ""))

@@ -25,7 +25,7 @@ from controlplane.selectors.queries import (
     queries_page,
     query_by_name,
 )
-from controlplane.selectors.query_rows import QueryRow
+from controlplane.selectors.query_rows import QueryRow, row_of
 from controlplane.services import keeping, queries
 from controlplane.services.importing import query_spec
 from controlplane.services.queries import QuerySpec
@@ -66,7 +66,7 @@ def listed(given: Namespace) -> None:
 def shown(given: Namespace) -> None:
     """Print one query."""
     _, cluster = viewed(given)
-    row = _row(query_by_name(cluster, given.name))
+    row = _row(row_of(query_by_name(cluster, given.name)))
     if given.json:
         print_json(row)
         return

@@ -73,16 +73,21 @@ class Names:
     def shown(self, window: RawWindow) -> KeyedWindow:
         """Return a window as people read it."""
         key = {}
-        for (name, kind, is_name), value in zip(self._key, window.key, strict=True):
-            if is_name:
+        for (name, kind, as_it_is), value in zip(self._key, window.key, strict=True):
+            if type(value) in as_it_is:
+                key[name] = value
+            elif kind is None:
                 key[name] = self.streams.get(value, str(value))
             else:
-                key[name] = value if _is_plain(value, kind) else plain(value, kind)
+                key[name] = plain(value, kind)
         values, errors = {}, window.errors
-        for (name, kind), value in zip(self._values, window.values, strict=True):
+        for (name, kind, as_it_is), value in zip(self._values, window.values, strict=True):
+            if type(value) in as_it_is:
+                values[name] = value
+                continue
             if isinstance(value, Raised):
                 errors = {**errors, name: value.error}
-            values[name] = value if _is_plain(value, kind) else plain(value, kind)
+            values[name] = plain(value, kind)
         if errors:
             values |= dict.fromkeys(errors)
         final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
@@ -90,29 +95,34 @@ class Names:
         return KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
 
     @cached_property
-    def _key(self) -> list[tuple[str, Kind, bool]]:
-        """Return name and kind of each column of the key, and whether it is a stream's name."""
+    def _key(self) -> list[tuple[str, Kind | None, frozenset[type]]]:
+        """Return for each column of the key its name, its kind, and which types stay as they are.
+
+        The kind is None for the stream, of which the name is shown.
+        """
         columns = dict(self.computation.key) if self.computation else {}
-        return [
-            (name, columns[name].kind, is_stream(name, columns[name]))
-            if name in columns
-            else (name, Kind.NULL, False)
-            for name in dict.fromkeys(self.text.key)
-        ]
+        found: list[tuple[str, Kind | None, frozenset[type]]] = []
+        for name in dict.fromkeys(self.text.key):
+            column = columns.get(name)
+            if column is not None and is_stream(name, column):
+                found.append((name, None, frozenset()))
+            else:
+                kind = column.kind if column is not None else Kind.NULL
+                found.append((name, kind, _as_they_are(kind)))
+        return found
 
     @cached_property
-    def _values(self) -> list[tuple[str, Kind]]:
-        """Return name and kind of each aggregate."""
+    def _values(self) -> list[tuple[str, Kind, frozenset[type]]]:
+        """Return for each aggregate its name, its kind, and which types stay as they are."""
         aggregates = dict(self.computation.aggregates) if self.computation else {}
-        return [
-            (name, aggregates[name].kind if name in aggregates else Kind.NULL)
-            for name in self.text.aggregates
-        ]
+        kinds = {name: aggregates[name].kind if name in aggregates else Kind.NULL
+                 for name in self.text.aggregates}  # fmt: skip
+        return [(name, kind, _as_they_are(kind)) for name, kind in kinds.items()]
 
 
-def _is_plain(value: Any, kind: Kind) -> bool:
-    """Return whether JSON has a value as it is; most are."""
-    return type(value) in _PLAIN and kind is not Kind.TIME
+def _as_they_are(kind: Kind) -> frozenset[type]:
+    """Return the types of which JSON has all values of a kind as they are; most values are such."""
+    return frozenset() if kind is Kind.TIME else _PLAIN
 
 
 def plain(value: Any, kind: Kind) -> Any:
@@ -140,7 +150,7 @@ def decimal_text(value: Decimal) -> str:
     return "0" if plain_text == "-0" else plain_text
 
 
-_PLAIN: Final = frozenset({int, str, bool, type(None)})
+_PLAIN: Final[frozenset[type]] = frozenset({int, str, bool, type(None)})
 _NOT_FINITE: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _EDGES: Final = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
 

@@ -11,7 +11,7 @@ import pytest
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream
-from controlplane.selectors.queries import query_by_id
+from controlplane.selectors.query_rows import row_of
 from controlplane.selectors.windows import keyed_windows
 from controlplane.services import placing, queries
 from controlplane.services.access import Actor
@@ -64,7 +64,7 @@ def test_the_right_side_is_stored_and_sent_by_ids(operator: Actor, sf: Cluster) 
     assert sorted(route.streams) == sorted(ids.values())
     assert json.loads(route.text)["right"] == [ids["s3"], ids["s2"]]
     assert replayed_table(sf).queries[query.pk] == route
-    row = query_by_id(sf, query.pk)
+    row = row_of(query)
     assert (row.left, row.right) == (("s0", "s1"), ("s2", "s3"))
 
 

@@ -11,7 +11,8 @@ from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query, Stream, Task
 from controlplane.selectors.computations import computation_of_query, kinds_of, text_of
-from controlplane.selectors.queries import QueryFilters, queries_page, query_by_id
+from controlplane.selectors.queries import QueryFilters, queries_page
+from controlplane.selectors.query_rows import row_of
 from controlplane.services import placing, queries, routing
 from controlplane.services.access import Actor
 from controlplane.services.queries import QuerySpec
@@ -173,7 +174,7 @@ def test_a_split_query_is_on_all_nodes_by_capacity(operator: Actor, sf: Cluster)
     table = routing.current_table(sf.pk)
     assert table == replayed_table(sf)
     assert table.queries[query.pk].spans == ((0, 0, 2), (1, 2, 4), (2, 4, 10), (3, 10, 12))
-    row = query_by_id(sf, query.pk)
+    row = row_of(query)
     assert row.spans == table.queries[query.pk].spans
     assert row.node is not None
     assert (row.node.index, Task.objects.count()) == (0, 4)
