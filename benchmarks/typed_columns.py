@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-HERE: Final = Path(__file__).resolve().parents[1]
+from benchmarks.checkouts import HERE, checkout, commit_of, require_checkout
+
 MODULE: Final = "benchmarks.native_compare"
 # The ratio of typed to fixed columns.
 DEMANDED: Final = 0.95
@@ -43,7 +44,7 @@ class Pair:
 
 def main() -> None:
     options = parse_options()
-    require_checkout(options.against)
+    require_checkout(options.against, "benchmarks/native_compare.py")
     print(f"typed columns: {commit_of(HERE)}, fixed columns: {commit_of(options.against)}")
     pairs = []
     for run in range(options.runs):
@@ -65,22 +66,6 @@ def shown(pair: Pair) -> str:
         f"typed {pair.typed:,.0f} records/s, fixed {pair.fixed:,.0f} records/s, "
         f"ratio {pair.ratio:.3f}"
     )
-
-
-def require_checkout(path: Path) -> None:
-    """Raise `SystemExit` unless a path is another checkout that can run the same benchmark."""
-    if path.resolve() == HERE:
-        raise SystemExit(f"{path} is this checkout")
-    for part in ("benchmarks/native_compare.py", "workers/pipeline/__main__.py", "../shared/data"):
-        if not (path / part).exists():
-            raise SystemExit(f"{path / part} is missing: give a git worktree beside this one")
-
-
-def commit_of(checkout: Path) -> str:
-    """Return the commit of a checkout as git describes it, with -dirty for local changes."""
-    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude", "*"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def rate_of(checkout: Path, options: argparse.Namespace) -> float:
@@ -116,7 +101,7 @@ def arguments_of(options: argparse.Namespace) -> list[str]:
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.typed_columns", description=__doc__)
-    parser.add_argument("--against", type=_checkout, required=True, metavar="PATH")
+    parser.add_argument("--against", type=checkout, required=True, metavar="PATH")
     parser.add_argument("--queries", type=int, default=1)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--key", choices=["car", "stream"], default="stream")
@@ -127,10 +112,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=60, help="per run, without its start")
     parser.add_argument("--warm", type=int, default=4, help="first batches that do not count")
     return parser.parse_args(arguments)
-
-
-def _checkout(path: str) -> Path:
-    return Path(path).resolve()
 
 
 if __name__ == "__main__":

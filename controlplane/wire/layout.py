@@ -4,7 +4,7 @@ Aggregates share slots: the mean and the sum of one expression keep one total be
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +23,8 @@ ARROW: Final[dict[Kind, Any]] = {
     Kind.DATE: pa.date32(),
     Kind.NULL: pa.null(),
 }
+# Layouts that a process keeps: more computations than a cluster evaluates together.
+KEPT: Final = 16_384
 _RECORDS = (None, Slot("records", Merge.SUM, Kind.INT))
 # Slots whose type is not that of their kind. No sum of fewer than 2 ** 63 values overflows; the
 # largest float is kept by `floats.codes_of`, in which NaN is the greatest.
@@ -131,7 +133,7 @@ class Layout:
     sketches: tuple[Sketched, ...]
 
 
-@cache
+@lru_cache(maxsize=KEPT)
 def layout_of(computation: Computation) -> Layout:
     """Return the layout of a computation."""
     slots: list[tuple[Expression | None, Slot]] = [_RECORDS]
