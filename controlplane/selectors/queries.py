@@ -90,6 +90,11 @@ def query_by_name(cluster: Cluster, name: str) -> Query:
     return found
 
 
+def names_of_streams(query: Query) -> dict[int, str]:
+    """Return the names of the streams that a query reads, by their ids."""
+    return dict(query.streams.values_list("id", "name"))
+
+
 def computed_by(query: Query) -> Computation:
     """Return what a query computes; raises `Conflict` (unreadable) where that is gone."""
     try:

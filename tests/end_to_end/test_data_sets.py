@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -133,7 +134,8 @@ def compare(page: Page, one: DataSet) -> None:
     """Compare every window of every query with what DuckDB computes of the same records."""
     for name in one.queries:
         wanted = one.expected(name)
-        until(page, lambda name=name, wanted=wanted: differences(page, name, wanted) == [])
+        left = partial(differences, page, name, wanted)
+        until(page, lambda left=left: not left(), lambda name=name, left=left: (name, left()[:5]))
 
 
 def differences(page: Page, name: str, wanted: dict[tuple[Any, ...], dict[str, Any]]) -> list[Any]:
@@ -191,10 +193,10 @@ def token(page: Page) -> dict[str, str]:
     return {"X-CSRFToken": cookies["csrftoken"]}
 
 
-def until(page: Page, reached: Any) -> None:
+def until(page: Page, reached: Any, told: Any = lambda: "not in time") -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not reached():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, told()
         page.wait_for_timeout(300)
 
 

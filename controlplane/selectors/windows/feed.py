@@ -16,7 +16,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid, TryLater
 from controlplane.models import Cluster, Query
 from controlplane.selectors.computations import text_of
-from controlplane.selectors.queries import computed_by
+from controlplane.selectors.queries import computed_by, names_of_streams
 from controlplane.selectors.windows.filters import WindowState, cursor_of, cursor_read
 from controlplane.selectors.windows.pages import raw_of_archived, raw_of_stored
 from controlplane.selectors.windows.shown import KeyedWindow, Names, window_row
@@ -143,7 +143,7 @@ class _Look:
 
 
 def _names(query: Query) -> Names:
-    streams = {stream.pk: stream.name for stream in query.streams.all()}
+    streams = names_of_streams(query)
     try:
         return Names(text_of(query), computed_by(query), streams)
     except Conflict:

@@ -13,7 +13,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Query
 from controlplane.selectors.computations import text_of
-from controlplane.selectors.queries import computed_by
+from controlplane.selectors.queries import computed_by, names_of_streams
 from controlplane.selectors.windows.filters import (
     MAX_WINDOWS,
     WindowFilters,
@@ -65,7 +65,7 @@ def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[K
         computation = computed_by(query)
     except Conflict as conflict:
         gone = conflict
-    streams = {stream.pk: stream.name for stream in query.streams.all()}
+    streams = names_of_streams(query)
     key = None
     if computation is not None:
         key = key_values(wanted.key, computation, streams)

@@ -12,7 +12,7 @@ from controlplane.wire.log import Block, open_log
 from controlplane.wire.producer import Producer, encoded_block
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
-from controlplane.wire.routing import AddQuery
+from controlplane.wire.routing import AddQuery, MoveTasks
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
@@ -63,6 +63,27 @@ def test_a_silent_stream_does_not_hold_windows_open_and_its_return_is_late(
         append(producer, 1, 30, 80, 210)
         late += pipeline.batch(repeat=2)["late"]
     assert pairs(pipeline) == {0: 1, 180: 1}
+    assert late == 2
+
+
+def test_what_is_closed_stays_closed_where_the_task_moves(
+    pipeline: Pipeline, redis_server: str
+) -> None:
+    """The other node never had a task of the join; what comes late is as late there."""
+    with Producer(redis_server, "c") as producer:
+        append(producer, 1, 10)
+        append(producer, 2, 20)
+        pipeline.batch()
+        _pass_time(600)
+        append(producer, 2, 70, 200)
+        late = pipeline.batch()["late"]
+        pipeline.publish(MoveTasks(5, ((1, 0, 1),)))
+        append(producer, 2, 201)
+        late += pipeline.batch()["late"]
+        append(producer, 1, 30, 80, 210)
+        late += pipeline.batch(repeat=2)["late"]
+    assert pipeline.stores[1].get(HEARD) is not None
+    assert pairs(pipeline) == {0: 1, 180: 2}
     assert late == 2
 
 

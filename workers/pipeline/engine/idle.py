@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from workers.pipeline.engine.pages import Store
 
 HEARD: Final = "heard"
+# What a task that moves takes along of its join.
+CLOSED: Final = "closed"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,20 @@ class Clock:
         data = json.dumps(row).encode()
         if data != store.get(HEARD):
             store.put(HEARD, data)
+
+    def handed_on(self, query: int) -> bytes | None:
+        """Return what a task of a query takes to another node, None where nothing is known."""
+        if query not in self.closed and query not in self.begun:
+            return None
+        return json.dumps([self.closed.get(query), self.begun.get(query)]).encode()
+
+    def take_over(self, query: int, data: bytes) -> None:
+        """Take what a task brought from another node: what was closed there is closed here."""
+        closed, begun = json.loads(data)
+        if closed is not None:
+            self.closed[query] = max(closed, self.closed.get(query, closed))
+        if begun is not None:
+            self.begun[query] = min(begun, self.begun.get(query, begun))
 
     def is_idle(self, stream: int, begun_ms: int = 0) -> bool:
         """Return whether a stream is idle for what began at `begun_ms`."""

@@ -9,6 +9,7 @@ import numpy as np
 from controlplane.wire.forms import from_bytes, is_pairs, named, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.faults import Fault
+from workers.pipeline.engine.idle import CLOSED, Clock
 from workers.pipeline.engine.isolation import EXPORT, IMPORT, attempted, isolated, no_sample
 from workers.pipeline.engine.marks import newest_panes, raised
 from workers.pipeline.engine.pages import SIZES, Pages, Store, page_of
@@ -22,8 +23,8 @@ def taken_out(
 ) -> dict[Task, dict[str, bytes]]:
     """Take the state of tasks out of the store: by task, the bytes of its rows by form.
 
-    The tasks of a query whose state cannot be written leave without it; the query gets into
-    `faults`.
+    Of a join also up to where its windows are closed. The tasks of a query whose state cannot be
+    written leave without it; the query gets into `faults`.
     """
     faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
@@ -44,6 +45,10 @@ def taken_out(
         if gone.any():
             pages.save(rows.filter(pa.array(~gone)), visited)
     store.put(SIZES, json.dumps(sizes).encode())
+    clock = Clock.read(store)
+    for one in leaving:
+        if (closed := clock.handed_on(one[0])) is not None:
+            found[one][CLOSED] = closed
     return found
 
 
@@ -64,8 +69,14 @@ def put_in(
     faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     by_form: dict[str, list[Any]] = {}
+    clock = Clock.read(store)
+    knows_more = False
     for (query, _), states in arriving.items():
         for name, data in states.items():
+            if name == CLOSED:
+                clock.take_over(query, data)
+                knows_more = True
+                continue
             by_form.setdefault(name, []).extend(_imported(query, name, data, faults))
     for name, tables in by_form.items():
         rows = pa.concat_tables([named(name).schema.empty_table(), *tables])
@@ -73,6 +84,8 @@ def put_in(
         if not is_pairs(name):
             raised(store, newest_panes(rows))
         put_rows(Pages(store, named(name), name, sizes), tasks, rows, faults)
+    if knows_more:
+        clock.keep(store, tasks.joins)
     store.put(SIZES, json.dumps(sizes).encode())
 
 
