@@ -49,10 +49,11 @@ class DataSet:
         named = "".join(
             f", {_sql(one)} as {alias}" for alias, one in text.get("columns", {}).items()
         )
+        # Not `epoch_ms`, which rounds: a record just before a window would be in it.
+        last = f"epoch_us({self.schema['event_time']}) // 1000 // {slide} * {slide}"
         windows = (
-            f"select *, unnest(range(epoch_ms({self.schema['event_time']}) // {slide} * {slide}"
-            f" - {size - slide}, epoch_ms({self.schema['event_time']}) // {slide} * {slide} + 1,"
-            f" {slide})) as w{named} from records where {_sql(text.get('where') or 'true')}"
+            f"select *, unnest(range({last} - {size - slide}, {last} + 1, {slide})) as w{named}"
+            f" from records where {_sql(text.get('where') or 'true')}"
         )
         outputs = ", ".join(["w", *key, *(_sql(one) for one in aggregates.values())])
         groups = ", ".join(["w", *key])

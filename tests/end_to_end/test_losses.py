@@ -43,6 +43,8 @@ def coast(disks: dict[str, Disk]) -> Iterator[Coast]:
     """A Weir without any demonstration, whose queries have a closed window and an open one."""
     environment = {"WEIR_DEMO": "0", "WEIR_CHECKPOINTS": str(disks["checkpoints"].path)}
     weir = RunningWeir(disks["data"].path / "weir", environment)
+    # What it says is kept elsewhere: on the full disk it could not be written.
+    weir.output = disks["data"].path.with_name("weir.out")
     weir.start()
     try:
         coast = Coast(weir)
