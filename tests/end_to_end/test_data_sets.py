@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -105,11 +106,11 @@ def submit_by_page(page: Page, body: dict[str, Any]) -> None:
     page.fill("#name", body["name"])
     page.fill("#streams", "\n".join(body["streams"]))
     page.fill("#key", ", ".join(body["text"].get("key", ())))
-    page.fill("#window_s", str(body["text"]["window_s"]))
+    page.fill("#window", str(body["text"]["window_s"]))
     aggregates = body["text"]["aggregates"].items()
     page.fill("#aggregates", "\n".join(f"{name} = {one}" for name, one in aggregates))
     page.click("button:has-text('Submit query')")
-    page.wait_for_url("**/queries/*/")
+    page.wait_for_url(re.compile(r"/queries/\d+/"))
 
 
 def submit(page: Page, bodies: Sequence[dict[str, Any]]) -> None:
