@@ -17,6 +17,7 @@ MODULES = [name for _, name, _ in pkgutil.iter_modules(benchmarks.__path__) if n
 OTHERS = {
     "native_query": "--redis-url redis://127.0.0.1:1/0 --cluster c --checkpoint /tmp/c",
     "typed_columns": "--against ..",
+    "light_load": "--against ..",
 }
 
 
@@ -44,7 +45,7 @@ def test_it_requires_options(name: str) -> None:
     load(name).parse_options(OTHERS[name].split())
 
 
-@pytest.mark.parametrize("name", [*SMALLEST, "typed_columns"])
+@pytest.mark.parametrize("name", [*SMALLEST, "typed_columns", "light_load"])
 def test_the_documentation_names_it(name: str) -> None:
     assert name in (ROOT / "docs" / "benchmarks.md").read_text()
 
