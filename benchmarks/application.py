@@ -18,7 +18,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import AddQuery, Op
+from controlplane.wire.routing import Action, AddQuery
 from tests.support.driver import Application, Driver, Telemetry
 from tests.support.texts import SUMMARY_TEXT
 from workers.demo.schema import REPORT
@@ -122,7 +122,7 @@ def drawn_streams(rng: np.random.Generator) -> tuple[int, ...]:
     return tuple(sorted((drawn + 1).tolist()))
 
 
-def small_queries(count: int, nodes: int) -> list[Op]:
+def small_queries(count: int, nodes: int) -> list[Action]:
     """Return queries of one task each over one to five streams."""
     rng = np.random.default_rng(2)
     return [

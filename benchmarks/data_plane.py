@@ -44,7 +44,14 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText
 from controlplane.wire.results.feed import follow
-from controlplane.wire.routing import AddQuery, AssignStream, MoveTasks, Op, RoutingDelta, SetSchema
+from controlplane.wire.routing import (
+    Action,
+    AddQuery,
+    AssignStream,
+    MoveTasks,
+    RoutingDelta,
+    SetSchema,
+)
 from tests.support.driver import KeptDriver, Telemetry
 from tests.support.redis_server import running_redis
 from tests.support.texts import SUMMARY_TEXT
@@ -71,22 +78,22 @@ def main() -> None:
             print(json.dumps({name: report}, indent=2), flush=True)
 
 
-def publish_table(url: str, ops: Sequence[Op]) -> None:
+def publish_table(url: str, ops: Sequence[Action]) -> None:
     """Publish a routing table with all streams, their schemas and these queries."""
     every = range(1, STREAMS + 1)
-    splits: list[Op] = [AssignStream(stream, stream % SPLITS) for stream in every]
+    splits: list[Action] = [AssignStream(stream, stream % SPLITS) for stream in every]
     splits += [SetSchema(stream, REPORT) for stream in every]
     publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
 
 
-def start_weir(url: str, folder: Path, ops: Sequence[Op], nodes: int, appends: int = 0) -> Weir:
+def start_weir(url: str, folder: Path, ops: Sequence[Action], nodes: int, appends: int = 0) -> Weir:
     """Publish a routing table, fill the log, and return the application that will read both."""
     publish_table(url, ops)
     fill(url, appends)
     return Weir(url, folder, CLUSTER, nodes, SPLITS)
 
 
-def split_queries(count: int, nodes: int) -> list[Op]:
+def split_queries(count: int, nodes: int) -> list[Action]:
     """Return queries over all streams with one task on each node, each with its own predicate."""
     streams, spans = tuple(range(1, STREAMS + 1)), tuple((at, at, at + 1) for at in range(nodes))
     return [
@@ -116,7 +123,7 @@ def delivered(url: str, folder: Path, options: Options) -> Report:
     return report
 
 
-def full_log_rate(url: str, folder: Path, ops: Sequence[Op], appends: int) -> Report:
+def full_log_rate(url: str, folder: Path, ops: Sequence[Action], appends: int) -> Report:
     """Return records/s over a log that was full before it was read."""
     with start_weir(url, folder, ops, nodes=8, appends=appends) as weir:
         rows = weir.batches_until(appends * APPEND_RECORDS, 120)

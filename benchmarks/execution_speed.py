@@ -194,8 +194,8 @@ def _stop(actor: Any, pk: int) -> None:
 
 def _small_cluster(actor: Any) -> Any:
     from controlplane.models import Cluster, Node  # noqa: PLC0415
-    from controlplane.services import placing, queries, streams  # noqa: PLC0415
-    from controlplane.services.queries import QuerySpec  # noqa: PLC0415
+    from controlplane.topology import placement, queries, streams  # noqa: PLC0415
+    from controlplane.topology.queries import QuerySpec  # noqa: PLC0415
 
     cluster = Cluster.objects.create(slug="small", name="small", slots=4, desired="running")
     for index in range(4):
@@ -205,28 +205,24 @@ def _small_cluster(actor: Any) -> Any:
     streams.register(actor, cluster, specs)
     wanted = [QuerySpec(f"q{i}", (f"s{i % 50}",), SUMMARY) for i in range(400)]
     queries.submit_many(actor, cluster, wanted)
-    placing.drain(cluster.pk)
+    placement.drain(cluster.pk)
     return cluster
 
 
 def _scatter(cluster: Any) -> None:
     """Move the queries to drawn nodes, so that a plan has moves."""
-    from django.db import transaction  # noqa: PLC0415
-
-    from controlplane.models import Node, Task  # noqa: PLC0415
-    from controlplane.services import routing  # noqa: PLC0415
+    from controlplane.models import Task  # noqa: PLC0415
+    from controlplane.topology.apply import Change, apply  # noqa: PLC0415
     from controlplane.wire.routing import MoveTasks  # noqa: PLC0415
 
     draw = np.random.default_rng()
-    nodes = list(Node.objects.filter(cluster=cluster).order_by("index"))
-    with transaction.atomic():
-        cluster.refresh_from_db()
-        ops = []
-        for task in Task.objects.filter(query__cluster=cluster):
-            task.node = nodes[draw.integers(4)]
-            task.save()
-            ops.append(MoveTasks(task.query_id, ((task.node.index, 0, 1),)))
-        routing.append(cluster.pk, cluster.routing_version, ops, "scattered")
+    cluster.refresh_from_db()
+    queries = Task.objects.filter(query__cluster=cluster).values_list("query_id", flat=True)
+    apply(
+        cluster,
+        [MoveTasks(query, ((int(draw.integers(4)), 0, 1),)) for query in queries],
+        Change("scattered"),
+    )
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -40,7 +40,7 @@ from benchmarks.application import Weir
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
-from controlplane.wire.routing import AddQuery, AssignStream, Op, RoutingDelta, SetSchema
+from controlplane.wire.routing import Action, AddQuery, AssignStream, RoutingDelta, SetSchema
 from tests.support.redis_server import running_redis
 from workers.demo.schema import REPORT
 
@@ -130,7 +130,7 @@ def started_weir(url: str, folder: Path, options: argparse.Namespace, queries: i
                  json.dumps(text_of(at, options).to_json()), spans)
         for at in range(queries)
     ]  # fmt: skip
-    splits: list[Op] = [AssignStream(stream, stream % SPLITS) for stream in streams]
+    splits: list[Action] = [AssignStream(stream, stream % SPLITS) for stream in streams]
     splits += [SetSchema(stream, REPORT) for stream in streams]
     publish(client, cluster, RoutingDelta(1, (*splits, *adds)))
     return Weir(url, folder, cluster, options.nodes, SPLITS, options.max_records)

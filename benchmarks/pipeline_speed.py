@@ -31,7 +31,7 @@ from benchmarks.application import (
 )
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import AssignStream, Op, RoutingDelta, SetSchema
+from controlplane.wire.routing import Action, AssignStream, RoutingDelta, SetSchema
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
 from workers.demo.schema import REPORT
@@ -92,7 +92,7 @@ def full_log(
 
 def publish_queries(url: str, queries: int, nodes: int) -> None:
     every = range(1, STREAMS + 1)
-    splits: list[Op] = [AssignStream(stream, stream % 2) for stream in every]
+    splits: list[Action] = [AssignStream(stream, stream % 2) for stream in every]
     splits += [SetSchema(stream, REPORT) for stream in every]
     ops = small_queries(queries, nodes)
     publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))

@@ -71,7 +71,7 @@ def fill_cluster(slug: str, stream_count: int, live: int) -> set[int]:
 
 def register_streams(actor: Any, cluster: Any, count: int) -> None:
     """Register so many streams of taxi reports."""
-    from controlplane.services import streams  # noqa: PLC0415
+    from controlplane.topology import streams  # noqa: PLC0415
 
     schema = REPORT.to_json()
     specs = [
@@ -82,17 +82,17 @@ def register_streams(actor: Any, cluster: Any, count: int) -> None:
 
 def fill(actor: Any, cluster: Any, live: int) -> None:
     """Submit and place so many queries."""
-    from controlplane.services import placing, queries  # noqa: PLC0415
+    from controlplane.topology import placement, queries  # noqa: PLC0415
 
     specs = _specs(cluster, "live", live, seed=1)
     for begin in range(0, live, BULK):
         queries.submit_many(actor, cluster, specs[begin : begin + BULK])
-        placing.drain(cluster.pk)
+        placement.drain(cluster.pk)
 
 
 def _specs(cluster: Any, prefix: str, count: int, seed: int) -> list[Any]:
     """Return queries over 5 streams on average, stream popularity by Zipf's law."""
-    from controlplane.services.queries import QuerySpec  # noqa: PLC0415
+    from controlplane.topology.queries import QuerySpec  # noqa: PLC0415
 
     draw = np.random.default_rng(seed)
     streams = cluster.streams.count()
@@ -110,13 +110,13 @@ def _specs(cluster: Any, prefix: str, count: int, seed: int) -> list[Any]:
 
 
 def _measure_placements(actor: Any, cluster: Any, count: int) -> None:
-    from controlplane.services import placing, queries  # noqa: PLC0415
+    from controlplane.topology import placement, queries  # noqa: PLC0415
 
     taken = []
     for spec in _specs(cluster, "alone", count, seed=2):
         queries.submit(actor, cluster, spec)
         begun = time.perf_counter()
-        placing.drain(cluster.pk)
+        placement.drain(cluster.pk)
         taken.append(time.perf_counter() - begun)
     print(f"placement of one query in this process: {figures(taken)}")
 

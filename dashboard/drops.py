@@ -10,8 +10,8 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Drop, Query, Stream
 from controlplane.selectors.drops import drops_of, moment_of
 from controlplane.selectors.queries import computed_by
-from controlplane.services.arcs import windows_told
-from controlplane.services.drop_specs import DropSpec
+from controlplane.topology.drop_rules import windows_told
+from controlplane.topology.drop_specs import DropSpec
 
 # A list to choose from that a browser still shows at once.
 MOST_READERS = 500

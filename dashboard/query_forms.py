@@ -8,9 +8,9 @@ from typing import Final
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-from controlplane.services import queries
-from controlplane.services.queries import Checked, QuerySpec
 from controlplane.services.texts import PREFIX, pointed
+from controlplane.topology import queries
+from controlplane.topology.queries import Checked, QuerySpec
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import DEFAULT_LATENESS_S, SIDES, STREAM, QueryText
 from dashboard.forms import moment, stream_names

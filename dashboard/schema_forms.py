@@ -9,9 +9,9 @@ from django.http import QueryDict
 
 from controlplane.errors import Fields, Invalid
 from controlplane.services.record_bodies.formats import Format, format_of_file
-from controlplane.services.stream_schemas.change import schema_from
-from controlplane.services.stream_schemas.inference import Inferred, infer
-from controlplane.services.stream_schemas.samples import MAX_BYTES, head_of
+from controlplane.topology.schemas.change import schema_from
+from controlplane.topology.schemas.inference import Inferred, infer
+from controlplane.topology.schemas.samples import MAX_BYTES, head_of
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
     DEFAULT_MAX_FUTURE_S,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt
 
 from controlplane.models import Drop
 from controlplane.selectors.drops import moment_of
-from controlplane.services.drop_specs import DropSpec
+from controlplane.topology.drop_specs import DropSpec
 
 
 class StepOut(BaseModel):

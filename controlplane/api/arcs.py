@@ -19,7 +19,7 @@ from controlplane.selectors.drops import drops_of
 from controlplane.selectors.queries import query_by_id, query_by_name
 from controlplane.selectors.query_rows import row_of
 from controlplane.selectors.streams import stream_by_key
-from controlplane.services import arcs, schemes
+from controlplane.topology import drop_rules, key_groupings
 
 router = Router(tags=["arcs"])
 DROPS = "/{slug}/streams/{key}/drops"
@@ -37,7 +37,7 @@ def list_drops(request: HttpRequest, slug: str, key: str) -> Any:
 def set_drop(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
     """Let an arc of a stream (by id or name) drop a share, or another share than before."""
     actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
-    return DropOut.of(arcs.set_drop(actor, stream, body.value(), body.query, body.reason))
+    return DropOut.of(drop_rules.set_drop(actor, stream, body.value(), body.query, body.reason))
 
 
 @router.delete(DROPS, response=list[DropOut])
@@ -48,7 +48,7 @@ def lift_drop(request: HttpRequest, slug: str, key: str, query: str = "", reason
     until its last window is over.
     """
     actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
-    arcs.lift(actor, stream, query, reason[:2000])
+    drop_rules.lift(actor, stream, query, reason[:2000])
     return [DropOut.of(drop) for drop in drops_of(stream)]
 
 
@@ -61,7 +61,7 @@ def set_scheme(request: HttpRequest, slug: str, name: str, body: SchemeIn) -> An
     """Let the keys of a running query that has a merge node find their task by another scheme."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
-    schemes.set_scheme(actor, query, body.scheme, body.reason)
+    key_groupings.set_scheme(actor, query, body.scheme, body.reason)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 
@@ -74,5 +74,5 @@ def move_merge(request: HttpRequest, slug: str, name: str, body: MergeNodeIn) ->
     """Let another node merge a running query that has a merge node."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
-    schemes.move_merge(actor, query, body.node, body.reason)
+    key_groupings.move_merge(actor, query, body.node, body.reason)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))

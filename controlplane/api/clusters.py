@@ -29,7 +29,8 @@ from controlplane.selectors.clusters import (
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.metrics import RESOLUTIONS
 from controlplane.selectors.metrics import samples as read_samples
-from controlplane.services import clusters, nodes, partitions, slots
+from controlplane.services import clusters, partitions
+from controlplane.topology import nodes
 
 router = Router(tags=["clusters"])
 DEFAULT_SPAN = timedelta(minutes=15)
@@ -89,7 +90,7 @@ def set_nodes(request: HttpRequest, slug: str, body: NodesIn) -> Any:
     The next micro-batch runs with it. A node that is removed must be inactive and without queries.
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
-    slots.set_nodes(actor, cluster, body.nodes, body.reason)
+    nodes.set_count(actor, cluster, body.nodes, body.reason)
     return [_node(row) for row in node_table(cluster)]
 
 

@@ -35,9 +35,10 @@ from controlplane.selectors.queries import (
 )
 from controlplane.selectors.query_rows import row_of
 from controlplane.selectors.windows import WindowFilters, window_row, windows_page
-from controlplane.services import keeping, queries
-from controlplane.services.queries import QuerySpec
+from controlplane.services import keeping
 from controlplane.services.texts import output_columns, places
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 
 router = Router(tags=["queries"])
 JSON = "application/json"

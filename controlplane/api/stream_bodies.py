@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.schemas import ListOut
 from controlplane.selectors.streams import StreamRow
-from controlplane.services.stream_schemas.assessment import Assessed
-from controlplane.services.stream_schemas.inference import Inferred
+from controlplane.topology.schemas.assessment import Assessed
+from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
     DEFAULT_MAX_FUTURE_S,

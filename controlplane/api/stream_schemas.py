@@ -20,13 +20,13 @@ from controlplane.selectors.computations import schema_of
 from controlplane.selectors.streams import stream_by_key
 from controlplane.services.access import require_operator
 from controlplane.services.record_bodies import CONTENT_TYPES
-from controlplane.services.stream_schemas.change import (
+from controlplane.topology.schemas.change import (
     patch_schema,
     preview,
     schema_from,
     set_schema,
 )
-from controlplane.services.stream_schemas.inference import infer
+from controlplane.topology.schemas.inference import infer
 
 router = Router(tags=["streams"])
 _EXAMPLES: Final = {

@@ -17,8 +17,8 @@ from controlplane.selectors.streams import (
     streams_page,
     streams_slice,
 )
-from controlplane.services import streams
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import streams
+from controlplane.topology.streams import StreamSpec
 
 router = Router(tags=["streams"])
 

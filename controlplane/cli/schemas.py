@@ -11,10 +11,10 @@ from controlplane.cli.output import print_facts, print_table, say
 from controlplane.description.text import schema_in
 from controlplane.selectors.streams import kinds_told
 from controlplane.services.record_bodies.formats import Format, format_of_file
-from controlplane.services.stream_schemas.assessment import Assessed
-from controlplane.services.stream_schemas.change import schema_from
-from controlplane.services.stream_schemas.inference import Inferred, infer
-from controlplane.services.stream_schemas.samples import sample_of_file
+from controlplane.topology.schemas.assessment import Assessed
+from controlplane.topology.schemas.change import schema_from
+from controlplane.topology.schemas.inference import Inferred, infer
+from controlplane.topology.schemas.samples import sample_of_file
 from controlplane.wire.schema import StreamSchema
 
 _NULLABLE: Final = {True: "yes", False: "no"}

@@ -14,9 +14,10 @@ from django.db.models import Max
 
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.selectors.metrics import KEPT
-from controlplane.services import arc_upkeep, executions, failing, skipping
+from controlplane.services import executions, failing, skipping
 from controlplane.services.events import send_samples
 from controlplane.services.samples import Before, Row, Sample, rolled_up, sample_of
+from controlplane.topology import drop_rule_housekeeping
 
 # The time in which a stream's rate follows a change by 63 %: longer than the gaps between the
 # reports of one car (a minute) would be sluggish, shorter would be noise.
@@ -92,7 +93,7 @@ def store(
     if columns:
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:
-        arc_upkeep.count(cluster.pk, rows, samples)
+        drop_rule_housekeeping.count(cluster.pk, rows, samples)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         executions.acknowledge(cluster, rows, samples)
         failing.end_failed(cluster, rows)

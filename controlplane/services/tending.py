@@ -4,8 +4,9 @@ import logging
 from datetime import datetime
 
 from controlplane.models import Cluster, Query
-from controlplane.services import arc_upkeep, placing, queries, routing, skipping
+from controlplane.services import skipping
 from controlplane.services.losses.repair import ask, hold_back
+from controlplane.topology import drop_rule_housekeeping, placement, publishing, queries
 from controlplane.wire.errors import RoutingTaken
 
 logger = logging.getLogger(__name__)
@@ -26,10 +27,10 @@ def tend_cluster(cluster: Cluster, now: datetime) -> None:
     queries.end_overdue(cluster.pk, now)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
-        placing.drain(cluster.pk)
+        placement.drain(cluster.pk)
     if not hold_back(cluster):
         publish(cluster)
-    arc_upkeep.settle(cluster)
+    drop_rule_housekeeping.settle(cluster)
     skipping.publish_pending(cluster)
 
 
@@ -39,8 +40,8 @@ def publish(cluster: Cluster) -> None:
     Where Redis has a version with other contents, an administrator has to decide.
     """
     try:
-        if not routing.heal(cluster):
-            routing.publish_unpublished(cluster.pk)
+        if not publishing.heal(cluster):
+            publishing.publish_unpublished(cluster.pk)
     except RoutingTaken as taken:
         logger.error("%s", taken)
         ask(cluster)

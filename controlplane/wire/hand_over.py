@@ -51,4 +51,4 @@ def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
             continue
         queries[one.query] = with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
     # A node that is removed by the later table still gives out the state of its tasks.
-    return replace(after, queries=queries, nodes=max(before.nodes, after.nodes))
+    return replace(after, queries=queries, node_count=max(before.node_count, after.node_count))

@@ -63,7 +63,7 @@ def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
             keys.schemas_key(cluster),
             delta.version,
             delta.to_json(),
-            *_texts({op.stream: op.schema for op in delta.ops if isinstance(op, SetSchema)}),
+            *_texts({op.stream: op.schema for op in delta.actions if isinstance(op, SetSchema)}),
         ),
     )
     if outcome == b"other":

@@ -37,6 +37,14 @@ def scheme_text(name: str) -> str:
     return "" if name in ("", HASH) else json.dumps({"kind": name})
 
 
+def scheme_name(text: str, *, aggregated: bool) -> str:
+    """Return the name of a scheme from its text in a route; "" for a query without aggregator."""
+    if text:
+        name: str = json.loads(text)["kind"]
+        return name
+    return HASH if aggregated else ""
+
+
 def splits_keys(name: str) -> bool:
     """Tell whether a key may have several tasks under a scheme, "" for the hash."""
     return bool(name) and not SCHEMES[name].by_key

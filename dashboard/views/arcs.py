@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster
 from controlplane.selectors.streams import stream_by_id
-from controlplane.services import arcs
+from controlplane.topology import drop_rules
 from dashboard.drops import drop_spec, drops_context
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import show, tell, tell_refusal
@@ -30,9 +30,9 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
     query, reason = str(values.get("query", "")), str(values.get("reason", ""))
     try:
         spec = drop_spec(stream, values)
-        drop = arcs.set_drop(request.actor, stream, spec, query, reason)
-        told = f"{arcs.share_told(spec.share)} of its {arcs.windows_told(drop.value)}"
-        tell(request, f"{arcs.arc_told(drop)} drops {told}.")
+        drop = drop_rules.set_drop(request.actor, stream, spec, query, reason)
+        told = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
+        tell(request, f"{drop_rules.arc_told(drop)} drops {told}.")
     except Forbidden:
         raise
     except WeirError as refusal:
@@ -45,7 +45,9 @@ def lift(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirec
     """Let an arc keep all records again."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST
     try:
-        left = arcs.lift(request.actor, stream, values.get("query", ""), values.get("reason", ""))
+        left = drop_rules.lift(
+            request.actor, stream, values.get("query", ""), values.get("reason", "")
+        )
         later = " once the windows are over that it has begun with" if left else ""
         tell(request, f"Every record is kept again{later}.")
     except Forbidden:

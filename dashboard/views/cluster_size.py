@@ -7,8 +7,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.models import Cluster
-from controlplane.services import partitions, slots
+from controlplane.services import partitions
 from controlplane.services.access import require_operator
+from controlplane.topology import nodes
 from dashboard.dialog_forms import answer, whole_numbers
 from dashboard.guards import PageRequest, cluster_page
 
@@ -20,7 +21,7 @@ def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
     def change() -> str:
         count = whole_numbers(request.POST, "nodes")["nodes"]
-        slots.set_nodes(request.actor, cluster, count, request.POST.get("reason", ""))
+        nodes.set_count(request.actor, cluster, count, request.POST.get("reason", ""))
         return f"{cluster.name} has {count} node{'' if count == 1 else 's'}."
 
     return answer(

@@ -17,7 +17,8 @@ from controlplane.selectors.metrics import fitting_resolution, latest_values, sa
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
 from controlplane.selectors.queries import state_counts
 from controlplane.selectors.routing import routing_between
-from controlplane.services import clusters, nodes
+from controlplane.services import clusters
+from controlplane.topology import nodes
 from dashboard import grades
 from dashboard.decisions import why
 from dashboard.figures.cluster import NodeShown, cluster_figures

@@ -22,8 +22,8 @@ from controlplane.selectors.queries import (
 )
 from controlplane.selectors.query_rows import QueryRow, row_of
 from controlplane.selectors.windows import STATES, WindowFilters, keyed_windows, windows_page
-from controlplane.services import queries
 from controlplane.services.texts import OutputColumn, output_columns
+from controlplane.topology import queries
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.selectors import language
-from controlplane.services import queries
 from controlplane.services.access import require_operator
-from controlplane.services.queries import Checked
 from controlplane.services.texts import output_columns
+from controlplane.topology import queries
+from controlplane.topology.queries import Checked
 from controlplane.wire.schemes import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.query_forms import (

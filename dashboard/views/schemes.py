@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from controlplane.errors import Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.selectors.queries import query_by_id
-from controlplane.services import schemes
+from controlplane.topology import key_groupings
 from controlplane.wire.schemes import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import tell, tell_refusal
@@ -20,7 +20,7 @@ def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
     """Let keys find their task by another scheme."""
     query, values = query_by_id(cluster, pk), request.POST
     try:
-        query = schemes.set_scheme(
+        query = key_groupings.set_scheme(
             request.actor, query, values.get("scheme", ""), values.get("reason", "")
         )
         tell(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
@@ -37,7 +37,7 @@ def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
     query, values = query_by_id(cluster, pk), request.POST
     try:
         index = _index(values.get("node", ""))
-        query = schemes.move_merge(request.actor, query, index, values.get("reason", ""))
+        query = key_groupings.move_merge(request.actor, query, index, values.get("reason", ""))
         tell(request, f"{query.name} is merged on {query.merge_node}.")
     except Forbidden:
         raise

@@ -9,11 +9,11 @@ from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.selectors.computations import schema_of
 from controlplane.selectors.streams import StreamRow, stream_by_id
-from controlplane.services import streams
 from controlplane.services.access import require_operator
 from controlplane.services.record_bodies.formats import Format
-from controlplane.services.stream_schemas.change import preview, set_schema
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import streams
+from controlplane.topology.schemas.change import preview, set_schema
+from controlplane.topology.streams import StreamSpec
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.schema_forms import (
     BLANK,

@@ -10,9 +10,10 @@ from pytest_django import Settings
 from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.services import placing, tending
+from controlplane.services import tending
 from controlplane.services.access import Actor
-from controlplane.services.routing import current_table
+from controlplane.topology import placement
+from controlplane.topology.rows import current_table
 from controlplane.wire.publish import read_table
 from tests.support.cluster import submit
 from tests.support.redis_server import free_port
@@ -39,7 +40,7 @@ def test_query_submitted_while_redis_is_away_is_placed_when_it_is_back(
     """The submission succeeds, the version is decided, and the beat's task publishes it."""
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
     submit(operator, sf, {"q": ["s0"]})
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     assert Query.objects.get(name="q").state == Query.State.RUNNING
     assert sf.routing_versions.filter(published_at=None).exists()
     settings.REDIS_URL = redis_url

@@ -8,8 +8,11 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from controlplane.models import Cluster, RoutingVersion
+from controlplane.topology.rows import current_table
+from controlplane.topology.versions import delta_of
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.routing import SetSchema, op_from_json
+from controlplane.wire.routing import NodeState, RoutingTable, SetSchema, action_from_json
 from controlplane.wire.schema import StreamSchema
 from tests.support.schemas import REPORTS
 
@@ -62,12 +65,49 @@ def test_streams_of_an_earlier_release_get_the_schema_of_their_records() -> None
             streams.objects.create(cluster=cluster, name=name, schema=schema)
         new = migrated(newest)
         found = dict(new.get_model("controlplane", "Stream").objects.values_list("name", "schema"))
-        (version,) = new.get_model("controlplane", "RoutingVersion").objects.all()
+        versions = new.get_model("controlplane", "RoutingVersion").objects.order_by("version")
+        version, nodes = versions.all()
     finally:
         migrated(newest)
     assert found["typed"] == typed
     kept = [StreamSchema.from_json(found[name]) for name in ("bare", "said")]
     assert kept == [REPORTS, REPORTS]
-    ops = [op_from_json(op) for op in version.ops]
-    assert version.version == 5
+    ops = [action_from_json(op) for op in version.ops]
+    assert (version.version, nodes.version) == (5, 6)
     assert [op.schema for op in ops if isinstance(op, SetSchema)] == kept
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_the_routing_table_gets_the_nodes_of_an_earlier_release() -> None:
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+    earlier = [
+        {"op": "nodes", "nodes": 3},
+        {"op": "capacity", "node": 0, "per_s": 300.0},
+        {"op": "capacity", "node": 2, "per_s": 100.0},
+        {"op": "capacity", "node": 2, "per_s": None},
+    ]
+    try:
+        old = migrated([("controlplane", "0024_schemas_of_streams")])
+        cluster = old.get_model("controlplane", "Cluster").objects.create(
+            slug="a", name="a", routing_version=1, slots=3, splits=5
+        )
+        old.get_model("controlplane", "Cluster").objects.create(slug="b", name="b")
+        nodes = old.get_model("controlplane", "Node").objects
+        for index, emulated, active in ((0, True, True), (1, False, False), (2, False, True)):
+            nodes.create(
+                cluster=cluster, index=index, name=f"n{index}", capacity=300.0 + index,
+                emulated=emulated, active=active,
+            )  # fmt: skip
+        old.get_model("controlplane", "RoutingVersion").objects.create(
+            cluster=cluster, version=1, ops=earlier, reason="first"
+        )
+    finally:
+        migrated(newest)
+    rows = RoutingVersion.objects.order_by("version")
+    table = RoutingTable().apply(*map(delta_of, rows))
+    assert [row.version for row in rows] == [1, 2]
+    assert table == current_table(Cluster.objects.get(slug="a").pk)
+    assert table.nodes[1] == NodeState(301.0, emulated=False, active=False)
+    assert (table.node_count, table.split_count) == (3, 5)
+    assert Cluster.objects.get(slug="b").routing_version == 0

@@ -54,7 +54,7 @@ print(Policy.objects.update(cluster_moves=200, node_moves=200))
 _SEEN: Final = """
 import json
 from controlplane.models import Execution, Proposal, RoutingVersion
-from controlplane.services import routing
+
 from controlplane.wire.routing import RoutingTable
 proposal = Proposal.objects.get(pk={pk})
 execution = Execution.objects.filter(proposal=proposal).first()

@@ -6,11 +6,11 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
-from controlplane.services import placing, queries, streams
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
-from controlplane.services.routing import delta_of
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import placement, queries, streams
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.streams import StreamSpec
+from controlplane.topology.versions import delta_of
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import RoutingTable
 from tests.support.schemas import REPORTS
@@ -56,7 +56,7 @@ def submit(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> 
 def placed(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> list[Query]:
     """Submit queries and place them."""
     saved = submit(by, cluster, wanted)
-    placing.drain(cluster.pk)
+    placement.drain(cluster.pk)
     return list(Query.objects.filter(pk__in=[query.pk for query in saved]).order_by("pk"))
 
 
@@ -65,7 +65,7 @@ def placed_split(by: Actor, cluster: Cluster, name: str = "q", scheme: str = "")
     text = QueryText({"n": "count(*)"}, key=("car",), window_s=60)
     spec = QuerySpec(name, ("s0", "s1"), text=text, tasks=8, scheme=scheme)
     query = queries.submit(by, cluster, spec)
-    placing.drain(cluster.pk)
+    placement.drain(cluster.pk)
     query.refresh_from_db()
     return query
 

@@ -1,10 +1,9 @@
 """Executions driven by hand: ready proposals, steps that the pipeline acknowledges."""
 
-from django.db import transaction
-
 from controlplane.models import Cluster, Execution, Node, Proposal, Step, Task
-from controlplane.services import executions, metrics, proposals, routing
+from controlplane.services import executions, metrics, proposals
 from controlplane.services.access import Actor
+from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing import MoveTasks
 from tests.support.cluster import placed, telemetry
 
@@ -18,11 +17,9 @@ def scattered(by: Actor, cluster: Cluster, count: int = 12) -> Cluster:
     ops = []
     for number, query in enumerate(rows):
         node = nodes[number % len(nodes)]
-        Task.objects.filter(query=query).update(node=node)
         ops.append(MoveTasks(query.pk, ((node.index, 0, 1),)))
     cluster.refresh_from_db()
-    with transaction.atomic():
-        routing.append(cluster.pk, cluster.routing_version, ops, "scattered")
+    apply(cluster, ops, Change("scattered"))
     Cluster.objects.filter(pk=cluster.pk).update(desired="running")
     cluster.refresh_from_db()
     return cluster

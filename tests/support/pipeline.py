@@ -9,7 +9,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import Op, RoutingDelta
+from controlplane.wire.routing import Action, RoutingDelta
 from tests.workers.pipeline.engine.test_node import Memory
 from workers.pipeline.connections import client_of, log_of, tables_of
 from workers.pipeline.row import input_of
@@ -43,7 +43,7 @@ class Pipeline:
         )  # fmt: skip
         self.stores = {node: Memory() for node in range(self.nodes)}
 
-    def publish(self, *ops: Op) -> None:
+    def publish(self, *ops: Action) -> None:
         """Publish the next routing version."""
         self.version += 1
         publish(self.client, self.cluster, RoutingDelta(self.version, ops))

@@ -1,9 +1,9 @@
 """Compiled tables for the pipeline's tests."""
 
 from controlplane.wire.routing import (
+    Action,
     AddQuery,
     AssignStream,
-    Op,
     RoutingDelta,
     RoutingTable,
     SetSchema,
@@ -12,7 +12,7 @@ from tests.support.schemas import declared
 from workers.pipeline.tables import CompiledTable
 
 
-def compiled(*ops: Op) -> CompiledTable:
+def compiled(*ops: Action) -> CompiledTable:
     """Return the table that `ops` make from nothing; streams without a schema have reports."""
     said = {op.stream for op in ops if isinstance(op, SetSchema)}
     read = {stream for op in ops if isinstance(op, AddQuery) for stream in op.streams}

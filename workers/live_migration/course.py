@@ -19,7 +19,7 @@ from controlplane.runtime.redis_server import find_own
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import Op, RoutingDelta
+from controlplane.wire.routing import Action, RoutingDelta
 from workers.agent.driver import Driver, DriverSpec, Site, pipeline_command
 from workers.live_migration.request import QUERY, Request
 
@@ -117,7 +117,7 @@ class Course:
         self._publish([change])
         return Driver(self.spec, self.site, pipeline_command)
 
-    def _publish(self, ops: list[Op]) -> None:
+    def _publish(self, ops: list[Action]) -> None:
         self.version += 1
         publish(self.client, CLUSTER, RoutingDelta(self.version, tuple(ops)))
 

@@ -12,10 +12,10 @@ from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import (
+    Action,
     AddQuery,
     AssignStream,
     MoveTasks,
-    Op,
     SetSchema,
     Span,
     spans_of,
@@ -68,7 +68,7 @@ class Request:
         parts = np.array_split(np.arange(self.tasks), self.present)
         return [node for node, part in enumerate(parts) for _ in part]
 
-    def beginning(self) -> list[Op]:
+    def beginning(self) -> list[Action]:
         """Return the first routing table."""
         streams = tuple(range(1, STREAMS + 1))
         spans = spans_of(self.owners())

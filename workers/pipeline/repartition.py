@@ -131,13 +131,13 @@ def _finish(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
     """Run the batch that was begun, as Spark does after a crash, and no other."""
     assert found.pending is not None
     table = read_table(client_of(plan.redis_url), plan.cluster, found.pending["version"])
-    splits = max(table.splits.values(), default=0) + 1
+    splits = max(table.split_count, max(table.splits.values(), default=0) + 1)
     application = Application(
         plan.cluster,
         plan.redis_url,
         str(plan.checkpoint),
         found.partitions,
-        max(found.partitions, table.nodes),
+        max(found.partitions, table.node_count),
         splits,
         log_url=plan.log_url,
     )

@@ -218,16 +218,18 @@ class LogReader(DataSourceStreamReader):
         table = self._table(version)
         if table is None:
             return self.nodes
-        return table.nodes if table.table.nodes else max(table.nodes, self.nodes)
+        return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
     def _splits_at(self, version: int) -> int:
-        """Return how many split nodes there are: those it began with, and those that plans added.
+        """Return how many split nodes there are: as the table says, and all that read a stream.
 
         One that a plan has left without a stream reads nothing.
         """
         table = self._table(version)
-        named = table.table.splits.values() if table is not None else ()
-        return max(self.splits, 1 + max(named, default=0))
+        if table is None:
+            return self.splits
+        named = table.table.splits.values()
+        return max(table.table.split_count or self.splits, 1 + max(named, default=0))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""

@@ -200,7 +200,7 @@ class CompiledTable:
     def nodes(self) -> int:
         """Return the number of nodes: as the table says, and all that have or merge tasks."""
         named = (*self._routes_of_node, *self._merges)
-        return max(self.table.nodes, 1 + max(named, default=-1))
+        return max(self.table.node_count, 1 + max(named, default=-1))
 
     @cached_property
     def idle_ms(self) -> dict[int, int]:

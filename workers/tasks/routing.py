@@ -7,8 +7,9 @@ from django.utils import timezone
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.runtime.beats import beat
-from controlplane.services import placing, tending
+from controlplane.services import tending
 from controlplane.task_names import PLACE, TEND_ROUTING
+from controlplane.topology import placement
 
 
 @shared_task(
@@ -21,7 +22,7 @@ from controlplane.task_names import PLACE, TEND_ROUTING
 )
 def place(cluster_id: int) -> None:
     """Place all pending queries of a cluster and remove all ending ones."""
-    placing.drain(cluster_id)
+    placement.drain(cluster_id)
 
 
 @shared_task(name=TEND_ROUTING)

@@ -8,8 +8,9 @@ from controlplane.cli.output import print_facts, print_json, print_table, say
 from controlplane.errors import Invalid
 from controlplane.selectors.clusters import FleetRow, NodeRow, fleet, node_table
 from controlplane.selectors.metrics import latest_values
-from controlplane.services import clusters, partitions, slots
+from controlplane.services import clusters, partitions
 from controlplane.services.access import VIEWER, require_member
+from controlplane.topology import nodes
 
 
 def listed(given: Namespace) -> None:
@@ -72,7 +73,7 @@ def stop(given: Namespace) -> None:
 def set_nodes(given: Namespace) -> None:
     """Change the number of nodes, while the cluster runs."""
     actor, cluster = viewed(given)
-    count = slots.set_nodes(actor, cluster, given.nodes, given.reason)
+    count = nodes.set_count(actor, cluster, given.nodes, given.reason)
     if given.json:
         print_json({"cluster": cluster.slug, "before": count.before, "nodes": count.after})
     else:

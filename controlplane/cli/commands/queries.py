@@ -26,9 +26,10 @@ from controlplane.selectors.queries import (
     query_by_name,
 )
 from controlplane.selectors.query_rows import QueryRow, row_of
-from controlplane.services import keeping, queries
+from controlplane.services import keeping
 from controlplane.services.importing import query_spec
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 
 

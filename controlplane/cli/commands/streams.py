@@ -32,13 +32,13 @@ from controlplane.selectors.streams import (
     streams_page,
 )
 from controlplane.services.access import Actor, require_member
-from controlplane.services.stream_schemas.change import (
+from controlplane.topology.schemas.change import (
     patched,
     preview,
     schema_from,
     set_schema,
 )
-from controlplane.services.streams import StreamSpec, register
+from controlplane.topology.streams import StreamSpec, register
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 
 

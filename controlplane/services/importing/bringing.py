@@ -11,7 +11,7 @@ from controlplane.description.errors import BadDescription
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.selectors.describing import description_of
-from controlplane.services import audit, clusters, slots
+from controlplane.services import audit, clusters
 from controlplane.services.access import ADMIN, Actor, require
 from controlplane.services.importing.parts import bring_nodes, bring_streams
 from controlplane.services.importing.report import Imported, noted, told_at
@@ -19,6 +19,7 @@ from controlplane.services.importing.rules import bring_blackouts, bring_drops, 
 from controlplane.services.importing.running import bring_queries
 from controlplane.services.policies import policy_of, update_policy
 from controlplane.services.policies.changing import settings_of
+from controlplane.topology import nodes
 from controlplane.wire.log import shown as without_password
 
 # What a checkpoint, or records that wait, depend on: not changed in passing.
@@ -124,7 +125,7 @@ def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart, report: I
         )
     if cluster.slots != part.slots:
         with told_at("cluster"):
-            slots.set_nodes(actor, cluster, part.slots)
+            nodes.set_count(actor, cluster, part.slots)
         changed.append("slots")
     if cluster.master != part.master:
         with told_at("cluster"):

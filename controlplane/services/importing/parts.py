@@ -4,47 +4,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from controlplane.description.document import NodePart, StreamPart
-from controlplane.models import Cluster, Node
-from controlplane.services import audit, nodes, routing, streams
+from controlplane.models import Cluster
 from controlplane.services.access import Actor
 from controlplane.services.importing.report import Imported, chunks, noted, told_at
-from controlplane.services.streams import StreamSpec
-from controlplane.wire.routing import AssignStream, SetCapacity
+from controlplane.topology import nodes, streams
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.streams import StreamSpec
+from controlplane.wire.routing import AssignStream, NodeState
 
 
 def bring_nodes(
     actor: Actor, cluster: Cluster, parts: Sequence[NodePart], report: Imported
 ) -> None:
-    """Make the nodes that are not there, and bring the others up to date."""
-    known = {node.index: node for node in cluster.nodes.all()}
-    new = [Node(cluster=cluster, **part.model_dump()) for part in parts if part.index not in known]
-    Node.objects.bulk_create(new)
-    held = [SetCapacity(node.index, node.capacity) for node in new if node.emulated]
-    if held:
-        cluster.refresh_from_db(fields=["routing_version"])
-        told = f"{len(held)} nodes are held to their capacity"
-        routing.append(cluster.pk, cluster.routing_version, held, told, actor=actor.name)
-    noted(report.created, "nodes", [node.name for node in new])
-    changed = [
-        part.name
-        for part in parts
-        if part.index in known and _changed_node(actor, known[part.index], part)
-    ]
-    noted(report.changed, "nodes", changed)
-
-
-def _changed_node(actor: Actor, node: Node, part: NodePart) -> bool:
-    before = {"name": node.name, "active": node.active}
-    after = {"name": part.name, "active": part.active}
-    if before != after:
-        node.name, node.active = part.name, part.active
-        node.save(update_fields=["name", "active"])
-        told = f"{node.cluster.slug}/{node.name}"
-        audit.record(actor, "node.change", told, cluster=node.cluster, before=before, after=after)
-    faster = (node.capacity, node.emulated) != (part.capacity, part.emulated)
-    if faster:
-        nodes.set_capacity(actor, node, part.capacity, emulated=part.emulated)
-    return faster or before != after
+    """Create the nodes that are missing, and update the others."""
+    names = dict(cluster.nodes.values_list("index", "name"))
+    states = {part.index: NodeState(part.capacity, part.emulated, part.active) for part in parts}
+    changed = set(nodes.set_states(actor, cluster, states))
+    for part in parts:
+        if names.get(part.index) != part.name:
+            cluster.nodes.filter(index=part.index).update(name=part.name)
+            changed.add(part.index)
+    noted(report.created, "nodes", [part.name for part in parts if part.index not in names])
+    noted(
+        report.changed,
+        "nodes",
+        [part.name for part in parts if part.index in names and part.index in changed],
+    )
 
 
 def bring_streams(
@@ -96,9 +81,7 @@ def _splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None
     ]
     if not moved:
         return
-    for stream, split in moved:
-        cluster.streams.filter(pk=stream.pk).update(split=split)
     cluster.refresh_from_db(fields=["routing_version"])
-    ops = [AssignStream(stream.pk, split) for stream, split in moved]
-    told = f"{len(ops)} streams assigned to split nodes"
-    routing.append(cluster.pk, cluster.routing_version, ops, told, actor=actor.name)
+    actions = [AssignStream(stream.pk, split) for stream, split in moved]
+    summary = f"{len(actions)} streams assigned to split nodes"
+    apply(cluster, actions, Change(summary, author=actor.name))

@@ -10,11 +10,11 @@ from datetime import datetime
 
 from controlplane.description.document import BlackoutPart, DropPart, ExclusionPart
 from controlplane.models import Cluster
-from controlplane.services import arcs
 from controlplane.services.access import Actor
-from controlplane.services.drop_specs import DropSpec
 from controlplane.services.importing.report import Imported, counted, each, noted
 from controlplane.services.policies import add_blackout, add_exclusion
+from controlplane.topology import drop_rules
+from controlplane.topology.drop_specs import DropSpec
 
 
 def bring_drops(
@@ -31,7 +31,7 @@ def bring_drops(
 
     def make(part: DropPart) -> None:
         spec = DropSpec(part.share, part.window_s, part.slide_s, part.batch)
-        arcs.set_drop(actor, rows[part.stream], spec, part.query, part.reason)
+        drop_rules.set_drop(actor, rows[part.stream], spec, part.query, part.reason)
 
     each("drops", wanted, make)
     noted(report.created, "drops", [_told(part) for _, part in wanted if part.arc not in known])

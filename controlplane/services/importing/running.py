@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from controlplane.description.document import ClusterDescription, QueryPart
 from controlplane.description.errors import BadDescription
 from controlplane.models import Cluster, Query
-from controlplane.services import placing, queries
 from controlplane.services.access import Actor
 from controlplane.services.importing.report import Imported, chunks, counted, noted, told_at
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import placement, queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 
 
@@ -93,7 +93,7 @@ def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[Qu
     """Place new queries as described; returns how many, the others are placed by the worker."""
     wanted = [part for part in parts if part.name in description.placement]
     placed = 0
-    for chunk in chunks(wanted, placing.PASS):
+    for chunk in chunks(wanted, placement.PASS):
         by_name = {part.name: part for part in chunk}
         rows = Query.objects.filter(
             cluster=cluster, state=Query.State.PENDING, name__in=list(by_name)
@@ -104,7 +104,7 @@ def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[Qu
             for pk, name in ids.items()
         }
         merges = {pk: by_name[name].merge_node for pk, name in ids.items()}
-        placed += placing.place_as(
+        placed += placement.place_as(
             cluster, spans, {pk: node for pk, node in merges.items() if node is not None}
         )
     return placed

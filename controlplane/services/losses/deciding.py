@@ -6,10 +6,11 @@ from django.utils import timezone
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Incident
-from controlplane.services import audit, clusters, routing
+from controlplane.services import audit, clusters
 from controlplane.services.access import ADMIN, Actor, require
 from controlplane.services.events import announce, event
 from controlplane.services.losses.repair import ADOPT, STOP, begin_again
+from controlplane.topology.publishing import republish
 from controlplane.wire.publish import latest_version
 
 # Runs that a data plane newer than the database may have begun of a query.
@@ -57,7 +58,7 @@ def adopt_database(cluster: Cluster, known: int) -> list[str]:
     Cluster.objects.filter(pk=cluster.pk).update(routing_version=newest + 1)
     begun = begin_again(cluster, "the database was restored: versions are void", _RUNS_AHEAD)
     cluster.refresh_from_db()
-    routing.republish(cluster)
+    republish(cluster)
     return [
         f"Declared routing versions up to {newest} void; the newest is {cluster.routing_version}",
         f"Began a new run of {begun} queries; windows open at the loss may be incomplete",

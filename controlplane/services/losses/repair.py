@@ -10,14 +10,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, ClusterHealth, Incident, Query
-from controlplane.services import audit, routing
+from controlplane.errors import VersionMoved
+from controlplane.models import Cluster, ClusterHealth, Incident
+from controlplane.services import audit
 from controlplane.services.access import Automatic
 from controlplane.services.events import announce, event
 from controlplane.services.losses.detect import Facts, Kind, is_database_older, losses
 from controlplane.services.losses.facts import facts_of
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.publishing import republish
+from controlplane.topology.rows import current_table
+from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.generation import Generation, new_id, write_generation
-from controlplane.wire.routing import MoveQuery, MoveTasks, Op
+from controlplane.wire.routing import Action, MoveTasks, RestartQuery
 
 logger = logging.getLogger(__name__)
 
@@ -67,23 +72,21 @@ def begin_again(cluster: Cluster, reason: str, ahead: int = 1) -> int:
     The state of the earlier run is not taken on; its results stay, and those of the new run are
     added to them.
     """
-    return routing.retry_when_moved(lambda: _begin_again(cluster.pk, reason, ahead))
+    return retry_when_moved(lambda: _begin_again(cluster.pk, reason, ahead))
 
 
 def _begin_again(pk: int, reason: str, ahead: int) -> int:
-    table = routing.current_table(pk)
-    ops: list[Op] = []
+    cluster, table = Cluster.objects.get(pk=pk), current_table(pk)
+    ops: list[Action] = []
     for query, route in table.queries.items():
-        ops.append(MoveQuery(query, route.run + ahead, route.node))
+        ops.append(RestartQuery(query, route.run + ahead, route.node))
         if route.spans:
             ops.append(MoveTasks(query, route.spans))
     if not ops:
         return 0
-    routing.append(pk, table.version, ops, reason, actor=AGENT.name)
-    for run in {route.run for route in table.queries.values()}:
-        mine = [query for query, route in table.queries.items() if route.run == run]
-        for at in range(0, len(mine), 500):
-            Query.objects.filter(pk__in=mine[at : at + 500]).update(run=run + ahead)
+    if cluster.routing_version != table.version:
+        raise VersionMoved(table.version)
+    apply(cluster, ops, Change(reason, author=AGENT.name))
     return len(table.queries)
 
 
@@ -113,7 +116,7 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
         done.append("Nodes write the rows of all open windows again, from their state")
     _record(cluster, kind, lost, done, facts)
     # Redis before the commit: killed in between, the loss is found once more.
-    routing.republish(cluster)
+    republish(cluster)
     write_generation(redis_client(), cluster.slug, mine)
     _keep(cluster, generation=mine.id, unread=None)
 

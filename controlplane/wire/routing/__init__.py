@@ -2,48 +2,63 @@
 
 A table is an immutable value, numbered by version. What travels is the *delta* from one version
 to the next, so that placing one query among ten thousand costs one small message; snapshots let
-a reader start anywhere.
+a reader start anywhere. A delta is a sequence of actions, of which plans consist as well.
 """
 
-from controlplane.wire.routing.operations import (
+from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
+from controlplane.wire.routing.actions import (
+    CLUSTER,
+    Action,
     AddQuery,
     AssignStream,
-    MoveMerge,
-    MoveQuery,
+    Kind,
     MoveTasks,
-    Op,
     RemoveQuery,
+    RestartQuery,
+    SetAggregator,
     SetCapacity,
-    SetNodes,
+    SetDropRule,
+    SetKeyGrouping,
+    SetNodeActive,
+    SetNodeCount,
     SetSchema,
-    SetScheme,
-    SetShed,
-    op_from_json,
-    op_to_json,
+    SetSplitCount,
+    Subject,
+    ranges_of,
 )
+from controlplane.wire.routing.draft import NodeState, TableDraft
 from controlplane.wire.routing.route import NOBODY, Route, Span, spans_from, spans_of, with_moves
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 
 __all__ = [
+    "CLUSTER",
     "NOBODY",
+    "Action",
     "AddQuery",
     "AssignStream",
-    "MoveMerge",
-    "MoveQuery",
+    "Kind",
     "MoveTasks",
-    "Op",
+    "NodeState",
     "RemoveQuery",
+    "RestartQuery",
     "Route",
     "RoutingDelta",
     "RoutingTable",
+    "SetAggregator",
     "SetCapacity",
-    "SetNodes",
+    "SetDropRule",
+    "SetKeyGrouping",
+    "SetNodeActive",
+    "SetNodeCount",
     "SetSchema",
-    "SetScheme",
-    "SetShed",
+    "SetSplitCount",
     "Span",
-    "op_from_json",
-    "op_to_json",
+    "Subject",
+    "TableDraft",
+    "action_from_json",
+    "action_to_json",
+    "kind_of",
+    "ranges_of",
     "spans_from",
     "spans_of",
     "with_moves",

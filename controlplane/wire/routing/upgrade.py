@@ -7,16 +7,57 @@ keep such entries across an upgrade: a batch that is replayed needs its own rout
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+# The declared capacity of a node is not known: an earlier release did not publish it.
+UNKNOWN: Final = 0.0
+# The names of the kinds of actions in an earlier release.
+_KINDS: Final = {
+    "add": "add_query",
+    "remove": "remove_query",
+    "move": "restart_query",
+    "tasks": "move_tasks",
+    "stream": "assign_stream",
+    "schema": "set_schema",
+    "scheme": "set_key_grouping",
+    "merge": "set_aggregator",
+    "capacity": "set_capacity",
+    "shed": "set_drop_rule",
+    "nodes": "set_node_count",
+}
 
 
-def upgraded_op(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a routing operation in the present form; one that has it is returned as it is."""
-    if "window_s" not in row or row["op"] != "add":
+def upgraded_action(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON of an action in the present form; one that has it is returned as it is."""
+    kind = _KINDS.get(row["op"])
+    if kind is None:
         return row
-    text = row.get("text") or _summary(row["value"], row["window_s"])
-    kept = {name: value for name, value in row.items() if name not in ("window_s", "value")}
-    return kept | {"text": text}
+    row = {**row, "op": kind}
+    if kind == "add_query" and "window_s" in row:
+        text = row.get("text") or _summary(row["value"], row["window_s"])
+        kept = {name: value for name, value in row.items() if name not in ("window_s", "value")}
+        return kept | {"text": text}
+    if kind == "set_capacity":
+        per_s = row["per_s"]
+        emulated = per_s is not None
+        return {
+            "op": kind, "node": row["node"], "capacity": per_s or UNKNOWN, "emulated": emulated,
+        }  # fmt: skip
+    return row
+
+
+def upgraded_table(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON of a routing snapshot in the present form, but for its queries.
+
+    An earlier release stored the number of nodes, and the emulated capacities only.
+    """
+    if "node_count" in row:
+        return row
+    nodes = [[index, per_s, True, True] for index, per_s in row["capacities"]]
+    return {
+        **row, "schemas": row.get("schemas", ()), "nodes": nodes,
+        "node_count": row.get("nodes", 0), "split_count": 0,
+    }  # fmt: skip
 
 
 def upgraded_row(row: Sequence[Any]) -> Sequence[Any]:

@@ -8,8 +8,8 @@ from django.test import Client
 
 from controlplane.api.application import api
 from controlplane.models import Cluster, Drop, Query
-from controlplane.services import placing
 from controlplane.services.access import Actor
+from controlplane.topology import placement
 from tests.controlplane.api.test_api import bearer
 from tests.support.cluster import placed, placed_split
 from tests.support.records import append_at
@@ -117,7 +117,7 @@ def test_a_query_is_submitted_with_a_scheme_and_changes_it(script: Client, sf: C
     body = {"name": "hot", "streams": ["s0"], "text": text, "tasks": 8, "scheme": "two_choices"}
     told = send(script, "post", f"{BASE}/queries", body).json()
     assert (told["scheme"], told["merge_node"]) == ("two_choices", None), "not placed yet"
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     first = script.get(f"{BASE}/queries/hot").json()["merge_node"]
     assert first in range(4)
     told = send(script, "post", f"{BASE}/queries/hot/scheme", {"scheme": "hash"}).json()

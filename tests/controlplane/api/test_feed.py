@@ -16,9 +16,10 @@ from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
 from controlplane.selectors.windows.feed import FeedPlace, feed_events, feed_start
-from controlplane.services import archiving, queries, tokens
+from controlplane.services import archiving, tokens
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys
 from controlplane.wire.query import QueryText
 from controlplane.wire.results import watermarks

@@ -8,9 +8,9 @@ from django.test import Client
 
 from controlplane.api.examples import ORDERS_SCHEMA, QUERY_EXAMPLES
 from controlplane.models import Cluster, Query
-from controlplane.services import placing, streams
 from controlplane.services.access import Actor
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import placement, streams
+from controlplane.topology.streams import StreamSpec
 from tests.controlplane.api.test_texts import QUERIES, post, script
 from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows
@@ -31,7 +31,7 @@ def test_what_was_submitted_is_read_back(script: Client, sf: Cluster) -> None:
     """Names on both sides; a reading posted again under another name is the same query."""
     answer = post(script, QUERIES, GOOD)
     assert answer.status_code == 201, answer.content
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     shown = script.get(f"{QUERIES}/q").json()
     assert shown["streams"] == ["s0", "s1"]
     assert shown["text"] == TEXT | {"right": ["s2", "s3"]}

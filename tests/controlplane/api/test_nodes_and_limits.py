@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.models import AuditEntry, Cluster
 from controlplane.services.access import Actor
-from controlplane.services.routing import current_table
+from controlplane.topology.rows import current_table
 from tests.controlplane.api.callers import get, post, scripted
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +20,7 @@ def test_nodes_are_added_while_the_cluster_runs(operator: Actor, sf: Cluster) ->
     answer = post(client, f"{BASE}/nodes", {"nodes": before + 2, "reason": "more load"})
     assert [node["index"] for node in answer.json()] == list(range(before + 2))
     assert get(client, BASE).json()["slots"] == before + 2
-    assert current_table(sf.pk).nodes == before + 2
+    assert current_table(sf.pk).node_count == before + 2
     assert AuditEntry.objects.get(action="cluster.nodes").reason == "more load"
 
 

@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster
-from controlplane.services import queries
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 

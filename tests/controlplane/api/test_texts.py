@@ -7,8 +7,9 @@ import pytest
 from django.test import Client
 
 from controlplane.models import Cluster, Query
-from controlplane.services import placing, tokens
+from controlplane.services import tokens
 from controlplane.services.access import Actor
+from controlplane.topology import placement
 from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows
 
@@ -40,7 +41,7 @@ def post(client: Client, path: str, body: Any) -> Any:
 def test_a_text_is_submitted_and_shown(script: Client, sf: Cluster) -> None:
     answer = post(script, QUERIES, GOOD)
     assert answer.status_code == 201, answer.content
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     shown = script.get(f"{QUERIES}/q").json()
     assert shown["text"] == TEXT
     assert list(shown["text"]["aggregates"]) == ["n", "fast", "last"]

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from controlplane.models import Cluster, Stream
-from controlplane.services import queries
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
 from controlplane.services.record_bodies import Format
 from controlplane.services.record_requests import OnBad, append_body
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.schema import StreamSchema
 from tests.controlplane.cli.conftest import Weir

@@ -12,8 +12,9 @@ from controlplane.models import Cluster, Execution, Policy, Proposal, Step
 from controlplane.selectors.executions import execution_of, progress_of, running, waiting_for
 from controlplane.selectors.moves import Fate, counted, fates, moves_page, steps_of
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
-from controlplane.services import executions, placing, proposals, queries
+from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
+from controlplane.topology import placement, queries
 from tests.support.execution import batch, begun, carried_out, ready, scattered, under_way
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,7 +100,7 @@ def test_moves_tell_what_became_of_them(approver: Actor, operator: Actor, cluste
     proposal = begun(approver, cluster)
     gone = proposal.moves[-1]["name"]
     queries.end(operator, cluster, [gone])
-    placing.drain(cluster.pk)
+    placement.drain(cluster.pk)
     assert [str(fate) for fate in states(proposal)[:2]] == ["moving in step 1", "waiting"]
     carried_out(proposal)
     last = Step.objects.count()

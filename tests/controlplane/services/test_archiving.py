@@ -22,9 +22,10 @@ from controlplane.selectors.windows import (
     windows_page,
 )
 from controlplane.selectors.windows.filters import cursor_read
-from controlplane.services import archiving, queries, result_retention, retention
+from controlplane.services import archiving, result_retention, retention
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys
 from controlplane.wire.query import QueryText
 from controlplane.wire.results import closing, watermarks

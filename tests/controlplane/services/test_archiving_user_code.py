@@ -14,9 +14,10 @@ from controlplane.archive.windows import Part
 from controlplane.connections import redis_client
 from controlplane.models import AuditEntry, Cluster, Query
 from controlplane.selectors.computations import computation_of_query
-from controlplane.services import archiving, queries
+from controlplane.services import archiving
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys, limits, user_results
 from controlplane.wire.forms import PLACE, named, names_of
 from controlplane.wire.layout import layout_of

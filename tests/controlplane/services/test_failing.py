@@ -4,8 +4,9 @@ import pytest
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster
-from controlplane.services import failing, metrics, placing
+from controlplane.services import failing, metrics
 from controlplane.services.access import Actor
+from controlplane.topology import placement
 from tests.controlplane.api.callers import get, scripted, user_of
 from tests.support.cluster import actor, placed, replayed_table, telemetry
 
@@ -21,7 +22,7 @@ def test_a_fault_in_the_telemetry_ends_its_query_as_failed(operator: Actor, sf: 
         sf, [telemetry(at, 1_000 * at, faults=[fault | {"sample": ""}, fault]) for at in (1, 2)]
     )
     metrics.record(sf, [telemetry(3, 3_000, faults=[fault])])
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     for query in (bad, good):
         query.refresh_from_db()
     assert (bad.state, bad.detail) == ("failed", "f raised ValueError: no")

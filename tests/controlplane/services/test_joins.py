@@ -13,10 +13,10 @@ from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream
 from controlplane.selectors.query_rows import row_of
 from controlplane.selectors.windows import keyed_windows
-from controlplane.services import placing, queries
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
 from controlplane.services.texts import output_columns, pointed
+from controlplane.topology import placement, queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from tests.support.cluster import replayed_table, stream_id
@@ -55,7 +55,7 @@ def faults(by: Actor, cluster: Cluster, **changed: Any) -> dict[str, list[str]]:
 def test_the_right_side_is_stored_and_sent_by_ids(operator: Actor, sf: Cluster) -> None:
     """The query reads the streams of both sides, in its rows and in the routing table."""
     query = queries.submit(operator, sf, spec())
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     sf.refresh_from_db()
     ids = {name: stream_id(sf, name) for name in ("s0", "s1", "s2", "s3")}
     read = QueryStream.objects.filter(query=query).values_list("stream", flat=True)
@@ -183,7 +183,7 @@ def test_a_check_tells_the_columns_of_a_join(operator: Actor, sf: Cluster) -> No
 
 
 def read_after_drain(sf: Cluster) -> Any:
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     sf.refresh_from_db()
     return read_table(redis_client(), "sf", sf.routing_version)
 

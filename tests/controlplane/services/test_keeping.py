@@ -9,9 +9,10 @@ from controlplane.cli.main import main
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster, Query
 from controlplane.selectors.describing import description_of
-from controlplane.services import keeping, queries, tokens
+from controlplane.services import keeping, tokens
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 
 TEXT = QueryText({"n": "count(*)"}, key=("stream",))

@@ -18,7 +18,7 @@ from controlplane.models import (
     RoutingVersion,
     Task,
 )
-from controlplane.services import placing, routing, tending
+from controlplane.services import tending
 from controlplane.services.losses.deciding import decide
 from controlplane.services.losses.detect import (
     CheckpointFacts,
@@ -30,6 +30,7 @@ from controlplane.services.losses.detect import (
 )
 from controlplane.services.losses.facts import facts_of
 from controlplane.services.losses.repair import begin_again, reconcile
+from controlplane.topology import placement, rows
 from controlplane.wire import keys
 from controlplane.wire.generation import Generation, read_generation
 from controlplane.wire.publish import latest_version, read_table
@@ -186,7 +187,7 @@ def test_a_lost_checkpoint_begins_new_runs_where_the_tasks_are(sf: Cluster) -> N
         old = before.queries[query]
         assert (route.run, route.owners(), route.merge) == (old.run + 1, old.owners(), old.merge)
         assert Query.objects.get(pk=query).run == route.run
-    assert routing.current_table(sf.pk) == after
+    assert rows.current_table(sf.pk) == after
     assert "4 queries" in Incident.objects.get().lost[0]
     assert check(sf, batch=None) == [], "the new checkpoint has no batch yet"
     ran(sf, 1051)
@@ -217,7 +218,7 @@ def restore_database(cluster: Cluster, version: int) -> None:
     """Put the database back to a moment before the newest routing versions."""
     RoutingVersion.objects.filter(cluster=cluster, version__gt=version).delete()
     kept = {route for row in RoutingVersion.objects.all() for route in
-            [op["query"] for op in row.ops if op["op"] == "add"]}  # fmt: skip
+            [op["query"] for op in row.ops if op["op"] == "add_query"]}  # fmt: skip
     Task.objects.exclude(query__in=kept).delete()
     Query.objects.exclude(pk__in=kept).delete()
     Cluster.objects.filter(pk=cluster.pk).update(routing_version=version, applied_version=version)
@@ -231,7 +232,7 @@ def test_an_older_database_holds_everything_back_until_somebody_decides(sf: Clus
     row = Incident.objects.get()
     assert (row.state, row.choices) == ("undecided", ["adopt-database", "stop"])
     submit(actor(name="late"), sf, {"d": ["s4"]})
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     tending.tend_cluster(sf, timezone.now())
     assert latest_version(redis_client(), "sf") == newest
     check(sf, version=newest)
@@ -255,12 +256,12 @@ def test_adopting_the_database_voids_what_it_does_not_know(sf: Cluster) -> None:
     assert split not in after.queries
     assert len(after.queries) == 3
     assert all(route.run > known.queries[query].run for query, route in after.queries.items())
-    assert routing.current_table(sf.pk) == after
+    assert rows.current_table(sf.pk) == after
     entry = AuditEntry.objects.get(action="incident.decide")
     assert (entry.actor, entry.reason) == (admin.name, "backup of noon")
     assert check(sf, version=newest) == []
     submit(actor(name="later"), sf, {"d": ["s4"]})
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     assert len(table(sf).queries) == 4
 
 
@@ -269,7 +270,7 @@ def test_a_version_that_was_published_with_other_contents_is_asked_about(sf: Clu
     newest = sf.routing_version
     restore_database(sf, newest - 1)
     submit(actor(name="late"), sf, {"d": ["s4"]})
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     sf.refresh_from_db()
     assert sf.routing_version == newest
     tending.tend_cluster(sf, timezone.now())

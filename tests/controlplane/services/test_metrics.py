@@ -6,10 +6,11 @@ import pytest
 
 from controlplane.models import Cluster, MetricSample, Query, RoutingVersion, Stream
 from controlplane.selectors.metrics import MAX_ROWS, fitting_resolution, samples, since
-from controlplane.services import metrics, placing, queries, retention
+from controlplane.services import metrics, retention
 from controlplane.services.access import Actor
 from controlplane.services.metrics import Positions
 from controlplane.services.samples import Before, rolled_up, sample_of
+from controlplane.topology import placement, queries
 from tests.support.cluster import placed, telemetry
 
 pytestmark = pytest.mark.django_db
@@ -145,7 +146,7 @@ def test_ended_queries_are_forgotten_after_the_retention(operator: Actor, sf: Cl
     """A living query is never forgotten, however old."""
     placed(operator, sf, {"old": ["s0"], "alive": ["s0"]})
     queries.end(operator, sf, ["old"])
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     now = Query.objects.get(name="old").ended_at
     assert now is not None
     assert retention.prune_queries(now + timedelta(hours=7)) == 0, "its results are kept longer"

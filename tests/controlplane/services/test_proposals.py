@@ -21,10 +21,11 @@ from controlplane.models import (
     Task,
 )
 from controlplane.problems.snapshot import seal_of
-from controlplane.services import placing, proposals, queries
+from controlplane.services import proposals
 from controlplane.services.access import Actor
 from controlplane.services.proposals import computing
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import placement, queries
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from tests.support.cluster import actor, placed, submit
 
@@ -68,7 +69,7 @@ def test_no_placement_moves_a_split_query(operator: Actor, scattered: Cluster) -
     """It is on all nodes anyway: no plan for queries of one task speaks of it."""
     text = QueryText({"records": "count(*)"}, key=["car"])
     split = queries.submit(operator, scattered, QuerySpec("split", ["s0"], text=text, tasks=8))
-    placing.drain(scattered.pk)
+    placement.drain(scattered.pk)
     proposal = ready(operator, scattered)
     assert split.pk in {query for query, *_ in proposal.snapshot["split"]}
     assert split.pk not in {move["query"] for move in proposal.moves}

@@ -13,11 +13,11 @@ from controlplane.models import Cluster, Node, Query, Stream, Task
 from controlplane.selectors.computations import computation_of_query, kinds_of, text_of
 from controlplane.selectors.queries import QueryFilters, queries_page
 from controlplane.selectors.query_rows import row_of
-from controlplane.services import placing, queries, routing
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
-from controlplane.services.splitting import spans_over
 from controlplane.services.texts import output_columns, pointed
+from controlplane.topology import nodes, placement, queries, rows
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.task_ranges import spans_over
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import spans_of
@@ -55,7 +55,7 @@ def faults(by: Actor, cluster: Cluster, **changed: Any) -> dict[str, list[str]]:
 def test_a_text_is_kept_and_reaches_the_pipeline_as_it_is(operator: Actor, sf: Cluster) -> None:
     """Also the order of its columns, each of which may name those before it."""
     query = queries.submit(operator, sf, spec())
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     sf.refresh_from_db()
     route = read_table(redis_client(), "sf", sf.routing_version).queries[query.pk]
     sent = QueryText.from_json(json.loads(route.text))
@@ -63,7 +63,7 @@ def test_a_text_is_kept_and_reaches_the_pipeline_as_it_is(operator: Actor, sf: C
     assert list(sent.columns) == ["metres", "kmh"]
     assert route.spans == ()
     assert computation_of_query(query).window.panes == 5
-    assert replayed_table(sf) == routing.current_table(sf.pk)
+    assert replayed_table(sf) == rows.current_table(sf.pk)
 
 
 def test_every_fault_is_told_at_once_and_points_at_its_place(operator: Actor, sf: Cluster) -> None:
@@ -168,10 +168,10 @@ def test_a_check_tells_the_columns_of_the_results(operator: Actor, sf: Cluster) 
 
 def test_a_split_query_is_on_all_nodes_by_capacity(operator: Actor, sf: Cluster) -> None:
     """From the node that was chosen on, contiguous, and as one row per node."""
-    Node.objects.filter(index=2).update(capacity=1500)
+    nodes.set_capacity(operator, sf.nodes.get(index=2), 1500)
     query = queries.submit(operator, sf, spec(tasks=12))
-    placing.drain(sf.pk)
-    table = routing.current_table(sf.pk)
+    placement.drain(sf.pk)
+    table = rows.current_table(sf.pk)
     assert table == replayed_table(sf)
     assert table.queries[query.pk].spans == ((0, 0, 2), (1, 2, 4), (2, 4, 10), (3, 10, 12))
     row = row_of(query)
@@ -184,7 +184,7 @@ def test_a_split_query_is_one_row_of_the_list(operator: Actor, sf: Cluster) -> N
     """Whatever it is sorted by; it is found under each of its nodes."""
     placed(operator, sf, {"a": ["s5"]})
     queries.submit(operator, sf, spec(tasks=8))
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     for order in ("node", "-node", "name", ""):
         page = queries_page(sf, QueryFilters(order=order))
         assert sorted(row.query.name for row in page.rows) == ["a", "q"]
@@ -194,9 +194,9 @@ def test_a_split_query_is_one_row_of_the_list(operator: Actor, sf: Cluster) -> N
 
 def test_a_split_query_leaves_the_table_whole(operator: Actor, sf: Cluster) -> None:
     queries.submit(operator, sf, spec(tasks=8))
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     queries.end(operator, sf, ["q"])
-    assert placing.drain(sf.pk) == placing.Drained(removed=1)
+    assert placement.drain(sf.pk) == placement.Drained(removed=1)
     assert not Task.objects.exists()
     assert replayed_table(sf).queries == {}
 
@@ -204,7 +204,7 @@ def test_a_split_query_leaves_the_table_whole(operator: Actor, sf: Cluster) -> N
 def test_a_split_query_weighs_once_in_placement(operator: Actor, sf: Cluster) -> None:
     """LeastCost sees it on its first node: the next reader of its stream goes there."""
     queries.submit(operator, sf, spec(streams=["s5"], tasks=8))
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     (other,) = placed(operator, sf, {"a": ["s5"]})
     assert Task.objects.get(query=other).node == Task.objects.get(query__name="q", index=0).node
 
@@ -212,7 +212,7 @@ def test_a_split_query_weighs_once_in_placement(operator: Actor, sf: Cluster) ->
 def test_the_message_that_places_a_whole_query_is_small(operator: Actor, sf: Cluster) -> None:
     """It may be one of thousands: what it does not need is left out."""
     submit(operator, sf, {"q": ["s0"]})
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     (op,) = sf.routing_versions.latest("version").ops
     assert set(op) == {"op", "query", "run", "node", "streams", "text"}
     assert op["text"] == SUMMARY_TEXT

@@ -5,9 +5,10 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query
-from controlplane.services import arcs, metrics, schemes
+from controlplane.services import metrics
 from controlplane.services.access import Actor
-from controlplane.services.drop_specs import DropSpec
+from controlplane.topology import drop_rules, key_groupings
+from controlplane.topology.drop_specs import DropSpec
 from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import placed_split, stream_id, telemetry
 from tests.support.records import append_at
@@ -51,7 +52,7 @@ def test_an_arc_that_drops_nothing_says_so(operating: Client, path: str) -> None
 def test_a_viewer_sees_drops_and_no_buttons(
     viewing: Client, operator: Actor, sf: Cluster, path: str
 ) -> None:
-    arcs.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3), reason="too much")
+    drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3), reason="too much")
     content = viewing.get(path).content.decode()
     assert "30 %" in content
     assert "too much" in content
@@ -121,7 +122,7 @@ def test_lifting_what_drops_nothing_is_told(operating: Client, path: str) -> Non
 def test_the_row_counts_what_is_lost(
     operating: Client, operator: Actor, sf: Cluster, path: str
 ) -> None:
-    arcs.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3))
+    drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3))
     lost = {str(stream_id(sf, "s0")): 2500}
     now_ms = round(timezone.now().timestamp() * 1000)
     rows = [telemetry(at, now_ms + at * 1000, dropped=lost) for at in range(1, 61)]
@@ -135,7 +136,7 @@ def test_the_row_counts_what_is_lost(
 def test_a_query_shows_its_scheme_merge_node_and_drops(
     operating: Client, operator: Actor, sf: Cluster, split: Query
 ) -> None:
-    arcs.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3), "split")
+    drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3), "split")
     content = operating.get(f"/clusters/sf/queries/{split.pk}/").content.decode()
     assert split.merge_node is not None
     assert f'title="Let another node merge">{split.merge_node.name}</button>' in content
@@ -164,7 +165,7 @@ def test_the_scheme_changes(operating: Client, split: Query) -> None:
 
 def test_the_merge_node_moves(operating: Client, operator: Actor, split: Query) -> None:
     page = f"/clusters/sf/queries/{split.pk}/"
-    schemes.move_merge(operator, split, 1)
+    key_groupings.move_merge(operator, split, 1)
     assert said(operating.post(f"{page}merge-node/", {"node": "3"})) == "split is merged on node 3."
     answer = operating.post(f"{page}merge-node/", {"node": ""})
     assert said(answer).startswith("split is merged on node ")

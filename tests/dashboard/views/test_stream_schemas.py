@@ -8,12 +8,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from controlplane.models import Cluster, Stream
-from controlplane.services import queries, streams
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
 from controlplane.services.record_bodies import Format
 from controlplane.services.record_requests import OnBad, append_body
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import queries, streams
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.dashboard.conftest import browser_of

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from controlplane.models import Cluster, Query
-from controlplane.services import placing
+from controlplane.topology import placement
 from tests.support.windows import write_windows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,7 +32,7 @@ def submitted(client: Client, **changed: str) -> Query:
     answer = client.post(NEW, FORM | changed)
     query = Query.objects.get(name=FORM["name"])
     assert answer["Location"] == f"/clusters/sf/queries/{query.pk}/"
-    placing.drain(query.cluster_id)
+    placement.drain(query.cluster_id)
     query.refresh_from_db()
     return query
 

@@ -26,11 +26,11 @@ from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
+    Action,
     AddQuery,
-    MoveQuery,
     MoveTasks,
-    Op,
     RemoveQuery,
+    RestartQuery,
     RoutingDelta,
     RoutingTable,
 )
@@ -62,7 +62,7 @@ class World:
     appended: list[tuple[str, int, pa.RecordBatch]] = field(default_factory=list)
     tables: list[RoutingTable] = field(default_factory=lambda: [RoutingTable()])
 
-    def publish(self, *ops: Op) -> None:
+    def publish(self, *ops: Action) -> None:
         delta = RoutingDelta(len(self.tables), ops)
         self.tables.append(self.tables[-1].apply(delta))
         publish(self.client, self.cluster, delta)
@@ -192,22 +192,22 @@ def _live_through_two_kills(world: World, producer: Producer, driver: KeptDriver
     )
     world.publish(spread, *(_arrival(q, rng) for q in range(1, 31)))
     _feed(world, producer, reports, driver, until_batches=3)
-    world.publish(_arrival(31, rng), RemoveQuery(1), MoveQuery(2, 1, 2), *_state_moves(world, 0))
+    world.publish(_arrival(31, rng), RemoveQuery(1), RestartQuery(2, 1, 2), *_state_moves(world, 0))
     _feed(world, producer, reports, driver, until_batches=6)
     world.publish(*_state_moves(world, 1))
     world.append(producer, next(reports))
     driver.kill_driver()
     for _ in range(10):  # the log goes on while nobody reads it
         world.append(producer, next(reports))
-    world.publish(_arrival(32, rng), RemoveQuery(3), MoveQuery(4, 1, 0), *_state_moves(world, 2))
+    world.publish(_arrival(32, rng), RemoveQuery(3), RestartQuery(4, 1, 0), *_state_moves(world, 2))
     _feed(world, producer, reports, driver, until_batches=10)
-    world.publish(MoveQuery(2, 2, 0), _arrival(33, rng), *_state_moves(world, 0))
+    world.publish(RestartQuery(2, 2, 0), _arrival(33, rng), *_state_moves(world, 0))
     driver.kill()  # the agent; its driver is an orphan now, which the next agent ends
     driver.start()
     _feed(world, producer, reports, driver, until_batches=14)
 
 
-def _state_moves(world: World, turn: int) -> list[Op]:
+def _state_moves(world: World, turn: int) -> list[Action]:
     """Move three tasks of the split query and two whole queries by one node, with their state."""
     routes = world.tables[-1].queries
     spread = [

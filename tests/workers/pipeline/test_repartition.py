@@ -18,7 +18,7 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
-from controlplane.wire.routing import AddQuery, MoveTasks, Op, RoutingDelta, SetNodes
+from controlplane.wire.routing import Action, AddQuery, MoveTasks, RoutingDelta, SetNodeCount
 from tests.support.driver import Driver, Telemetry
 from tests.support.schemas import assigned
 from tests.support.taxi import STREAMS, taxi_reports
@@ -51,7 +51,7 @@ class Site:
         self.world = World(client, "sf")
         self.reports = iter(taxi_reports(limit=200_000))
 
-    def live(self, *turns: Iterable[Op]) -> None:
+    def live(self, *turns: Iterable[Action]) -> None:
         """Run; feed and publish in turn; end by -9 in the middle of a batch."""
         with self._driver() as driver, Producer(self.url, "sf") as producer:
             self._feed(producer, driver)
@@ -62,7 +62,7 @@ class Site:
         # A driver that was killed is thought alive for a while.
         self.world.client.delete(keys.driver_key("sf"))
 
-    def end(self, *ops: Op) -> Telemetry:
+    def end(self, *ops: Action) -> Telemetry:
         """Run; publish, feed, and read all; return all telemetry."""
         with self._driver() as driver, Producer(self.url, "sf") as producer:
             self._feed(producer, driver)
@@ -138,7 +138,7 @@ def test_partitions_and_nodes_change_and_nothing_is_lost_or_doubled(
     site.live([MoveTasks(SPREAD, ((2, 0, 1),))])
     assert site.change(3) == 1, "it has three already"
     assert site.change(5) == 0
-    site.live([SetNodes(5), *_to_new_nodes()], chain([SetNodes(2)], _all_to(2, world)))
+    site.live([SetNodeCount(5), *_to_new_nodes()], chain([SetNodeCount(2)], _all_to(2, world)))
     assert site.change(1) == 0
     batches = site.end(MoveTasks(SPREAD, ((1, 0, 1),)))
     _check_spans(batches, world)

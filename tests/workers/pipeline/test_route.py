@@ -9,7 +9,7 @@ from controlplane.wire.blocks import encode_block
 from controlplane.wire.language.registered import function
 from controlplane.wire.log import Entry
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import AddQuery, AssignStream, SetShed
+from controlplane.wire.routing import AddQuery, AssignStream, SetDropRule
 from controlplane.wire.shedding import Shed
 from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
@@ -170,8 +170,8 @@ def test_an_input_arc_counts_what_it_drops() -> None:
         AssignStream(1, 0),
         AssignStream(3, 0),
         AddQuery(10, 0, 1, (1,), SUMMARY_TEXT),
-        SetShed(1, shed=Shed.of(0.3, seed=4)),
-        SetShed(3, shed=Shed.of(1.0)),
+        SetDropRule(1, shed=Shed.of(0.3, seed=4)),
+        SetDropRule(3, shed=Shed.of(1.0)),
     )
     entries = {1: [entry("5-0", *range(500)), entry("6-0", *range(300))], 3: [entry("6-0", 5, 6)]}
     reporting, reader, _ = only(route(entries, table, 3, {}))

@@ -9,12 +9,12 @@ import redis
 from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import (
+    Action,
     AddQuery,
     AssignStream,
     MoveTasks,
-    Op,
     RoutingDelta,
-    SetNodes,
+    SetNodeCount,
     SetSchema,
 )
 from controlplane.wire.schema import ColumnSpec, StreamSchema
@@ -33,7 +33,7 @@ def reader(redis_client: "redis.Redis", redis_server: str) -> LogReader:
     return LogReader("c", redis_server, 2, 3, 1, 10_000, 1 << 20, 1 << 30)
 
 
-def versions(client: "redis.Redis", *deltas: tuple[Op, ...]) -> None:
+def versions(client: "redis.Redis", *deltas: tuple[Action, ...]) -> None:
     for version, ops in enumerate(deltas, start=1):
         publish(client, "c", RoutingDelta(version, ops))
 
@@ -64,7 +64,7 @@ def test_added_nodes_take_part_at_their_version(
     redis_client: "redis.Redis", reader: LogReader
 ) -> None:
     """Neither the driver nor its checkpoint is asked; a replay of an older batch has fewer."""
-    versions(redis_client, (AssignStream(1, 0),), (SetNodes(5),))
+    versions(redis_client, (AssignStream(1, 0),), (SetNodeCount(5),))
     assert nodes_of(reader, {"version": 1}, {"version": 1}) == 3, "the driver's, as before"
     assert nodes_of(reader, {"version": 1}, {"version": 2}) == 5
     assert nodes_of(reader, {"version": 2}, {"version": 2}) == 5
@@ -77,8 +77,8 @@ def test_a_removed_node_gives_out_its_state_first(
     """It takes part in the batch that leads to the version, and what it gave out is merged next."""
     versions(
         redis_client,
-        (AssignStream(1, 0), SetNodes(4), query(3)),
-        (MoveTasks(1, ((0, 0, 1),)), SetNodes(2)),
+        (AssignStream(1, 0), SetNodeCount(4), query(3)),
+        (MoveTasks(1, ((0, 0, 1),)), SetNodeCount(2)),
     )
     assert nodes_of(reader, {"version": 1}, {"version": 2, "before": 1}) == 4
     assert nodes_of(reader, {"version": 2, "before": 1}, {"version": 2}) == 4
@@ -89,5 +89,5 @@ def test_a_node_with_tasks_takes_part_whatever_the_number_says(
     redis_client: "redis.Redis", reader: LogReader
 ) -> None:
     """Records of its tasks would be lost without a word."""
-    versions(redis_client, (AssignStream(1, 0), SetSchema(1, WORDS), SetNodes(2), query(6)))
+    versions(redis_client, (AssignStream(1, 0), SetSchema(1, WORDS), SetNodeCount(2), query(6)))
     assert nodes_of(reader, {"version": 1}, {"version": 1}) == 7

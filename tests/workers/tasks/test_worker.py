@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Proposal, Query, RoutingVersion
-from controlplane.services import placing, proposals, routing, tending
+from controlplane.services import proposals, tending
+from controlplane.topology import placement, publishing, rows
 from controlplane.wire.publish import latest_version, read_table
 from tests.support.cluster import actor, placed, small_cluster, submit
 
@@ -58,10 +59,10 @@ def test_a_redis_that_lost_everything_gets_the_whole_table(redis_url: str) -> No
     redis_client().flushdb()
     tending.tend(timezone.now())
     table = read_table(redis_client(), "sf", latest_version(redis_client(), "sf") or 0)
-    assert table == routing.current_table(cluster.pk)
+    assert table == rows.current_table(cluster.pk)
     placed(by, cluster, {"after": ["s1"]})
     newest = Cluster.objects.get().routing_version
-    assert read_table(redis_client(), "sf", newest) == routing.current_table(cluster.pk)
+    assert read_table(redis_client(), "sf", newest) == rows.current_table(cluster.pk)
 
 
 def test_unpublished_versions_are_published_in_order(redis_url: str) -> None:
@@ -73,6 +74,6 @@ def test_unpublished_versions_are_published_in_order(redis_url: str) -> None:
     version = Cluster.objects.get().routing_version
     RoutingVersion.objects.filter(version__gt=1).update(published_at=None)
     redis_client().set("weir:{sf}:route:latest", 1)
-    assert routing.publish_unpublished(cluster.pk) == version - 1
+    assert publishing.publish_unpublished(cluster.pk) == version - 1
     assert latest_version(redis_client(), "sf") == version
-    assert placing.drain(cluster.pk) == placing.Drained()
+    assert placement.drain(cluster.pk) == placement.Drained()

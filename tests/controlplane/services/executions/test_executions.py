@@ -17,8 +17,9 @@ from controlplane.models import (
     Step,
 )
 from controlplane.selectors.executions import progress_of
-from controlplane.services import executions, placing, proposals, queries, routing
+from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
+from controlplane.topology import placement, queries, rows
 from tests.support.cluster import replayed_table
 from tests.support.execution import (
     batch,
@@ -54,7 +55,7 @@ def test_all_moves_are_made_in_steps_and_nothing_else(approver: Actor, cluster: 
     assert sum(one.tasks for one in steps) == len(proposal.moves)
     assert len(steps) == proposal.predicted["steps"], "the slow start is foreseen"
     assert all((one.bytes, one.pause_ms) == (1000 * one.tasks, 700) for one in steps)
-    assert replayed_table(cluster) == routing.current_table(cluster.pk)
+    assert replayed_table(cluster) == rows.current_table(cluster.pk)
 
 
 def test_every_step_is_one_version_that_names_its_proposal(
@@ -189,7 +190,7 @@ def test_rolling_back_moves_back_what_has_moved(
     assert proposal.state == "rolled back"
     assert (execution.done, execution.undone) == (done, done)
     assert nodes_of() == before
-    assert replayed_table(cluster) == routing.current_table(cluster.pk)
+    assert replayed_table(cluster) == rows.current_table(cluster.pk)
 
 
 def test_there_is_no_way_back_from_nothing(
@@ -208,7 +209,7 @@ def test_queries_that_end_meanwhile_are_left_out(
     proposal = begun(approver, cluster)
     gone = proposal.moves[-1]
     queries.end(operator, cluster, [gone["name"]])
-    placing.drain(cluster.pk)
+    placement.drain(cluster.pk)
     batch(cluster, _step(proposal))
     execution = carried_out(proposal)
     assert proposal.state == "done"

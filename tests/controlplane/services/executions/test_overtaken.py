@@ -16,9 +16,10 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Execution, Node, Policy, Proposal, Step
-from controlplane.services import executions, proposals, routing, streams
+from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import rows, streams
+from controlplane.topology.streams import StreamSpec
 from tests.support.cluster import replayed_table
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
 from tests.support.schemas import REPORTS
@@ -87,7 +88,7 @@ def check(proposal: Proposal) -> None:
     assert execution.steps.filter(state="published").count() <= 1
     assert not any(skipped for skipped in execution.steps.values_list("skipped", flat=True))
     cluster = proposal.cluster.pk
-    assert replayed_table(proposal.cluster) == routing.current_table(cluster)
+    assert replayed_table(proposal.cluster) == rows.current_table(cluster)
 
 
 def overtaken(by: Actor, proposal: Proposal, statement: int, act: Act) -> bool:

@@ -30,10 +30,11 @@ from controlplane.models import (
     Step,
 )
 from controlplane.problems.snapshot import seal_of
-from controlplane.services import executions, placing, proposals, queries, routing, streams
+from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import nodes, placement, queries, rows, streams
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table
 from tests.support.schemas import REPORTS
@@ -188,18 +189,19 @@ class Life(RuleBasedStateMachine):
         names = list(_running(self.cluster).order_by("id").values_list("name", flat=True))
         if len(names) > 4:
             queries.end(self.by, self.cluster, [names[which % len(names)]])
-            placing.drain(self.cluster.pk)
+            placement.drain(self.cluster.pk)
 
     @rule(stream=st.integers(0, 3))
     def submit_a_query(self, stream: int) -> None:
         if _running(self.cluster).count() < 14:
             name = f"new{next(_numbers)}"
             queries.submit(self.by, self.cluster, QuerySpec(name, [f"s{stream}"], SUMMARY))
-            placing.drain(self.cluster.pk)
+            placement.drain(self.cluster.pk)
 
     @rule(capacity=st.sampled_from([400.0, 500.0]))
     def change_a_capacity(self, capacity: float) -> None:
-        Node.objects.filter(cluster=self.cluster, index=0).update(capacity=capacity)
+        node = Node.objects.get(cluster=self.cluster, index=0)
+        nodes.set_capacity(self.by, node, capacity)
 
     @invariant()
     def one_execution_at_most(self) -> None:
@@ -221,7 +223,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def the_history_leads_to_the_rows(self) -> None:
         """What was published, delta by delta, is where the tasks are."""
-        assert replayed_table(self.cluster) == routing.current_table(self.cluster.pk)
+        assert replayed_table(self.cluster) == rows.current_table(self.cluster.pk)
 
     @invariant()
     def nothing_runs_that_was_not_approved_by_its_seal(self) -> None:
@@ -317,7 +319,7 @@ def test_a_process_that_dies_at_any_statement_leaves_a_step_or_none(
             proposals.approve(approver, proposal, proposal.seal)
         with dying_at(statement):
             executions.advance(proposal.pk)
-        assert replayed_table(sf) == routing.current_table(sf.pk)
+        assert replayed_table(sf) == rows.current_table(sf.pk)
         Execution.objects.exclude(lease_owner="").update(lease_until=timezone.now())
         execution = driven.carried_out(proposal)
         assert execution.done == len(proposal.moves)

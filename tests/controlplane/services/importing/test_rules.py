@@ -13,10 +13,10 @@ from controlplane.description.text import as_yaml, described
 from controlplane.errors import Forbidden
 from controlplane.models import AuditEntry, Blackout, Cluster, Drop, Exclusion, Grant, Query
 from controlplane.selectors.describing import description_of
-from controlplane.services import arcs, queries, routing
 from controlplane.services.access import Actor
-from controlplane.services.drop_specs import DropSpec
 from controlplane.services.importing import bring_in
+from controlplane.topology import drop_rules, queries, rows
+from controlplane.topology.drop_specs import DropSpec
 from controlplane.wire.publish import read_table
 from controlplane.wire.shedding import ALWAYS, INPUT, Shed
 from tests.support.cluster import actor, replayed_table
@@ -40,7 +40,7 @@ def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> Non
     assert not report.left
     cluster = Cluster.objects.get()
     table = read_table(redis_client(), "pump", cluster.routing_version)
-    assert table == replayed_table(cluster) == routing.current_table(cluster.pk)
+    assert table == replayed_table(cluster) == rows.current_table(cluster.pk)
     by_name = dict(Query.objects.values_list("name", "id"))
     assert table.queries[by_name["e"]].merge == 1
     streams = dict(cluster.streams.values_list("name", "id"))
@@ -142,10 +142,10 @@ def test_a_drop_that_is_being_lifted_is_none(admin: Actor) -> None:
     cluster = Cluster.objects.get()
     flow = cluster.streams.get(name="flow")
     append_at(cluster, flow.pk, 1_000_000)
-    arcs.set_drop(admin, flow, DropSpec(0.5, 60.0, None, 2))
+    drop_rules.set_drop(admin, flow, DropSpec(0.5, 60.0, None, 2))
     assert description_of(cluster).drops[0].share == 0.5
     assert len(Drop.objects.get(stream=flow).value.steps) == 2
-    assert arcs.lift(admin, flow) is not None
+    assert drop_rules.lift(admin, flow) is not None
     assert [one.arc for one in description_of(cluster).drops] == [("level", "c"), ("level", "e")]
     report = bring_in(admin, described(ruled()), apply=True)
     assert report.created == {"drops": ["flow"]}

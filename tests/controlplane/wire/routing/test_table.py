@@ -11,12 +11,12 @@ from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissi
 from controlplane.wire.hand_over import Transfer, in_transition, transfers
 from controlplane.wire.publish import latest_version, publish, publish_snapshot, read_table
 from controlplane.wire.routing import (
+    Action,
     AddQuery,
     AssignStream,
-    MoveQuery,
     MoveTasks,
-    Op,
     RemoveQuery,
+    RestartQuery,
     RoutingDelta,
     RoutingTable,
 )
@@ -38,7 +38,7 @@ ops = st.lists(
 
 
 @given(ops)
-def test_table_and_delta_come_back_from_json(operations: tuple[Op, ...]) -> None:
+def test_table_and_delta_come_back_from_json(operations: tuple[Action, ...]) -> None:
     """What travels is what was meant."""
     delta = RoutingDelta(1, operations)
     assert RoutingDelta.from_json(delta.to_json()) == delta
@@ -49,7 +49,7 @@ def test_table_and_delta_come_back_from_json(operations: tuple[Op, ...]) -> None
 def test_move_changes_node_and_run_and_nothing_else() -> None:
     """The streams and the window stay the query's own."""
     table = RoutingTable().apply(RoutingDelta(1, (arrival(5), arrival(6))))
-    moved = table.apply(RoutingDelta(2, (MoveQuery(5, 1, 3), RemoveQuery(6))))
+    moved = table.apply(RoutingDelta(2, (RestartQuery(5, 1, 3), RemoveQuery(6))))
     route = moved.queries[5]
     assert (route.node, route.run, route.streams, route.text) == (3, 1, (1, 2), SUMMARY_TEXT)
     assert set(moved.queries) == {5}
@@ -76,7 +76,7 @@ def test_tasks_move_by_intervals_and_the_table_says_who_hands_on() -> None:
 
 def test_in_transition_who_hands_on_still_has_its_tasks() -> None:
     table = RoutingTable().apply(RoutingDelta(1, (arrival(5), arrival(6), SPREAD)))
-    ops = (MoveTasks(7, ((2, 1, 4),)), MoveQuery(5, 1, 3), RemoveQuery(6), arrival(8, 2))
+    ops = (MoveTasks(7, ((2, 1, 4),)), RestartQuery(5, 1, 3), RemoveQuery(6), arrival(8, 2))
     after = table.apply(RoutingDelta(2, ops))
     leading = in_transition(table, after)
     assert leading.queries[7].owners() == table.queries[7].owners()
@@ -95,14 +95,14 @@ def test_in_transition_who_hands_on_still_has_its_tasks() -> None:
         AddQuery(9, 0, 0, (1,), SUMMARY_TEXT, ((0, 0, 2), (1, 3, 4))),
     ],
 )
-def test_tasks_that_there_are_not_cannot_move(op: Op) -> None:
+def test_tasks_that_there_are_not_cannot_move(op: Action) -> None:
     table = RoutingTable().apply(RoutingDelta(1, (arrival(5),)))
     with pytest.raises(InconsistentDelta):
         table.apply(RoutingDelta(2, (op,)))
 
 
-@pytest.mark.parametrize("op", [MoveQuery(9, 1, 0), RemoveQuery(9), arrival(5)])
-def test_operation_on_a_query_that_is_not_as_it_says_is_refused(op: Op) -> None:
+@pytest.mark.parametrize("op", [RestartQuery(9, 1, 0), RemoveQuery(9), arrival(5)])
+def test_operation_on_a_query_that_is_not_as_it_says_is_refused(op: Action) -> None:
     """Unknown queries cannot go or move, known ones cannot come."""
     table = RoutingTable().apply(RoutingDelta(1, (arrival(5),)))
     with pytest.raises(InconsistentDelta):

@@ -15,22 +15,23 @@ import redis
 from controlplane.models import Cluster, Query, Stream
 from controlplane.selectors.windows import WindowFilters, WindowState, windows_page
 from controlplane.selectors.windows.filters import cursor_read
-from controlplane.services import archiving, queries, streams
+from controlplane.services import archiving
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import queries, streams
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.results import Range, closing
 from controlplane.wire.routing import (
     NOBODY,
+    Action,
     AddQuery,
     AssignStream,
-    MoveMerge,
     MoveTasks,
-    Op,
+    SetAggregator,
+    SetKeyGrouping,
     SetSchema,
-    SetScheme,
     Span,
     spans_of,
 )
@@ -230,8 +231,8 @@ class Life:
         if not asked.merged:
             self.pipeline.publish(moves)
             return
-        scheme = SetScheme(asked.pk, rng.choice(("", TWO_CHOICES)))
-        ops: list[Op] = [moves, MoveMerge(asked.pk, self._node()), scheme]
+        scheme = SetKeyGrouping(asked.pk, rng.choice(("", TWO_CHOICES)))
+        ops: list[Action] = [moves, SetAggregator(asked.pk, self._node()), scheme]
         self.pipeline.publish(*rng.sample(ops, rng.randint(1, 3)))
 
     def pass_time(self, by: timedelta) -> None:

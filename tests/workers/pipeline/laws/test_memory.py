@@ -17,10 +17,11 @@ import redis
 
 from controlplane.archive.models import ArchivedWindow
 from controlplane.models import Query
-from controlplane.services import archiving, queries, result_retention, streams
+from controlplane.services import archiving, result_retention
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
-from controlplane.services.streams import StreamSpec
+from controlplane.topology import queries, streams
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText

@@ -7,17 +7,15 @@ import numpy as np
 
 from controlplane.wire.routing import (
     NOBODY,
+    Action,
     AddQuery,
     AssignStream,
-    MoveMerge,
     MoveTasks,
-    Op,
     RoutingTable,
+    SetAggregator,
     SetCapacity,
-    SetNodes,
-    SetSchema,
-    SetScheme,
-    SetShed,
+    SetDropRule,
+    SetKeyGrouping,
     Span,
     spans_of,
 )
@@ -35,7 +33,7 @@ class Chance:
     splits: int
     up: list[int]
 
-    def beginning(self, asked: list[Asked], streams: int) -> list[Op]:
+    def beginning(self, asked: list[Asked], streams: int) -> list[Action]:
         """Return the first table: streams on split nodes, tasks anywhere."""
         assigned = [AssignStream(s, self._below(self.splits)) for s in range(1, streams + 1)]
         columns = declared(range(1, streams + 1))
@@ -47,21 +45,21 @@ class Chance:
         merge = self._node() if one.merged else NOBODY
         return AddQuery(one.query, 0, owners[0], one.streams, one.json, spans, one.scheme, merge)
 
-    def plan(self, table: RoutingTable) -> list[Op]:
+    def plan(self, table: RoutingTable) -> list[Action]:
         """Return one or two changes of a kind each."""
-        kinds: list[Callable[[RoutingTable], Iterator[Op]]] = [
+        kinds: list[Callable[[RoutingTable], Iterator[Action]]] = [
             self._migrate, self._migrate, self._redirect, self._scale, self._scale,
             self._other_scheme, self._throttle, self._throttle, self._move_merges,
         ]  # fmt: skip
         chosen = self.rng.choice(len(kinds), size=2, replace=False)
         # Some kinds exclude each other within one version: the first one wins.
-        ops: dict[tuple[type, int], Op] = {}
+        ops: dict[tuple[type, object], Action] = {}
         for kind in chosen.tolist():
             for op in kinds[kind](table):
-                ops.setdefault((type(op), _subject(op)), op)
+                ops.setdefault((type(op), op.subjects()), op)
         return list(ops.values())
 
-    def _migrate(self, table: RoutingTable) -> Iterator[Op]:
+    def _migrate(self, table: RoutingTable) -> Iterator[Action]:
         """Move a few tasks of a few queries."""
         queries = self.rng.choice(list(table.queries), size=3, replace=False)
         for query in queries.tolist():
@@ -69,12 +67,12 @@ class Chance:
             tasks = self.rng.choice(count, size=min(count, 2), replace=False).tolist()
             yield MoveTasks(query, tuple((self._node(), task, task + 1) for task in tasks))
 
-    def _redirect(self, table: RoutingTable) -> Iterator[Op]:
+    def _redirect(self, table: RoutingTable) -> Iterator[Action]:
         """Let other split nodes read some streams, also one that was not there at the start."""
         for stream in self.rng.choice(list(table.splits), size=4, replace=False).tolist():
             yield AssignStream(stream, self._below(self.splits + 1))
 
-    def _scale(self, table: RoutingTable) -> Iterator[Op]:
+    def _scale(self, table: RoutingTable) -> Iterator[Action]:
         """Take a node out of use, with all it has, or take one into use."""
         down = [node for node in range(self.slots) if node not in self.up]
         if down and self.rng.random() < 0.5:
@@ -90,34 +88,34 @@ class Chance:
             if moves:
                 yield MoveTasks(query, tuple(moves))
             if route.merge == gone:
-                yield MoveMerge(query, self._node())
+                yield SetAggregator(query, self._node())
 
-    def _other_scheme(self, table: RoutingTable) -> Iterator[Op]:
+    def _other_scheme(self, table: RoutingTable) -> Iterator[Action]:
         """Let keys find their task in another way."""
         split = [1, 2, 3, 4]
         query = int(self.rng.choice(split))
-        yield SetScheme(query, "" if table.queries[query].scheme else TWO_CHOICES)
+        yield SetKeyGrouping(query, "" if table.queries[query].scheme else TWO_CHOICES)
 
-    def _throttle(self, table: RoutingTable) -> Iterator[Op]:
+    def _throttle(self, table: RoutingTable) -> Iterator[Action]:
         """Make a node slow, or as fast as it can be."""
-        per_s = None if self.rng.random() < 0.4 else float(self.rng.integers(100, 3_000))
-        yield SetCapacity(self._node(), per_s)
+        emulated = self.rng.random() >= 0.4
+        yield SetCapacity(self._node(), float(self.rng.integers(100, 3_000)), emulated)
 
-    def _move_merges(self, table: RoutingTable) -> Iterator[Op]:
+    def _move_merges(self, table: RoutingTable) -> Iterator[Action]:
         """Let another node merge."""
         for query, route in table.queries.items():
             if route.merge != NOBODY:
-                yield MoveMerge(query, self._node())
+                yield SetAggregator(query, self._node())
 
-    def sheds(self, streams: int) -> list[Op]:
+    def sheds(self, streams: int) -> list[Action]:
         """Return drops on input arcs, of records and of minutes, and on a split arc."""
         first, second, third = self.rng.choice(streams, size=3, replace=False).tolist()
         seed = self._below(1000)
         minutes = Shed(((ALWAYS, float(self.rng.random())),), seed, 60_000, 60_000)
         return [
-            SetShed(first + 1, INPUT, Shed.of(float(self.rng.random()), seed)),
-            SetShed(second + 1, 1, Shed.of(float(self.rng.random()), seed + 1)),
-            SetShed(third + 1, INPUT, minutes),
+            SetDropRule(first + 1, INPUT, Shed.of(float(self.rng.random()), seed)),
+            SetDropRule(second + 1, 1, Shed.of(float(self.rng.random()), seed + 1)),
+            SetDropRule(third + 1, INPUT, minutes),
         ]
 
     def _node(self) -> int:
@@ -125,15 +123,3 @@ class Chance:
 
     def _below(self, bound: int) -> int:
         return int(self.rng.integers(bound))
-
-
-def _subject(op: Op) -> int:
-    match op:
-        case AssignStream() | SetSchema() | SetShed():
-            return op.stream
-        case SetCapacity():
-            return op.node
-        case SetNodes():
-            return op.nodes
-        case _:
-            return op.query

@@ -22,7 +22,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import MoveTasks, Op, SetCapacity
+from controlplane.wire.routing import Action, MoveTasks, SetCapacity
 from tests.support.driver import Driver
 from tests.support.redis_server import RedisServer
 from tests.support.taxi import taxi_reports
@@ -156,8 +156,10 @@ def _stays(count: int) -> Callable[[list[dict[str, Any]]], bool]:
     return lambda rows: len(rows) > count + 2 or time.monotonic() > until
 
 
-def _unthrottled(world: World) -> list[Op]:
-    return [SetCapacity(node, None) for node in world.table.capacities]
+def _unthrottled(world: World) -> list[Action]:
+    return [
+        SetCapacity(node, per_s, emulated=False) for node, per_s in world.table.capacities.items()
+    ]
 
 
 @cache

@@ -13,7 +13,7 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.publish import publish
 from controlplane.wire.query import computation_of
 from controlplane.wire.results import read_windows
-from controlplane.wire.routing import Op, RoutingDelta, RoutingTable
+from controlplane.wire.routing import Action, RoutingDelta, RoutingTable
 from controlplane.wire.shedding import INPUT
 from tests.support.schemas import REPORTS
 from tests.workers.pipeline.schedules.queries import Asked, Place, Values
@@ -46,10 +46,10 @@ class World:
         """Return the newest table."""
         return self.tables[-1]
 
-    def publish(self, ops: Iterable[Op]) -> None:
+    def publish(self, ops: Iterable[Action]) -> None:
         """Publish the next version, if it changes anything."""
         delta = RoutingDelta(len(self.tables), tuple(ops))
-        if delta.ops:
+        if delta.actions:
             after = self.tables[-1].apply(delta)
             publish(self.client, self.cluster, delta)
             self.tables.append(after)

@@ -19,11 +19,11 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
     NOBODY,
+    Action,
     AddQuery,
     AssignStream,
-    MoveMerge,
     MoveTasks,
-    Op,
+    SetAggregator,
     SetSchema,
     spans_of,
 )
@@ -99,15 +99,15 @@ class Application:
         assert position is not None
         self.world.last = position
 
-    def _moves(self) -> list[Op]:
+    def _moves(self) -> list[Action]:
         """Return a plan that moves a task of every third query, and merge nodes."""
-        ops: list[Op] = []
+        ops: list[Action] = []
         for query, route in self.world.table.queries.items():
             if query % 3 == 0:
                 task = self.rng.randrange(len(route.owners()))
                 ops.append(MoveTasks(query, ((self.rng.randrange(NODES), task, task + 1),)))
             if route.merge != NOBODY and self.rng.random() < 0.5:
-                ops.append(MoveMerge(query, self.rng.randrange(NODES)))
+                ops.append(SetAggregator(query, self.rng.randrange(NODES)))
         return ops
 
     def _wait_for_more(self) -> None:

@@ -4,12 +4,12 @@ import pytest
 
 from controlplane.connections import redis_client
 from controlplane.errors import Forbidden, Invalid
-from controlplane.models import Cluster
-from controlplane.services import nodes
+from controlplane.models import AuditEntry, Cluster, Task
 from controlplane.services.access import Actor
-from controlplane.services.routing import current_table
+from controlplane.topology import nodes
+from controlplane.topology.rows import current_table
 from controlplane.wire.publish import latest_version, read_table
-from tests.support.cluster import actor
+from tests.support.cluster import actor, placed, replayed_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,11 +32,27 @@ def test_a_node_is_held_to_its_capacity_while_it_is_emulated(operator: Actor, sf
     assert published(sf) == {} == current_table(sf.pk).capacities
 
 
-def test_a_declared_capacity_is_no_business_of_the_pipeline(operator: Actor, sf: Cluster) -> None:
-    before = latest_version(redis_client(), sf.slug)
+def test_a_declared_capacity_does_not_limit_the_pipeline(operator: Actor, sf: Cluster) -> None:
     nodes.set_capacity(operator, sf.nodes.get(index=1), 300.0)
-    assert latest_version(redis_client(), sf.slug) == before
+    assert published(sf) == {}
     assert sf.nodes.get(index=1).capacity == 300.0
+    assert current_table(sf.pk) == replayed_table(sf)
+
+
+def test_an_inactive_node_keeps_its_queries_and_gets_no_new_ones(
+    operator: Actor, sf: Cluster
+) -> None:
+    for index in (0, 1, 3):
+        nodes.set_active(operator, sf.nodes.get(index=index), active=False, reason="repair")
+    placed(operator, sf, {f"q{i}": ["s0"] for i in range(8)})
+    assert set(Task.objects.values_list("node__index", flat=True)) == {2}
+    nodes.set_active(operator, sf.nodes.get(index=2), active=False)
+    assert Task.objects.count() == 8
+    assert current_table(sf.pk) == replayed_table(sf)
+    assert AuditEntry.objects.filter(action="node.active").count() == 4
+    version = current_table(sf.pk).version
+    nodes.set_active(operator, sf.nodes.get(index=2), active=False)
+    assert current_table(sf.pk).version == version
 
 
 def test_wrong_values_and_wrong_people_change_nothing(operator: Actor, sf: Cluster) -> None:

@@ -7,16 +7,16 @@ import pytest
 
 from controlplane.errors import Conflict, Forbidden, Invalid, VersionMoved
 from controlplane.models import AuditEntry, Cluster, Stream
-from controlplane.services import placing, queries, routing, streams
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
-from controlplane.services.stream_schemas.change import (
+from controlplane.topology import placement, queries, rows, streams, versions
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.schemas.change import (
     patch_schema,
     preview,
     revise,
     set_schema,
 )
-from controlplane.services.streams import StreamSpec
+from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
@@ -41,7 +41,7 @@ def orders(operator: Actor, sf: Cluster) -> Stream:
     """A stream of orders that a running and a pending query read."""
     (stream,) = streams.register(operator, sf, [StreamSpec("orders", schema=ORDERS.to_json())])
     submit(operator, sf, "busy", key=("customer",), aggregates={"n": "sum(lines)"})
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     submit(operator, sf, "gifts", where="gift")
     return stream
 
@@ -66,11 +66,11 @@ def test_a_new_stream_needs_a_schema_and_registering_again_changes_nothing(
     assert "schema" in refused.value.rows[1]
     spec = StreamSpec("orders", schema=ORDERS.to_json())
     streams.register(operator, sf, [spec])
-    version = routing.current_table(sf.pk).version
+    version = rows.current_table(sf.pk).version
     for again in (spec, StreamSpec("orders"), replace(spec, schema={**spec.schema})):
         (stream,) = streams.register(operator, sf, [again])
         assert stream.schema == ORDERS.to_json()
-    assert routing.current_table(sf.pk).version == version
+    assert rows.current_table(sf.pk).version == version
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_allowed_change_reaches_the_pipeline_with_one_version(
     operator: Actor, orders: Stream
 ) -> None:
     """Wider, nullable, added, removed and set, together; audited with both schemas."""
-    before = routing.current_table(orders.cluster_id)
+    before = rows.current_table(orders.cluster_id)
     columns = (
         ColumnSpec("placed", "timestamp(us)", nullable=False), ColumnSpec("customer", "string"),
         ColumnSpec("lines", "int64"), ColumnSpec("gift", "bool"), ColumnSpec("country", "string"),
@@ -106,14 +106,14 @@ def test_an_allowed_change_reaches_the_pipeline_with_one_version(
     assert [one.refusal for one in preview(orders, new)] == [""] * 5
     changed = set_schema(operator, orders, new, "two digits were too few")
     assert changed.retired == {"amount": "decimal(12, 2)"}
-    table = routing.current_table(orders.cluster_id)
+    table = rows.current_table(orders.cluster_id)
     assert (table.version, table.schemas[orders.pk]) == (before.version + 1, new)
     assert replayed_table(orders.cluster).schemas == table.schemas
     entry = AuditEntry.objects.get(action="stream.schema")
     assert (entry.object, entry.reason) == ("orders", "two digits were too few")
     assert entry.before["schema"] == ORDERS.to_json()
     assert set_schema(operator, orders, new).schema == new.to_json()
-    assert routing.current_table(orders.cluster_id).version == table.version
+    assert rows.current_table(orders.cluster_id).version == table.version
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_refusal_names_columns_and_queries_and_changes_nothing(
     operator: Actor, orders: Stream, new: StreamSchema, refused: dict[str, list[str]]
 ) -> None:
     """Pending queries count as running ones do; by page, API and registration alike."""
-    version = routing.current_table(orders.cluster_id).version
+    version = rows.current_table(orders.cluster_id).version
     with pytest.raises(Conflict) as conflict:
         set_schema(operator, orders, new)
     assert conflict.value.code == "schema_incompatible"
@@ -142,7 +142,7 @@ def test_a_refusal_names_columns_and_queries_and_changes_nothing(
         streams.register(operator, orders.cluster, [StreamSpec("orders", schema=new.to_json())])
     orders.refresh_from_db()
     assert orders.schema == ORDERS.to_json()
-    assert routing.current_table(orders.cluster_id).version == version
+    assert rows.current_table(orders.cluster_id).version == version
 
 
 def test_a_column_goes_once_no_query_reads_it(operator: Actor, orders: Stream) -> None:
@@ -172,7 +172,7 @@ def test_another_writer_in_between_starts_the_change_anew(
 ) -> None:
     """A query that begins to read a column meanwhile is seen, and the change refused."""
     queries.end(operator, orders.cluster, ["gifts"])
-    real = routing.append
+    real = versions.append
     tries: list[int] = []
 
     def overtaken(cluster: int, expected: int, *args: Any, **parts: Any) -> Any:
@@ -186,7 +186,7 @@ def test_another_writer_in_between_starts_the_change_anew(
             submit(operator, orders.cluster, "late", where="gift")
         return without("gift")
 
-    monkeypatch.setattr(routing, "append", overtaken)
+    monkeypatch.setattr(versions, "append", overtaken)
     with pytest.raises(Conflict) as conflict:
         revise(operator, orders, change)
     assert len(tries) == 2
@@ -204,6 +204,6 @@ def test_a_stream_of_before_schemas_takes_its_first(operator: Actor, sf: Cluster
     """Whatever its row holds that is no schema."""
     old = Stream.objects.create(cluster=sf, name="old", schema={"car": "int"})
     assert set_schema(operator, old, ORDERS).schema == ORDERS.to_json()
-    table = routing.current_table(sf.pk)
+    table = rows.current_table(sf.pk)
     assert table.schemas[old.pk] == ORDERS
     assert SetSchema(old.pk, ORDERS).schema == ORDERS

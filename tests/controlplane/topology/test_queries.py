@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.services import queries
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
 from tests.support.cluster import placed, submit
 from tests.support.texts import SUMMARY
 

@@ -17,13 +17,14 @@ from django.db.models import F
 
 from controlplane.models import Cluster, Drop, Query
 from controlplane.selectors.metrics import latest_values
-from controlplane.services import routing
-from controlplane.services.arcs import arc_told
-from controlplane.services.event_time import tip_of
 from controlplane.services.samples import Row, Sample
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.drop_rules import arc_told
+from controlplane.topology.event_time import tip_of
+from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.log.values import order_of
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import SetShed
+from controlplane.wire.routing import SetDropRule
 from controlplane.wire.shed_steps import needed_since, without_old
 from controlplane.wire.shedding import INPUT
 
@@ -45,7 +46,7 @@ def settle(cluster: Cluster) -> int:
         if drop.settles is None:
             _note(cluster, drop)
         elif _has_processed(sample, drop.settles["position"]):
-            settled += routing.retry_when_moved(lambda drop=drop: _forget(drop))  # type: ignore[misc]
+            settled += retry_when_moved(lambda drop=drop: _forget(drop))  # type: ignore[misc]
     return settled
 
 
@@ -108,10 +109,5 @@ def _forget(drop: Drop) -> int:
     left = without_old(found.value, found.settles["since"])
     stream, query = found.arc
     told = f"{arc_told(found)}: what it dropped before is forgotten"
-    routing.append(cluster.pk, cluster.routing_version, [SetShed(stream, query, left)], told)
-    if left is None:
-        found.delete()
-    else:
-        found.shed, found.settles = left.to_json(), None
-        found.save(update_fields=["shed", "settles"])
+    apply(cluster, [SetDropRule(stream, query, left)], Change(told))
     return 1

@@ -2,23 +2,21 @@
 
 A random drop takes effect with the next micro-batch. A drop of whole windows begins, changes and
 ends with a window of which no record was seen yet (wire.shed_steps): so it is decided some seconds
-ahead of the newest event time, and steps of the past are forgotten by services.arc_upkeep.
+ahead of the newest event time, and `drop_rule_housekeeping` forgets old steps.
 """
 
 from dataclasses import replace
-from typing import Any, Final
-
-from django.utils import timezone
+from typing import Final
 
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Drop, Query, Stream
 from controlplane.selectors.queries import computed_by
-from controlplane.services import routing
 from controlplane.services.access import Actor, require_operator
-from controlplane.services.deciding import Decision, carry_out
-from controlplane.services.drop_specs import DropSpec, spec_faults
-from controlplane.services.event_time import ahead_of
-from controlplane.wire.routing import SetShed
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.drop_specs import DropSpec, spec_faults
+from controlplane.topology.event_time import ahead_of
+from controlplane.topology.versions import retry_when_moved
+from controlplane.wire.routing import SetDropRule
 from controlplane.wire.shed_steps import first_group, with_step
 from controlplane.wire.shedding import INPUT, Shed
 
@@ -37,7 +35,7 @@ def set_drop(
     require_operator(actor, stream.cluster)
     if faults := spec_faults(spec):
         raise Invalid(faults)
-    return routing.retry_when_moved(lambda: _set(actor, stream, spec, query_name, reason))
+    return retry_when_moved(lambda: _set(actor, stream, spec, query_name, reason))
 
 
 def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -> Drop | None:
@@ -47,7 +45,7 @@ def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -
     is to come. Raises as `set_drop` does, and `Invalid` where the arc drops nothing.
     """
     require_operator(actor, stream.cluster)
-    return routing.retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
+    return retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
 
 
 def arc_told(drop: Drop) -> str:
@@ -81,7 +79,9 @@ def _set(actor: Actor, stream: Stream, spec: DropSpec, query_name: str, reason: 
         drop = Drop(cluster=cluster, stream=stream, query=query)
     told = f"{arc_told(drop)} drops {share_told(spec.share)} of its {windows_told(shed)}"
     _write(actor, cluster, drop, shed, told, reason)
-    return drop
+    stored = _rule(stream, query)
+    assert stored is not None
+    return stored
 
 
 def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | None:
@@ -96,7 +96,7 @@ def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | 
         left = _bounded(with_step(shed, _begin(shed, cluster, stream), 0.0))
     told = f"{arc_told(drop)} drops nothing any more"
     _write(actor, cluster, drop, left, told, reason)
-    return drop if left is not None else None
+    return _rule(stream, query) if left is not None else None
 
 
 def _present(stream: Stream, query_name: str) -> tuple[Cluster, Query | None, Drop | None]:
@@ -104,8 +104,12 @@ def _present(stream: Stream, query_name: str) -> tuple[Cluster, Query | None, Dr
     # The version first: what changes behind it makes the append fail.
     cluster = Cluster.objects.get(pk=stream.cluster_id)
     query = _reader(cluster, stream, query_name) if query_name else None
-    found = Drop.objects.select_related("stream", "query").filter(stream=stream, query=query)
-    return cluster, query, found.first()
+    return cluster, query, _rule(stream, query)
+
+
+def _rule(stream: Stream, query: Query | None) -> Drop | None:
+    rows = Drop.objects.select_related("stream", "query")
+    return rows.filter(stream=stream, query=query).first()
 
 
 def _reader(cluster: Cluster, stream: Stream, name: str) -> Query:
@@ -164,33 +168,12 @@ def _bounded(shed: Shed | None) -> Shed | None:
 def _write(
     actor: Actor, cluster: Cluster, drop: Drop, shed: Shed | None, told: str, reason: str
 ) -> None:
-    decision = Decision(
+    change = Change(
+        told,
         "drop.lift" if shed is None or not shed.steps[-1][1] else "drop.set",
         arc_told(drop),
-        told,
         reason=reason,
         before=dict(drop.shed or {}),
         after={} if shed is None else shed.to_json(),
     )
-    # First of all the version: who loses the race for it has written nothing.
-    version = carry_out(actor, cluster, [_op(drop, shed)], decision)
-    assert version is not None
-    if shed is None:
-        drop.delete()
-        return
-    columns: dict[str, Any] = {
-        "shed": shed.to_json(),
-        "since_version": version.version,
-        "set_by": actor.name,
-        "set_at": timezone.now(),
-        "reason": reason,
-        "settles": None,
-    }
-    for name, value in columns.items():
-        setattr(drop, name, value)
-    drop.save(update_fields=None if drop.pk is None else list(columns))
-
-
-def _op(drop: Drop, shed: Shed | None) -> SetShed:
-    stream, query = drop.arc
-    return SetShed(stream, query, shed)
+    apply(cluster, [SetDropRule(*drop.arc, shed)], change, actor=actor)

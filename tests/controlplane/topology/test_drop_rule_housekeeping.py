@@ -5,11 +5,12 @@ from django.utils import timezone
 
 from controlplane.errors import Away
 from controlplane.models import Cluster, Drop, Stream
-from controlplane.services import arc_upkeep, arcs, metrics, tending
+from controlplane.services import metrics, tending
 from controlplane.services.access import Actor
 from controlplane.services.cluster_log import set_log
-from controlplane.services.drop_specs import DropSpec
-from controlplane.services.routing import current_table
+from controlplane.topology import drop_rule_housekeeping, drop_rules
+from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.rows import current_table
 from controlplane.wire.query import DEFAULT_LATENESS_S
 from tests.support.cluster import placed, replayed_table, telemetry
 from tests.support.records import append_at
@@ -33,9 +34,9 @@ def stream(operator: Actor, sf: Cluster) -> Stream:
 def lifted(operator: Actor, sf: Cluster, stream: Stream) -> Drop:
     """A drop of minutes from one on, and of none from another on."""
     append_at(sf, stream.pk, NOON)
-    arcs.set_drop(operator, stream, DropSpec(0.5, window_s=60))
+    drop_rules.set_drop(operator, stream, DropSpec(0.5, window_s=60))
     append_at(sf, stream.pk, NOON + 5 * MINUTE)
-    drop = arcs.lift(operator, stream)
+    drop = drop_rules.lift(operator, stream)
     assert drop is not None
     assert drop.value.steps[-1] == (NOON + 6 * MINUTE, 0.0)
     return drop
@@ -54,14 +55,16 @@ def test_a_drop_is_lifted_once_its_last_window_is_over(
     before = append_at(sf, stream.pk, NOON + 6 * MINUTE + OVER - 1)
     emitted(sf, before)
     for _ in range(2):
-        assert arc_upkeep.settle(sf) == 0
+        assert drop_rule_housekeeping.settle(sf) == 0
     assert Drop.objects.get().settles is None
     end = append_at(sf, stream.pk, NOON + 6 * MINUTE + OVER)
-    assert arc_upkeep.settle(sf) == 0, "what was appended before may still be on its way"
+    assert drop_rule_housekeeping.settle(sf) == 0, (
+        "what was appended before may still be on its way"
+    )
     assert Drop.objects.get().settles == {"since": NOON + 6 * MINUTE, "position": end}
-    assert arc_upkeep.settle(sf) == 0
+    assert drop_rule_housekeeping.settle(sf) == 0
     emitted(sf, end, waiting=3, batch=2)
-    assert arc_upkeep.settle(sf) == 0, "records wait at a node"
+    assert drop_rule_housekeeping.settle(sf) == 0, "records wait at a node"
     emitted(sf, end, batch=3)
     tending.tend_cluster(sf, timezone.now())
     assert not Drop.objects.exists()
@@ -73,15 +76,15 @@ def test_only_steps_of_the_past_are_forgotten(
     operator: Actor, sf: Cluster, stream: Stream, lifted: Drop
 ) -> None:
     end = append_at(sf, stream.pk, NOON + 6 * MINUTE + OVER)
-    arcs.set_drop(operator, stream, DropSpec(0.75, window_s=60))
+    drop_rules.set_drop(operator, stream, DropSpec(0.75, window_s=60))
     assert len(Drop.objects.get().value.steps) == 3
-    arc_upkeep.settle(sf)
+    drop_rule_housekeeping.settle(sf)
     emitted(sf, end)
-    assert arc_upkeep.settle(sf) == 1
+    assert drop_rule_housekeeping.settle(sf) == 1
     ((since, share),) = Drop.objects.get().value.steps
     assert (share, since > NOON + 6 * MINUTE) == (0.75, True)
     assert current_table(sf.pk) == replayed_table(sf)
-    arc_upkeep.settle(sf)
+    drop_rule_housekeeping.settle(sf)
     assert Drop.objects.get().settles is None, "one step is all there is"
 
 
@@ -89,15 +92,15 @@ def test_a_change_in_between_is_looked_at_anew(
     operator: Actor, sf: Cluster, stream: Stream, lifted: Drop
 ) -> None:
     append_at(sf, stream.pk, NOON + 6 * MINUTE + OVER)
-    arc_upkeep.settle(sf)
+    drop_rule_housekeeping.settle(sf)
     assert Drop.objects.get().settles is not None
-    arcs.set_drop(operator, stream, DropSpec(0.25, window_s=60))
+    drop_rules.set_drop(operator, stream, DropSpec(0.25, window_s=60))
     assert Drop.objects.get().settles is None
 
 
 def test_a_place_in_another_log_says_nothing(operator: Actor, sf: Cluster, lifted: Drop) -> None:
     append_at(sf, lifted.stream_id, NOON + 6 * MINUTE + OVER)
-    arc_upkeep.settle(sf)
+    drop_rule_housekeeping.settle(sf)
     assert Drop.objects.get().settles is not None
     set_log(operator, sf, "kafka://127.0.0.1:9092/elsewhere", 512)
     assert Drop.objects.get().settles is None
@@ -107,14 +110,14 @@ def test_a_log_that_is_away_is_told_and_changes_nothing(sf: Cluster, lifted: Dro
     Cluster.objects.update(log_url="redis://127.0.0.1:1/0")
     sf.refresh_from_db()
     with pytest.raises(Away):
-        arc_upkeep.settle(sf)
+        drop_rule_housekeeping.settle(sf)
     assert Drop.objects.get().value == lifted.value
 
 
 def test_what_arcs_lose_is_counted(operator: Actor, sf: Cluster, stream: Stream) -> None:
     """By arc; the rate follows, and goes back to nothing."""
-    whole = arcs.set_drop(operator, stream, DropSpec(0.5))
-    split = arcs.set_drop(operator, stream, DropSpec(0.5), "q")
+    whole = drop_rules.set_drop(operator, stream, DropSpec(0.5))
+    split = drop_rules.set_drop(operator, stream, DropSpec(0.5), "q")
     assert split.query is not None
     lost = {str(stream.pk): 40, f"{stream.pk}>{split.query.pk}": 7, "999": 1}
     rows = [telemetry(at, at * 1000, dropped=lost) for at in range(1, 61)]
@@ -131,11 +134,11 @@ def test_what_arcs_lose_is_counted(operator: Actor, sf: Cluster, stream: Stream)
 
 def test_a_drop_that_is_set_anew_counts_anew(operator: Actor, sf: Cluster, stream: Stream) -> None:
     """A change goes on counting; counting does not undo a change."""
-    arcs.set_drop(operator, stream, DropSpec(0.5))
+    drop_rules.set_drop(operator, stream, DropSpec(0.5))
     metrics.record(sf, [telemetry(1, 1000, dropped={str(stream.pk): 5})])
-    drop = arcs.set_drop(operator, stream, DropSpec(0.9))
+    drop = drop_rules.set_drop(operator, stream, DropSpec(0.9))
     drop.refresh_from_db()
     assert (drop.dropped, drop.value.steps[0][1]) == (5, 0.9)
-    arcs.lift(operator, stream)
-    arcs.set_drop(operator, stream, DropSpec(0.5))
+    drop_rules.lift(operator, stream)
+    drop_rules.set_drop(operator, stream, DropSpec(0.5))
     assert Drop.objects.get().dropped == 0

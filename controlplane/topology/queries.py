@@ -1,4 +1,4 @@
-"""Submitting and ending queries; placing them is the business of services.placing."""
+"""Submitting and ending queries; placing them is the business of topology.placement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from controlplane.services.access import Actor, require_operator
 from controlplane.services.bulk_rows import insert_rows
 from controlplane.services.events import announce, event
 from controlplane.services.keeping import retention_faults
-from controlplane.services.schemes import scheme_faults
 from controlplane.task_names import PLACE, send_on_commit
+from controlplane.topology.key_groupings import scheme_faults
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, QueryText, usable_columns
 

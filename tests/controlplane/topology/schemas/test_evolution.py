@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import pytest
 
-from controlplane.services.stream_schemas.assessment import assess
-from controlplane.services.stream_schemas.evolution import (
+from controlplane.topology.schemas.assessment import assess
+from controlplane.topology.schemas.evolution import (
     changes_between,
     retired_after,
     widens,
 )
-from controlplane.services.stream_schemas.readers import Reader
+from controlplane.topology.schemas.readers import Reader
 from controlplane.wire.query import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import arrow_type

@@ -8,10 +8,12 @@ from typing import Any, Final
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.selectors.computations import schema_of
-from controlplane.services import audit, names, routing
+from controlplane.services import audit, names
 from controlplane.services.access import Actor, require_operator
-from controlplane.services.stream_schemas.change import apply, fields_of
-from controlplane.wire.routing import AssignStream, Op, SetSchema
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.schemas.change import fields_of, set_columns
+from controlplane.topology.versions import retry_when_moved
+from controlplane.wire.routing import Action, AssignStream, SetSchema
 from controlplane.wire.schema import BadSchema, StreamSchema
 
 MAX_SPECS = 5000
@@ -42,7 +44,7 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     """
     require_operator(actor, cluster)
     _check(specs)
-    return routing.retry_when_moved(lambda: _register(actor, cluster, specs))
+    return retry_when_moved(lambda: _register(actor, cluster, specs))
 
 
 def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
@@ -53,7 +55,7 @@ def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> li
     before = {stream.pk: stream.schema for stream in known.values()}
     changed = _update([(known[spec.name], spec) for spec in specs if spec.name in known])
     every = [*new, *known.values()]
-    ops: list[Op] = [AssignStream(stream.pk, stream.split) for stream in new]
+    ops: list[Action] = [AssignStream(stream.pk, stream.split) for stream in new]
     ops += [
         SetSchema(stream.pk, schema)
         for stream in every
@@ -61,7 +63,7 @@ def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> li
     ]
     if ops:
         told = f"{len(new)} new streams assigned to split nodes" if new else "schemas of streams"
-        routing.append(cluster.pk, cluster.routing_version, ops, told, actor=actor.name)
+        apply(cluster, ops, Change(told, author=actor.name))
     if new or changed:
         audit.record(
             actor,
@@ -92,7 +94,7 @@ def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) 
 def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
     changed = []
     for stream, spec in pairs:
-        other = bool(spec.schema) and apply(stream, _schema(spec))
+        other = bool(spec.schema) and set_columns(stream, _schema(spec))
         for name, value in _columns(spec).items():
             other = other or getattr(stream, name) != value
             setattr(stream, name, value)

@@ -5,10 +5,10 @@ import pytest
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
-from controlplane.services import placing, queries, schemes
 from controlplane.services.access import Actor
-from controlplane.services.queries import QuerySpec
-from controlplane.services.routing import current_table
+from controlplane.topology import key_groupings, placement, queries
+from controlplane.topology.queries import QuerySpec
+from controlplane.topology.rows import current_table
 from controlplane.wire.publish import latest_version, read_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import NOBODY, Route
@@ -54,7 +54,7 @@ def test_the_node_with_the_least_traffic_merges(operator: Actor, sf: Cluster) ->
     text = QueryText({"n": "count(*)"}, key=("car",))
     specs = [QuerySpec(f"q{i}", ("s5",), text=text, tasks=4, scheme="hash") for i in range(3)]
     queries.submit_many(operator, sf, specs)
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     merged = list(Query.objects.filter(merge_node__isnull=False).order_by("id"))
     assert [query.merge_node_id == idle.pk for query in merged] == [True, False, True]
 
@@ -81,25 +81,25 @@ def test_a_scheme_that_cannot_be_is_refused(
 
 def test_the_scheme_of_a_running_query_changes(operator: Actor, sf: Cluster) -> None:
     query = placed_split(operator, sf, scheme="hash")
-    schemes.set_scheme(operator, query, "two_choices", "a hot car")
+    key_groupings.set_scheme(operator, query, "two_choices", "a hot car")
     assert published(sf, query).scheme == TWO
     entry = AuditEntry.objects.get(action="query.scheme")
     assert (entry.object, entry.reason) == ("q", "a hot car")
     assert (entry.before, entry.after) == ({"scheme": "hash"}, {"scheme": "two_choices"})
-    schemes.set_scheme(operator, query, "hash")
+    key_groupings.set_scheme(operator, query, "hash")
     assert published(sf, query).scheme == ""
     before = latest_version(redis_client(), "sf")
-    schemes.set_scheme(operator, query, "hash")
+    key_groupings.set_scheme(operator, query, "hash")
     assert latest_version(redis_client(), "sf") == before, "nothing to change is no version"
 
 
 def test_the_merge_node_moves(operator: Actor, sf: Cluster) -> None:
     query = placed_split(operator, sf, scheme="hash")
     first = published(sf, query).merge
-    moved = schemes.move_merge(operator, query, (first + 1) % 4)
+    moved = key_groupings.move_merge(operator, query, (first + 1) % 4)
     assert published(sf, query).merge == (first + 1) % 4
     assert moved.merge_node is not None
-    chosen = schemes.move_merge(operator, moved, None)
+    chosen = key_groupings.move_merge(operator, moved, None)
     assert chosen.merge_node is not None
     assert chosen.merge_node.index not in {(first + 1) % 4}
     assert AuditEntry.objects.filter(action="query.merge_node").count() == 2
@@ -112,7 +112,7 @@ def test_a_merge_node_must_be_there_and_active(operator: Actor, sf: Cluster) -> 
     other = Node.objects.filter(active=False)[0]
     for index, told in ((9, "no node 9"), (other.index, "not active"), (None, "No other node")):
         with pytest.raises(Invalid) as refusal:
-            schemes.move_merge(operator, query, index)
+            key_groupings.move_merge(operator, query, index)
         assert told in refusal.value.fields["node"][0]
 
 
@@ -126,10 +126,10 @@ def test_only_a_running_query_with_a_merge_node_changes(
         queries.end(operator, sf, ["q"])
     code = "not_running" if scheme else "no_merge_node"
     with pytest.raises(Conflict) as refusal:
-        schemes.set_scheme(operator, query, "two_choices")
+        key_groupings.set_scheme(operator, query, "two_choices")
     assert refusal.value.code == code
     with pytest.raises(Conflict) as refusal:
-        schemes.move_merge(operator, query, 1)
+        key_groupings.move_merge(operator, query, 1)
     assert refusal.value.code == code
 
 
@@ -137,9 +137,9 @@ def test_it_takes_an_operator(operator: Actor, sf: Cluster) -> None:
     query = placed_split(operator, sf, scheme="hash")
     viewer = actor("viewer")
     with pytest.raises(Forbidden):
-        schemes.set_scheme(viewer, query, "two_choices")
+        key_groupings.set_scheme(viewer, query, "two_choices")
     with pytest.raises(Forbidden):
-        schemes.move_merge(viewer, query, None)
+        key_groupings.move_merge(viewer, query, None)
     assert published(sf, query).scheme == ""
 
 
@@ -147,7 +147,7 @@ def test_an_ended_query_is_merged_nowhere(operator: Actor, sf: Cluster) -> None:
     """The node is free to go."""
     query = placed_split(operator, sf, scheme="two_choices")
     queries.end(operator, sf, ["q"])
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     query.refresh_from_db()
     assert (query.state, query.merge_node, query.scheme) == ("ended", None, "two_choices")
     assert current_table(sf.pk).queries == {}

@@ -4,8 +4,8 @@ import pytest
 
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Task
-from controlplane.services import schemes, slots
-from controlplane.services.routing import current_table
+from controlplane.topology import key_groupings, nodes
+from controlplane.topology.rows import current_table
 from tests.support.cluster import actor, placed, placed_split, replayed_table, small_cluster
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ def sf() -> Cluster:
 def test_new_nodes_take_the_weakest_capacity(sf: Cluster) -> None:
     """Nobody has measured them yet."""
     Node.objects.filter(index=1).update(capacity=300)
-    slots.set_nodes(actor(name="op"), sf, 6, "grows")
+    nodes.set_count(actor(name="op"), sf, 6, "grows")
     sf.refresh_from_db()
     rows = list(Node.objects.order_by("index").values_list("index", "capacity", "active"))
     assert rows[4:] == [(4, 300.0, True), (5, 300.0, True)]
@@ -36,15 +36,15 @@ def test_nodes_that_go_must_be_off_and_empty(sf: Cluster) -> None:
     """A query that is placed there in between would have no node."""
     operator = actor(name="op")
     with pytest.raises(Conflict) as refusal:
-        slots.check(operator, sf, 2)
+        nodes.check_count(operator, sf, 2)
     assert refusal.value.code == "node_active"
     hosts = set(Node.objects.filter(tasks__isnull=False).values_list("index", flat=True))
     Node.objects.update(active=False)
     with pytest.raises(Conflict) as refusal:
-        slots.check(operator, sf, max(hosts))
+        nodes.check_count(operator, sf, max(hosts))
     assert refusal.value.code == "node_hosts"
-    assert slots.set_nodes(operator, sf, max(hosts) + 1).after == max(hosts) + 1
-    assert current_table(sf.pk).nodes == max(hosts) + 1
+    assert nodes.set_count(operator, sf, max(hosts) + 1).after == max(hosts) + 1
+    assert current_table(sf.pk).node_count == max(hosts) + 1
     assert Node.objects.count() == 4, "samples speak of them"
 
 
@@ -56,39 +56,40 @@ def test_a_node_that_merges_stays(sf: Cluster) -> None:
     Task.objects.update(node=Node.objects.get(index=0))
     Node.objects.update(active=False)
     with pytest.raises(Conflict) as refusal:
-        slots.check(operator, sf, 3)
+        nodes.check_count(operator, sf, 3)
     assert (refusal.value.code, refusal.value.data) == ("node_merges", {"queries": ["q"]})
     Node.objects.filter(index=0).update(active=True)
-    schemes.move_merge(operator, query, 0)
+    key_groupings.move_merge(operator, query, 0)
     Node.objects.update(active=False)
-    slots.check(operator, sf, 3)
+    nodes.check_count(operator, sf, 3)
 
 
 def test_a_running_cluster_gets_nodes_by_a_routing_version(sf: Cluster) -> None:
     """Neither the driver nor its checkpoint has to know before."""
     Cluster.objects.update(desired="running", state="running")
     before = replayed_table(sf)
-    assert before.nodes == 4
-    slots.set_nodes(actor(name="op"), sf, 7)
+    assert before.node_count == 4
+    nodes.set_count(actor(name="op"), sf, 7)
     after = replayed_table(sf)
-    assert (after.version, after.nodes) == (before.version + 1, 7)
+    assert (after.version, after.node_count) == (before.version + 1, 7)
     assert after == current_table(sf.pk)
     assert after.queries == before.queries
 
 
 def test_the_same_number_makes_no_version(sf: Cluster) -> None:
-    """Asking twice changes nothing; rows that are missing are made."""
+    version, by = current_table(sf.pk).version, actor(name="op")
+    nodes.set_count(by, sf, 4)
+    assert current_table(sf.pk).version == version
     Node.objects.filter(index=3).delete()
-    version = current_table(sf.pk).version
-    slots.set_nodes(actor(name="op"), sf, 4)
-    assert (current_table(sf.pk).version, Node.objects.count()) == (version, 4)
+    nodes.set_count(by, sf, 4)
+    assert (current_table(sf.pk).version, Node.objects.count()) == (version + 1, 4)
 
 
 def test_it_takes_an_operator_and_a_sensible_number(sf: Cluster) -> None:
     """A viewer may not, and no cluster has no node."""
     with pytest.raises(Forbidden):
-        slots.check(actor("viewer"), sf, 6)
+        nodes.check_count(actor("viewer"), sf, 6)
     with pytest.raises(Invalid):
-        slots.check(actor(name="op"), sf, 0)
+        nodes.check_count(actor(name="op"), sf, 0)
     with pytest.raises(Invalid):
-        slots.set_nodes(actor(name="second"), sf, slots.MAX_NODES + 1)
+        nodes.set_count(actor(name="second"), sf, nodes.MAX_NODES + 1)

@@ -9,10 +9,10 @@ from django.db import connection
 from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Drop, Stream
-from controlplane.services import arcs, placing, queries
 from controlplane.services.access import Actor
-from controlplane.services.drop_specs import DropSpec
-from controlplane.services.routing import current_table
+from controlplane.topology import drop_rules, placement, queries
+from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.rows import current_table
 from controlplane.wire.publish import latest_version, read_table
 from controlplane.wire.shedding import ALWAYS, INPUT, Shed
 from tests.support.cluster import actor, placed, replayed_table
@@ -42,16 +42,16 @@ def published(cluster: Cluster) -> dict[tuple[int, int], Shed]:
 
 
 def test_a_random_drop_holds_at_once(operator: Actor, sf: Cluster, stream: Stream) -> None:
-    drop = arcs.set_drop(operator, stream, DropSpec(0.3), reason="too much")
+    drop = drop_rules.set_drop(operator, stream, DropSpec(0.3), reason="too much")
     assert published(sf) == {(stream.pk, INPUT): Shed.of(0.3)}
     sf.refresh_from_db()
     assert (drop.since_version, drop.set_by) == (sf.routing_version, operator.name)
     entry = AuditEntry.objects.get(action="drop.set")
     assert (entry.object, entry.reason) == ("s0", "too much")
-    arcs.set_drop(operator, stream, DropSpec(0.6))
+    drop_rules.set_drop(operator, stream, DropSpec(0.6))
     assert published(sf) == {(stream.pk, INPUT): Shed.of(0.6)}
     assert Drop.objects.count() == 1
-    assert arcs.lift(operator, stream) is None
+    assert drop_rules.lift(operator, stream) is None
     assert published(sf) == {}
     assert not Drop.objects.exists()
 
@@ -60,13 +60,13 @@ def test_arcs_of_one_stream_drop_by_themselves(
     operator: Actor, sf: Cluster, stream: Stream
 ) -> None:
     """With a luck of their own: what the input arc lets through is drawn from anew."""
-    arcs.set_drop(operator, stream, DropSpec(0.5))
-    drop = arcs.set_drop(operator, stream, DropSpec(0.5), "q")
+    drop_rules.set_drop(operator, stream, DropSpec(0.5))
+    drop = drop_rules.set_drop(operator, stream, DropSpec(0.5), "q")
     assert drop.query is not None
     found = published(sf)
     assert set(found) == {(stream.pk, INPUT), (stream.pk, drop.query.pk)}
     assert len({shed.seed for shed in found.values()}) == 2
-    arcs.lift(operator, stream, "q")
+    drop_rules.lift(operator, stream, "q")
     assert set(published(sf)) == {(stream.pk, INPUT)}
 
 
@@ -74,18 +74,18 @@ def test_windows_are_dropped_from_one_on_that_is_to_come(
     operator: Actor, sf: Cluster, stream: Stream
 ) -> None:
     append_at(sf, stream.pk, NOON + 1)
-    drop = arcs.set_drop(operator, stream, DropSpec(0.5, window_s=60), "q")
+    drop = drop_rules.set_drop(operator, stream, DropSpec(0.5, window_s=60), "q")
     (since,) = drop.value.steps
     assert since == (NOON + MINUTE, 0.5)
     assert (drop.value.window_ms, drop.value.slide_ms, drop.value.batch) == (MINUTE, MINUTE, 1)
     append_at(sf, stream.pk, NOON + 3 * MINUTE)
-    changed = arcs.set_drop(operator, stream, DropSpec(0.8, window_s=60), "q")
+    changed = drop_rules.set_drop(operator, stream, DropSpec(0.8, window_s=60), "q")
     assert changed.value.steps == ((NOON + MINUTE, 0.5), (NOON + 4 * MINUTE, 0.8))
     append_at(sf, stream.pk, NOON + 5 * MINUTE - LEAD)
-    lifted = arcs.lift(operator, stream, "q")
+    lifted = drop_rules.lift(operator, stream, "q")
     assert lifted is not None
     assert lifted.value.steps[2:] == ((NOON + 6 * MINUTE, 0.0),)
-    assert arcs.lift(operator, stream, "q") == lifted, "once more is no change"
+    assert drop_rules.lift(operator, stream, "q") == lifted, "once more is no change"
     assert published(sf) == {lifted.arc: lifted.value}
     told = list(AuditEntry.objects.filter(action__startswith="drop").values_list("action"))
     assert sorted(told) == [("drop.lift",), ("drop.set",), ("drop.set",)]
@@ -94,15 +94,15 @@ def test_windows_are_dropped_from_one_on_that_is_to_come(
 def test_neighbours_that_go_together_begin_together(operator: Actor, stream: Stream) -> None:
     append_at(stream.cluster, stream.pk, NOON)
     spec = DropSpec(0.5, window_s=60, slide_s=20, batch=7)
-    ((since, _),) = arcs.set_drop(operator, stream, spec).value.steps
+    ((since, _),) = drop_rules.set_drop(operator, stream, spec).value.steps
     assert since % (7 * 20_000) == 0
     assert NOON + LEAD < since <= NOON + LEAD + 7 * 20_000
 
 
 def test_a_stream_without_a_record_begins_at_once(operator: Actor, stream: Stream) -> None:
-    drop = arcs.set_drop(operator, stream, DropSpec(1.0, window_s=60))
+    drop = drop_rules.set_drop(operator, stream, DropSpec(1.0, window_s=60))
     assert drop.value.steps == ((ALWAYS, 1.0),)
-    assert arcs.lift(operator, stream) is None, "no window has met it"
+    assert drop_rules.lift(operator, stream) is None, "no window has met it"
 
 
 def test_a_replay_that_runs_fast_is_given_more_time(
@@ -117,23 +117,23 @@ def test_a_replay_that_runs_fast_is_given_more_time(
         row.values["event_ms"] = NOON + 60 * (row.values["t"] - values[0]["t"])
         row.save()
     append_at(sf, stream.pk, NOON)
-    ((since, _),) = arcs.set_drop(operator, stream, DropSpec(1.0, window_s=60)).value.steps
+    ((since, _),) = drop_rules.set_drop(operator, stream, DropSpec(1.0, window_s=60)).value.steps
     assert since == NOON + 11 * MINUTE
 
 
 def test_other_windows_need_a_lift_first(operator: Actor, sf: Cluster, stream: Stream) -> None:
     append_at(sf, stream.pk, NOON)
-    arcs.set_drop(operator, stream, DropSpec(0.5, window_s=60))
+    drop_rules.set_drop(operator, stream, DropSpec(0.5, window_s=60))
     for spec in (DropSpec(0.5), DropSpec(0.5, window_s=30), DropSpec(0.5, window_s=60, batch=2)):
         with pytest.raises(Invalid) as refusal:
-            arcs.set_drop(operator, stream, spec)
+            drop_rules.set_drop(operator, stream, spec)
         assert "lift that first" in refusal.value.fields["window_s"][0]
 
 
 def test_records_may_give_way_to_windows(operator: Actor, sf: Cluster, stream: Stream) -> None:
     append_at(sf, stream.pk, NOON)
-    arcs.set_drop(operator, stream, DropSpec(0.5))
-    drop = arcs.set_drop(operator, stream, DropSpec(0.5, window_s=60))
+    drop_rules.set_drop(operator, stream, DropSpec(0.5))
+    drop = drop_rules.set_drop(operator, stream, DropSpec(0.5, window_s=60))
     assert drop.value.steps == ((NOON + MINUTE, 0.5),)
 
 
@@ -142,7 +142,7 @@ def test_a_split_arc_drops_the_windows_of_its_query(
 ) -> None:
     """Of others only records would go, and its results would be halves."""
     with pytest.raises(Invalid) as refusal:
-        arcs.set_drop(operator, stream, DropSpec(0.5, window_s=30), "q")
+        drop_rules.set_drop(operator, stream, DropSpec(0.5, window_s=30), "q")
     assert refusal.value.fields["window_s"] == ["The windows of q are 60 s every 60 s"]
 
 
@@ -167,7 +167,7 @@ def test_what_makes_no_sense_is_told_by_field(
     operator: Actor, sf: Cluster, stream: Stream, spec: DropSpec, field: str
 ) -> None:
     with pytest.raises(Invalid) as refusal:
-        arcs.set_drop(operator, stream, spec)
+        drop_rules.set_drop(operator, stream, spec)
     assert list(refusal.value.fields) == [field]
     assert published(sf) == {}
 
@@ -176,31 +176,31 @@ def test_the_arc_must_be_there(operator: Actor, sf: Cluster, stream: Stream) -> 
     other = sf.streams.get(name="s5")
     for at, query in ((other, "q"), (stream, "ghost")):
         with pytest.raises(Invalid) as refusal:
-            arcs.set_drop(operator, at, DropSpec(0.5), query)
+            drop_rules.set_drop(operator, at, DropSpec(0.5), query)
         assert "No running query" in refusal.value.fields["query"][0]
     with pytest.raises(Invalid) as refusal:
-        arcs.lift(operator, stream)
+        drop_rules.lift(operator, stream)
     assert refusal.value.fields == {"stream": ["Nothing is dropped there"]}
     with pytest.raises(Invalid) as refusal:
-        arcs.lift(operator, stream, "q")
+        drop_rules.lift(operator, stream, "q")
     assert "query" in refusal.value.fields
 
 
 def test_it_takes_an_operator(operator: Actor, sf: Cluster, stream: Stream) -> None:
-    arcs.set_drop(operator, stream, DropSpec(0.5))
+    drop_rules.set_drop(operator, stream, DropSpec(0.5))
     viewer = actor("viewer")
     with pytest.raises(Forbidden):
-        arcs.set_drop(viewer, stream, DropSpec(0.9))
+        drop_rules.set_drop(viewer, stream, DropSpec(0.9))
     with pytest.raises(Forbidden):
-        arcs.lift(viewer, stream)
+        drop_rules.lift(viewer, stream)
     assert published(sf)[stream.pk, INPUT] == Shed.of(0.5)
 
 
 def test_what_a_query_drops_ends_with_it(operator: Actor, sf: Cluster, stream: Stream) -> None:
-    arcs.set_drop(operator, stream, DropSpec(0.5))
-    arcs.set_drop(operator, stream, DropSpec(0.5), "q")
+    drop_rules.set_drop(operator, stream, DropSpec(0.5))
+    drop_rules.set_drop(operator, stream, DropSpec(0.5), "q")
     queries.end(operator, sf, ["q"])
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     assert set(published(sf)) == {(stream.pk, INPUT)}
     assert Drop.objects.get().query is None
 
@@ -208,13 +208,13 @@ def test_what_a_query_drops_ends_with_it(operator: Actor, sf: Cluster, stream: S
 def test_changes_that_cannot_be_forgotten_are_bounded(
     operator: Actor, sf: Cluster, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arcs, "MAX_STEPS", 3)
+    monkeypatch.setattr(drop_rules, "MAX_STEPS", 3)
     for at in range(3):
         append_at(sf, stream.pk, NOON + at * MINUTE)
-        arcs.set_drop(operator, stream, DropSpec((at + 1) / 8, window_s=60))
+        drop_rules.set_drop(operator, stream, DropSpec((at + 1) / 8, window_s=60))
     append_at(sf, stream.pk, NOON + 9 * MINUTE)
     with pytest.raises(Conflict) as refusal:
-        arcs.set_drop(operator, stream, DropSpec(0.9, window_s=60))
+        drop_rules.set_drop(operator, stream, DropSpec(0.9, window_s=60))
     assert refusal.value.code == "too_many_steps"
     assert Drop.objects.get().value.steps[-1][1] == 3 / 8
 
@@ -229,7 +229,7 @@ def test_of_changes_at_the_same_time_each_is_a_version(
     def change(share: float) -> None:
         barrier.wait(10)
         try:
-            arcs.set_drop(operator, stream, DropSpec(share))
+            drop_rules.set_drop(operator, stream, DropSpec(share))
         finally:
             connection.close()
 
@@ -246,8 +246,8 @@ def test_without_the_log_only_records_are_dropped(
     """Nobody knows then which window has no record yet."""
     Cluster.objects.update(log_url="redis://127.0.0.1:1/0")
     with pytest.raises(Away) as refusal:
-        arcs.set_drop(operator, stream, DropSpec(0.5, window_s=60))
+        drop_rules.set_drop(operator, stream, DropSpec(0.5, window_s=60))
     assert refusal.value.code == "log_away"
     assert not Drop.objects.exists()
-    arcs.set_drop(operator, stream, DropSpec(0.5))
+    drop_rules.set_drop(operator, stream, DropSpec(0.5))
     assert len(published(sf)) == 1

@@ -5,18 +5,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controlplane.errors import Conflict, Fields, Invalid
-from controlplane.models import Cluster, Stream
+from controlplane.models import Stream
 from controlplane.selectors.computations import schema_of
-from controlplane.services import audit, routing
 from controlplane.services.access import Actor, require_operator
-from controlplane.services.events import announce, event
-from controlplane.services.stream_schemas.assessment import Assessed, assess
-from controlplane.services.stream_schemas.evolution import (
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.schemas.assessment import Assessed, assess
+from controlplane.topology.schemas.evolution import (
     EVENT_TIME,
     SETTINGS,
     retired_after,
 )
-from controlplane.services.stream_schemas.readers import live_readers, schemas_of
+from controlplane.topology.schemas.readers import live_readers, schemas_of
+from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetSchema
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
 
@@ -82,29 +82,24 @@ def revise(actor: Actor, stream: Stream, change: Revise, reason: str = "") -> St
     transaction; it starts anew when another writer was first. Raises as `set_schema`.
     """
     require_operator(actor, stream.cluster)
-    return routing.retry_when_moved(lambda: _revised(actor, stream.pk, change, reason))
+    return retry_when_moved(lambda: _revised(actor, stream.pk, change, reason))
 
 
 def _revised(actor: Actor, pk: int, change: Revise, reason: str) -> Stream:
     stream = Stream.objects.select_related("cluster").get(pk=pk)
     new = change(schema_of(stream.schema))
     before = dict(stream.schema)
-    if not apply(stream, new):
+    if not set_columns(stream, new):
         return stream
-    stream.save(update_fields=["schema", "retired"])
-    cluster: Cluster = stream.cluster
-    told = f"schema of {stream.name} changed"
-    op = SetSchema(stream.pk, new)
-    routing.append(cluster.pk, cluster.routing_version, [op], told, actor=actor.name)
-    audit.record(
-        actor, "stream.schema", stream.name, cluster=cluster, reason=reason,
-        before={"schema": before}, after={"schema": stream.schema},
+    change_ = Change(
+        f"schema of {stream.name} changed by {actor.name}", "stream.schema", stream.name,
+        reason=reason, before={"schema": before}, after={"schema": stream.schema},
     )  # fmt: skip
-    announce(cluster.pk, event("state", f"{told} by {actor.name}"))
+    apply(stream.cluster, [SetSchema(stream.pk, new)], change_, actor=actor)
     return stream
 
 
-def apply(stream: Stream, new: StreamSchema) -> bool:
+def set_columns(stream: Stream, new: StreamSchema) -> bool:
     """Set the schema of a row, unsaved, if that is allowed; return False if it has it already.
 
     Raises `Conflict` (schema_incompatible).

@@ -11,7 +11,7 @@ import pyarrow as pa
 from controlplane.services.record_bodies.casts import cast_to, is_text
 from controlplane.services.record_bodies.conversion import FAILURES
 from controlplane.services.record_bodies.formats import Format
-from controlplane.services.stream_schemas.samples import read_sample
+from controlplane.topology.schemas.samples import read_sample
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
 from controlplane.wire.types import BadType, arrow_type, type_name
 

@@ -11,9 +11,9 @@ import pytest
 
 from controlplane.errors import Invalid
 from controlplane.services.record_bodies import Format, conform
-from controlplane.services.stream_schemas import samples
-from controlplane.services.stream_schemas.inference import Inferred, infer
-from controlplane.services.stream_schemas.samples import sample_of_file
+from controlplane.topology.schemas import samples
+from controlplane.topology.schemas.inference import Inferred, infer
+from controlplane.topology.schemas.samples import sample_of_file
 from controlplane.wire.schema import StreamSchema
 
 # Requests of a web site.

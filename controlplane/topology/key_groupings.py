@@ -1,6 +1,6 @@
 """Key schemes and merge nodes: what a query is submitted with, and changing them while it runs.
 
-Who has to look at what a query gives out must not change while it lives (wire.routing.MoveMerge):
+Who has to look at what a query gives out must not change while it lives (`SetAggregator`):
 so a query that is submitted with a scheme has a merge node from its first record to its last, and
 one without never has. Only the former can change its scheme.
 """
@@ -9,11 +9,11 @@ from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Node, Query
 from controlplane.problems.online import read_online
 from controlplane.selectors.computations import text_of
-from controlplane.services import routing
 from controlplane.services.access import Actor, require_operator
-from controlplane.services.deciding import Decision, carry_out
-from controlplane.services.merging import MergeNodes
-from controlplane.wire.routing import MoveMerge, SetScheme
+from controlplane.topology.aggregators import MergeNodes
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.versions import retry_when_moved
+from controlplane.wire.routing import SetAggregator, SetKeyGrouping
 from controlplane.wire.schemes import HASH, SCHEMES, scheme_text, splits_keys
 
 NO_MERGE_NODE = (
@@ -42,7 +42,7 @@ def set_scheme(actor: Actor, query: Query, scheme: str, reason: str = "") -> Que
     require_operator(actor, query.cluster)
     if told := _name_faults(scheme, joins=_joins(query)):
         raise Invalid({"scheme": told})
-    return routing.retry_when_moved(lambda: _set_scheme(actor, query, scheme, reason))
+    return retry_when_moved(lambda: _set_scheme(actor, query, scheme, reason))
 
 
 def move_merge(actor: Actor, query: Query, index: int | None, reason: str = "") -> Query:
@@ -52,7 +52,7 @@ def move_merge(actor: Actor, query: Query, index: int | None, reason: str = "") 
     node.
     """
     require_operator(actor, query.cluster)
-    return routing.retry_when_moved(lambda: _move_merge(actor, query, index, reason))
+    return retry_when_moved(lambda: _move_merge(actor, query, index, reason))
 
 
 def _set_scheme(actor: Actor, query: Query, scheme: str, reason: str) -> Query:
@@ -61,17 +61,16 @@ def _set_scheme(actor: Actor, query: Query, scheme: str, reason: str) -> Query:
     if scheme == before:
         return query
     query.scheme = scheme
-    query.save(update_fields=["scheme"])
-    decision = Decision(
+    change = Change(
+        f"{query.name}: keys find their task {SCHEMES[scheme].title}",
         "query.scheme",
         query.name,
-        f"{query.name}: keys find their task {SCHEMES[scheme].title}",
         reason=reason,
         before={"scheme": before},
         after={"scheme": scheme},
         pk=query.pk,
     )
-    carry_out(actor, cluster, [SetScheme(query.pk, scheme_text(scheme))], decision)
+    apply(cluster, [SetKeyGrouping(query.pk, scheme_text(scheme))], change, actor=actor)
     return query
 
 
@@ -83,17 +82,16 @@ def _move_merge(actor: Actor, query: Query, index: int | None, reason: str) -> Q
     if node == before:
         return query
     query.merge_node = node
-    query.save(update_fields=["merge_node"])
-    decision = Decision(
+    change = Change(
+        f"{query.name} is merged on {node.name}",
         "query.merge_node",
         query.name,
-        f"{query.name} is merged on {node.name}",
         reason=reason,
         before={"merge_node": before.index},
         after={"merge_node": node.index},
         pk=query.pk,
     )
-    carry_out(actor, cluster, [MoveMerge(query.pk, node.index)], decision)
+    apply(cluster, [SetAggregator(query.pk, node.index)], change, actor=actor)
     return query
 
 

@@ -4,24 +4,22 @@ Reading and deciding happen outside any transaction; the writes claim the routin
 states they were decided for, or nothing is written and the pass begins again.
 
 A query that is split over several tasks is placed by its first one, as one query on one node;
-its other tasks go round the active nodes by capacity (services.splitting). One with a scheme gets a
-node that merges its windows (services.merging).
+its other tasks go round the active nodes by capacity (`task_ranges`). One with a scheme gets a
+node that merges its windows (`aggregators`).
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from django.db import transaction
-from django.utils import timezone
-
 from controlplane.errors import Conflict, VersionMoved
-from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
+from controlplane.models import Cluster, Node, Query, QueryStream, Task
 from controlplane.problems.online import OnlineProblem, read_online
-from controlplane.services import routing
-from controlplane.services.merging import MergeNodes
-from controlplane.services.splitting import spans_over
-from controlplane.wire.routing import NOBODY, AddQuery, Op, RemoveQuery, Span
+from controlplane.topology.aggregators import MergeNodes
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.task_ranges import spans_over
+from controlplane.topology.versions import TRIES, is_at
+from controlplane.wire.routing import NOBODY, Action, AddQuery, RemoveQuery, Span
 from controlplane.wire.schemes import scheme_text
 
 logger = logging.getLogger(__name__)
@@ -68,7 +66,7 @@ def drain(cluster_id: int) -> Drained:
 
 
 def _pass_when_moved(cluster_id: int) -> Drained:
-    for _ in range(routing.TRIES):
+    for _ in range(TRIES):
         try:
             return _pass(cluster_id)
         except VersionMoved as moved:
@@ -97,9 +95,7 @@ def place_as(
     chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
     merged = _merged_as_wanted(cluster, pending, {pk: nodes[at] for pk, at in merges.items()})
     chosen |= {pk: replace(chosen[pk], merge=node) for pk, node in merged.items()}
-    ops, told = _operations(work, chosen), _reason(work, chosen)
-    version = routing.append(cluster.pk, work.version, ops, told).version
-    _save_placed(cluster, work, chosen, version)
+    apply(cluster, _actions(work, chosen), Change(_summary(work, chosen)))
     return len(pending)
 
 
@@ -130,16 +126,13 @@ def _pass(cluster_id: int) -> Drained:
     if cluster is None or work is None:
         return Drained()
     problem = read_online(cluster) if work.pending else None
-    if not routing.is_at(cluster_id, work.version):
+    if not is_at(cluster_id, work.version):
         # What was read before and after the move does not fit together.
         raise VersionMoved(work.version)
     chosen = _choose(cluster, problem, work)
-    ops = _operations(work, chosen)
-    if ops:
-        with transaction.atomic():
-            version = routing.append(cluster_id, work.version, ops, _reason(work, chosen)).version
-            _save_placed(cluster, work, chosen, version)
-            _save_removed(work)
+    actions = _actions(work, chosen)
+    if actions:
+        apply(cluster, actions, Change(_summary(work, chosen)))
     waiting = len(work.pending) - len(chosen)
     if waiting:
         _tell_waiting(work.pending)
@@ -188,8 +181,8 @@ def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _P
     return _Place(node, spans_over(problem.nodes, node, query.task_count))
 
 
-def _operations(work: _Work, chosen: dict[int, _Place]) -> list[Op]:
-    removals: list[Op] = [RemoveQuery(task.query_id) for task in work.ending]
+def _actions(work: _Work, chosen: dict[int, _Place]) -> list[Action]:
+    removals: list[Action] = [RemoveQuery(task.query_id) for task in work.ending]
     additions = [
         _addition(query, chosen[query.pk], work.streams[query.pk])
         for query in work.pending
@@ -198,7 +191,7 @@ def _operations(work: _Work, chosen: dict[int, _Place]) -> list[Op]:
     return removals + additions
 
 
-def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Op:
+def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
     return AddQuery(
         query=query.pk,
         run=query.run,
@@ -211,7 +204,7 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Op:
     )
 
 
-def _reason(work: _Work, chosen: dict[int, _Place]) -> str:
+def _summary(work: _Work, chosen: dict[int, _Place]) -> str:
     told = []
     if len(chosen) == 1:
         query = next(query for query in work.pending if query.pk in chosen)
@@ -228,43 +221,6 @@ def _reason(work: _Work, chosen: dict[int, _Place]) -> str:
 def _told(place: _Place) -> str:
     others = len(place.spans) - 1
     return f"{place.node.name} and {others} more" if others > 0 else place.node.name
-
-
-def _save_placed(cluster: Cluster, work: _Work, chosen: dict[int, _Place], version: int) -> None:
-    if not chosen:
-        return
-    placed = Query.objects.filter(pk__in=chosen, state=Query.State.PENDING)
-    changed = placed.update(state=Query.State.RUNNING, placed_at=timezone.now(), detail="")
-    if changed != len(chosen):
-        # Ended meanwhile: what was decided is not what should be.
-        raise VersionMoved(work.version)
-    Task.objects.bulk_create(_task_rows(cluster, chosen, version))
-    for query, place in chosen.items():
-        if place.merge is not None:
-            Query.objects.filter(pk=query).update(merge_node=place.merge)
-
-
-def _task_rows(cluster: Cluster, chosen: dict[int, _Place], version: int) -> Iterator[Task]:
-    ids = dict(cluster.nodes.values_list("index", "id"))
-    for query, place in chosen.items():
-        for node, first, _ in place.spans or ((place.node.index, 0, 1),):
-            yield Task(query_id=query, index=first, node_id=ids[node], since_version=version)
-
-
-def _save_removed(work: _Work) -> None:
-    ids = [task.query_id for task in work.ending]
-    if not ids:
-        return
-    gone, _ = Task.objects.filter(query__in=ids).delete()
-    # On the wire both go with the query.
-    Drop.objects.filter(query__in=ids).delete()
-    Query.objects.filter(pk__in=ids, merge_node__isnull=False).update(merge_node=None)
-    ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
-    # What ends with a reason of its own is what the data plane could not compute.
-    ended = ending.exclude(detail="").update(state=Query.State.FAILED, ended_at=timezone.now())
-    ended += ending.update(state=Query.State.ENDED, ended_at=timezone.now())
-    if gone < len(ids) or ended != len(ids):
-        raise VersionMoved(work.version)
 
 
 def _tell_waiting(pending: Sequence[Query]) -> None:

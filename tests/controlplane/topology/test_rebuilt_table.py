@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from controlplane.connections import redis_client
 from controlplane.errors import WeirError
 from controlplane.models import Cluster, Query
-from controlplane.services import arcs, nodes, placing, queries, routing, schemes
 from controlplane.services.access import Actor
-from controlplane.services.drop_specs import DropSpec
-from controlplane.services.queries import QuerySpec
+from controlplane.topology import (
+    drop_rules,
+    key_groupings,
+    nodes,
+    placement,
+    publishing,
+    queries,
+    rows,
+)
+from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.queries import QuerySpec
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from tests.support.cluster import actor, replayed_table, small_cluster
@@ -56,7 +64,7 @@ def submit(by: Actor, cluster: Cluster, name: str, streams: set[str], *more: Any
 
 
 def drop(by: Actor, cluster: Cluster, stream: str, spec: DropSpec, name: str) -> None:
-    arcs.set_drop(by, cluster.streams.get(name=stream), spec, name)
+    drop_rules.set_drop(by, cluster.streams.get(name=stream), spec, name)
 
 
 def capacity(by: Actor, cluster: Cluster, index: int, per_s: float, emulated: bool) -> None:
@@ -66,10 +74,16 @@ def capacity(by: Actor, cluster: Cluster, index: int, per_s: float, emulated: bo
 VERBS: dict[str, Callable[..., object]] = {
     "submit": submit,
     "end": lambda by, cluster, name: queries.end(by, cluster, [name]),
-    "scheme": lambda by, cluster, name, to: schemes.set_scheme(by, query_of(cluster, name), to),
-    "merge": lambda by, cluster, name, to: schemes.move_merge(by, query_of(cluster, name), to),
+    "scheme": lambda by, cluster, name, to: key_groupings.set_scheme(
+        by, query_of(cluster, name), to
+    ),
+    "merge": lambda by, cluster, name, to: key_groupings.move_merge(
+        by, query_of(cluster, name), to
+    ),
     "drop": drop,
-    "lift": lambda by, cluster, stream, name: arcs.lift(by, cluster.streams.get(name=stream), name),
+    "lift": lambda by, cluster, stream, name: drop_rules.lift(
+        by, cluster.streams.get(name=stream), name
+    ),
     "capacity": capacity,
     "record": lambda by, cluster, stream, ts_ms: append_at(
         cluster, cluster.streams.get(name=stream).pk, ts_ms
@@ -100,14 +114,14 @@ def test_a_rebuilt_table_is_the_one_that_all_deltas_make(
     # Something to begin with, so that little is refused.
     submit(by, cluster, "q0", {"s0", "s1"}, 5, "hash")
     submit(by, cluster, "q1", {"s1", "s2"}, 3, "")
-    placing.drain(cluster.pk)
+    placement.drain(cluster.pk)
     for verb, *parts in steps:
         # What is refused must have changed nothing.
         with suppress(WeirError):
             VERBS[verb](by, cluster, *parts)
-        placing.drain(cluster.pk)
+        placement.drain(cluster.pk)
     table = replayed_table(cluster)
-    assert routing.current_table(cluster.pk) == table
+    assert rows.current_table(cluster.pk) == table
     assert read_table(redis_client(), "sf", table.version) == table
 
 
@@ -116,14 +130,14 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     text = QueryText({"n": "count(*)"}, key=("car",))
     queries.submit(operator, sf, QuerySpec("q", ("s0",), text=text, tasks=8, scheme="two_choices"))
     queries.submit(operator, sf, QuerySpec("whole", ("s1",), SUMMARY))
-    placing.drain(sf.pk)
-    arcs.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.5), "q")
-    arcs.set_drop(operator, sf.streams.get(name="s1"), DropSpec(0.5, window_s=60))
+    placement.drain(sf.pk)
+    drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.5), "q")
+    drop_rules.set_drop(operator, sf.streams.get(name="s1"), DropSpec(0.5, window_s=60))
     nodes.set_capacity(operator, sf.nodes.get(index=1), 300.0, emulated=True)
     before = replayed_table(sf)
     redis_client().flushdb()
     sf.refresh_from_db()
-    assert routing.heal(sf)
+    assert publishing.heal(sf)
     after = read_table(redis_client(), "sf", before.version)
     assert after == before
     assert (len(after.sheds), len(after.capacities), len(after.splits)) == (2, 1, 6)

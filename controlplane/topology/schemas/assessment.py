@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.services.stream_schemas.evolution import (
+from controlplane.topology.schemas.evolution import (
     EVENT_TIME,
     Change,
     applied,
     changes_between,
     without_column,
 )
-from controlplane.services.stream_schemas.readers import Reader, affected
+from controlplane.topology.schemas.readers import Reader, affected
 from controlplane.wire.schema import StreamSchema
 
 # A refusal names so many queries; how many there are is said, too.

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from controlplane.connections import redis_client
 from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Task
-from controlplane.services import placing, queries, routing
 from controlplane.services.access import Actor
+from controlplane.topology import placement, queries, rows, versions
 from controlplane.wire.publish import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table, small_cluster, submit
 
@@ -50,9 +50,9 @@ def test_no_active_node_leaves_the_query_pending_and_says_why(operator: Actor) -
     """A person who waits is told what for."""
     cluster = small_cluster(operator, nodes=0)
     (query,) = placed(operator, cluster, {"q": ["s0"]})
-    assert (query.state, query.detail) == ("pending", placing.NO_NODE)
+    assert (query.state, query.detail) == ("pending", placement.NO_NODE)
     Node.objects.create(cluster=cluster, index=0, name="node 0", capacity=1)
-    assert placing.drain(cluster.pk) == placing.Drained(placed=1)
+    assert placement.drain(cluster.pk) == placement.Drained(placed=1)
     query.refresh_from_db()
     assert (query.state, query.detail) == ("running", "")
 
@@ -68,7 +68,7 @@ def test_an_ending_query_leaves_the_table(operator: Actor, sf: Cluster) -> None:
     """Removal is a version like any other."""
     (query,) = placed(operator, sf, {"q": ["s0"]})
     queries.end(operator, sf, ["q"])
-    assert placing.drain(sf.pk) == placing.Drained(removed=1)
+    assert placement.drain(sf.pk) == placement.Drained(removed=1)
     query.refresh_from_db()
     assert query.state == "ended"
     assert query.ended_at is not None
@@ -77,13 +77,13 @@ def test_an_ending_query_leaves_the_table(operator: Actor, sf: Cluster) -> None:
 
 def test_a_gone_cluster_is_left_quietly(db: None) -> None:
     """A task may outlive the row it was sent for."""
-    assert placing.drain(4711) == placing.Drained()
+    assert placement.drain(4711) == placement.Drained()
 
 
 def test_a_version_taken_meanwhile_is_told(operator: Actor, sf: Cluster) -> None:
     """The conditional update changes one row or raises: nobody's version is overwritten."""
     with pytest.raises(VersionMoved):
-        routing.append(sf.pk, sf.routing_version - 1, [], "late")
+        versions.append(sf.pk, sf.routing_version - 1, [], "late")
     assert RoutingVersion.objects.filter(cluster=sf).count() == sf.routing_version
 
 
@@ -91,9 +91,9 @@ def test_more_than_one_pass_is_placed(
     operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass is bounded, a drain is not."""
-    monkeypatch.setattr(placing, "PASS", 3)
+    monkeypatch.setattr(placement, "PASS", 3)
     submit(operator, sf, {f"q{i}": ["s0"] for i in range(10)})
-    assert placing.drain(sf.pk) == placing.Drained(placed=10)
+    assert placement.drain(sf.pk) == placement.Drained(placed=10)
 
 
 def test_reading_the_problem_does_not_grow_with_the_queries(operator: Actor, sf: Cluster) -> None:
@@ -102,7 +102,7 @@ def test_reading_the_problem_does_not_grow_with_the_queries(operator: Actor, sf:
     for size in (1, 30):
         submit(operator, sf, {f"q{size}-{i}": ["s1"] for i in range(size)})
         with CaptureQueriesContext(connection) as captured:
-            placing.drain(sf.pk)
+            placement.drain(sf.pk)
         counts.append(len(captured))
     assert counts[0] == counts[1]
 
@@ -115,7 +115,7 @@ def test_drains_at_the_same_time_place_each_query_once(operator: Actor, sf: Clus
     def drain() -> int:
         barrier.wait(10)
         try:
-            return placing.drain(sf.pk).placed
+            return placement.drain(sf.pk).placed
         finally:
             connection.close()
 
@@ -129,11 +129,11 @@ def test_drains_at_the_same_time_place_each_query_once(operator: Actor, sf: Clus
     with ThreadPoolExecutor(3) as pool:
         work = [pool.submit(call) for call in (drain, drain, end_some)]
         placed_first, placed_second, ended = (done.result(30) for done in work)
-    placing.drain(sf.pk)
+    placement.drain(sf.pk)
     assert ended == 30
     assert 30 <= placed_first + placed_second <= 60
     assert Query.objects.filter(state="running").count() == Task.objects.count() == 30
-    assert replayed_table(sf) == routing.current_table(sf.pk)
+    assert replayed_table(sf) == rows.current_table(sf.pk)
 
 
 # Sets of streams to submit a query on, numbers of live queries to end, or None to drain.
@@ -156,14 +156,14 @@ def test_no_query_is_lost_or_doubled_whatever_the_order(
     cluster = small_cluster(by, nodes=2, stream_count=4, alpha=1.0)
     for number, step in enumerate(steps):
         if step is None:
-            placing.drain(cluster.pk)
+            placement.drain(cluster.pk)
         elif isinstance(step, set):
             submit(by, cluster, {f"q{number}": [f"s{i}" for i in sorted(step)]})
         elif live := list(cluster.queries.filter(state__in=("pending", "running"))):
             queries.end(by, cluster, [live[step % len(live)].name])
-    placing.drain(cluster.pk)
+    placement.drain(cluster.pk)
     table = replayed_table(cluster)
-    assert table == routing.current_table(cluster.pk)
+    assert table == rows.current_table(cluster.pk)
     assert read_table(redis_client(), "sf", table.version) == table
     running = Query.objects.filter(state="running")
     assert set(table.queries) == set(running.values_list("id", flat=True))

@@ -1,0 +1,1 @@
+"""The topology of a cluster: its nodes, streams, queries and edges; `apply` is its only writer."""

@@ -1,0 +1,220 @@
+"""Applying actions: the only code that changes the topology of a cluster.
+
+One transaction writes the rows, the routing version, the audit record and the event. The rows
+follow from the effect of the actions on the routing table (`store`), so that the table rebuilt from
+the rows is always the table that the published versions lead to.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.after_commit import after_commit
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Proposal, RoutingVersion
+from controlplane.services import audit
+from controlplane.services.access import Actor
+from controlplane.services.events import announce, event
+from controlplane.topology import versions
+from controlplane.topology.publishing import publish_unpublished
+from controlplane.topology.rows import Scope, first_actions, read_part
+from controlplane.topology.store import Writer, write_rows
+from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.routing import (
+    Action,
+    AddQuery,
+    Kind,
+    RemoveQuery,
+    Route,
+    SetCapacity,
+    SetDropRule,
+    SetNodeActive,
+    SetNodeCount,
+    SetSplitCount,
+    TableDraft,
+)
+from controlplane.wire.shedding import INPUT
+
+
+class Refused(Conflict):
+    """An action that the present topology does not allow; `index`: its place among the actions."""
+
+    def __init__(
+        self, code: str, message: str, index: int, data: Mapping[str, Any] | None = None
+    ) -> None:
+        self.index = index
+        super().__init__(code, message, {**(data or {}), "action": index})
+
+
+@dataclass(frozen=True)
+class Change:
+    """Why the topology changes: for the routing version, the audit log and the event.
+
+    `summary`: a sentence for people. `action`: code of the audit record, "" for no record of its
+    own. `subject`, `reason`, `before`, `after`: of the audit record. `pk`: the row that a browser
+    may be showing. `author`: who decides without an audit record of its own, e.g. an approver.
+    """
+
+    summary: str
+    action: str = ""
+    subject: str = ""
+    reason: str = ""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    pk: int | None = None
+    author: str = ""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The routing version of applied actions, and per action what reverts it, if requested."""
+
+    version: RoutingVersion
+    inverses: tuple[tuple[Action, ...], ...] = ()
+
+
+@transaction.atomic
+def apply(
+    cluster: Cluster,
+    actions: Sequence[Action],
+    change: Change,
+    *,
+    actor: Actor | None = None,
+    proposal: Proposal | None = None,
+    inverses: bool = False,
+) -> Applied:
+    """Apply actions in their order as one routing version.
+
+    `cluster.routing_version` is the version for which the actions were decided. Raises
+    `VersionMoved` if the cluster has another version by now, and `Refused` with the first action
+    that does not fit the topology; both change nothing.
+    """
+    before = read_part(cluster, _scope(actions, everything=inverses))
+    if not inverses:
+        _assume(before, actions)
+    after = before.copy()
+    captured = tuple(
+        _apply_one(cluster, index, action, after, capture=inverses)
+        for index, action in enumerate(actions)
+    )
+    name = actor.name if actor is not None else change.author
+    first = _first_actions(cluster.pk) if cluster.routing_version == 0 else []
+    # The version comes first: who loses the race for it has written nothing.
+    version = versions.append(
+        cluster.pk, cluster.routing_version, [*first, *actions], change.summary,
+        actor=name, proposal=proposal,
+    )  # fmt: skip
+    after_commit("publish the routing", partial(publish_unpublished, cluster.pk))
+    write_rows(cluster, before, after, Writer(name, change.reason, version.version))
+    if actor is not None:
+        record(actor, cluster, change)
+    return Applied(version, captured if inverses else ())
+
+
+def record(actor: Actor, cluster: Cluster, change: Change) -> None:
+    """Write the audit record of a change and announce it, in the caller's transaction."""
+    if change.action:
+        audit.record(
+            actor, change.action, change.subject, cluster=cluster, reason=change.reason,
+            before=change.before, after=change.after,
+        )  # fmt: skip
+        announce(cluster.pk, event("state", change.summary, pk=change.pk))
+
+
+def _apply_one(
+    cluster: Cluster, index: int, action: Action, draft: TableDraft, *, capture: bool
+) -> tuple[Action, ...]:
+    _require_nodes(cluster, index, action, draft)
+    _require_edge(index, action, draft)
+    try:
+        inverse = action.inverse(draft) if capture else ()
+        action.apply_to(draft)
+    except InconsistentDelta as error:
+        raise Refused("inconsistent", f"The topology does not allow this: {error}", index) from None
+    return inverse
+
+
+def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDraft) -> None:
+    """Raise `Refused` if the action refers to a node that there is not, or removes a used one."""
+    if isinstance(action, SetNodeCount):
+        used = sorted(
+            query
+            for query, route in draft.queries.items()
+            if max(*route.owners(), route.merge) >= action.nodes
+        )
+        if used:
+            told = f"{len(used)} queries use a node that would be removed: move them first"
+            raise Refused("node_in_use", told, index, {"queries": used})
+        return
+    for node in nodes_of(action):
+        if not 0 <= node < draft.node_count:
+            told = f"{cluster.slug} has {draft.node_count} nodes, and no node {node}"
+            raise Refused("no_such_node", told, index, {"node": node})
+
+
+def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
+    """Raise `Refused` if the action sets a drop rule of a query that does not read the stream."""
+    if not isinstance(action, SetDropRule) or action.query == INPUT or action.shed is None:
+        return
+    route = draft.queries.get(action.query)
+    if route is None or action.stream not in route.streams:
+        told = f"Query {action.query} does not run, or does not read stream {action.stream}"
+        raise Refused("no_such_edge", told, index, {"stream": action.stream, "query": action.query})
+
+
+def nodes_of(action: Action) -> set[int]:
+    """Return the nodes to which an action gives something."""
+    nodes = {getattr(action, name, -1) for name in ("node", "merge")}
+    for name in ("moves", "spans"):
+        nodes |= {node for node, _, _ in getattr(action, name, ())}
+    return nodes - {-1}
+
+
+def _scope(actions: Sequence[Action], *, everything: bool) -> Scope:
+    """Return what must be read to apply the actions; to invert them, everything they change."""
+    queries: set[int] = set()
+    streams: set[int] = set()
+    edges: set[tuple[int, int]] = set()
+    nodes, removed_from = False, None
+    for action in actions:
+        if isinstance(action, SetDropRule):
+            edges.add((action.stream, action.query))
+            queries |= {action.query} - {INPUT}
+            continue
+        for subject in action.subjects():
+            if subject.kind == Kind.QUERY and (everything or not _is_lifecycle(action)):
+                queries.add(subject.id)
+            elif subject.kind == Kind.STREAM:
+                streams.add(subject.id)
+        nodes = nodes or isinstance(action, SetCapacity | SetNodeActive | SetNodeCount)
+        if isinstance(action, SetNodeCount):
+            removed_from = min(action.nodes, removed_from or action.nodes)
+    return Scope(queries, streams, edges, nodes, removed_from)
+
+
+def _is_lifecycle(action: Action) -> bool:
+    return isinstance(action, AddQuery | RemoveQuery)
+
+
+def _assume(draft: TableDraft, actions: Sequence[Action]) -> None:
+    """Add the routes of queries that are removed, unread: their rows are deleted whatever they are.
+
+    The conditional updates of `store` find out if a query is not routed any more.
+    """
+    for action in actions:
+        if isinstance(action, RemoveQuery):
+            draft.queries.setdefault(action.query, Route(0, 0, (), ""))
+
+
+def _first_actions(cluster_id: int) -> list[Action]:
+    """Return the actions that say which nodes there are: the first version starts with them."""
+    count, splits, nodes = first_actions(cluster_id)
+    actions: list[Action] = [SetNodeCount(count), SetSplitCount(splits)]
+    for index, state in nodes.items():
+        actions.append(SetCapacity(index, state.capacity, state.emulated))
+        if not state.active:
+            actions.append(SetNodeActive(index, active=False))
+    return actions

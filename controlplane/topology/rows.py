@@ -1,0 +1,170 @@
+"""Reading the routing table of a cluster from its rows: the whole table, or the part of objects."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Q
+
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
+from controlplane.selectors.computations import schema_of
+from controlplane.topology.versions import TRIES, version_of
+from controlplane.wire.routing import (
+    NOBODY,
+    NodeState,
+    Route,
+    RoutingTable,
+    Span,
+    TableDraft,
+    spans_from,
+)
+from controlplane.wire.schemes import scheme_text
+from controlplane.wire.shedding import Arc
+
+# Databases limit the values of one statement.
+CHUNK: Final = 500
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The objects whose rows are read: ids of queries and streams, edges, and the nodes.
+
+    `removed_from`: also the queries with tasks or an aggregator on nodes from this index on.
+    """
+
+    queries: Collection[int] = ()
+    streams: Collection[int] = ()
+    edges: Collection[Arc] = ()
+    nodes: bool = False
+    removed_from: int | None = None
+
+
+def current_table(cluster_id: int) -> RoutingTable:
+    """Return the whole table as the rows have it, consistent with one version.
+
+    Raises `Conflict` if it changes under the reader again and again.
+    """
+    for _ in range(TRIES):
+        version = version_of(cluster_id)
+        draft = _whole(cluster_id)
+        if version_of(cluster_id) == version:
+            return RoutingTable.of(version, draft)
+    raise Conflict("busy", "The routing table changes too quickly; try again")
+
+
+def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
+    """Return the part of the table that consists of the objects in scope."""
+    draft = TableDraft(node_count=cluster.slots, split_count=cluster.splits)
+    for ids in _chunks(sorted(scope.queries)):
+        draft.queries |= _routes(Q(query__in=ids), _streams_of(Q(query__in=ids)))
+    for ids in _chunks(sorted(scope.streams)):
+        _read_streams(draft, Stream.objects.filter(cluster=cluster, pk__in=ids))
+    if scope.edges:
+        _read_drop_rules(draft, cluster.pk, {stream for stream, _ in scope.edges})
+    if scope.nodes:
+        draft.nodes = _nodes(cluster.pk, cluster.slots)
+    if scope.removed_from is not None:
+        there = Q(tasks__node__index__gte=scope.removed_from)
+        there |= Q(merge_node__index__gte=scope.removed_from)
+        running = Query.objects.filter(there, cluster=cluster, tasks__isnull=False)
+        ids = list(running.values_list("pk", flat=True).distinct()[:CHUNK])
+        draft.queries |= _routes(Q(query__in=ids), {})
+    return draft
+
+
+def owners_of(queries: Iterable[int]) -> dict[int, tuple[int, ...]]:
+    """Return the node index of every task of the queries that run, by query."""
+    found: dict[int, tuple[int, ...]] = {}
+    for ids in _chunks(sorted(set(queries))):
+        routes = _routes(Q(query__in=ids, query__state=Query.State.RUNNING), {})
+        found |= {query: route.owners() for query, route in routes.items()}
+    return found
+
+
+def first_actions(cluster_id: int) -> tuple[int, int, dict[int, NodeState]]:
+    """Return the numbers of nodes and split nodes, and the states of the nodes by index."""
+    count, splits = Cluster.objects.values_list("slots", "splits").get(pk=cluster_id)
+    return count, splits, _nodes(cluster_id, count)
+
+
+def _whole(cluster_id: int) -> TableDraft:
+    count, splits, nodes = first_actions(cluster_id)
+    mine = Q(query__cluster=cluster_id)
+    draft = TableDraft(nodes=nodes, node_count=count, split_count=splits)
+    draft.queries = _routes(mine, _streams_of(mine & Q(query__tasks__index=0)))
+    _read_streams(draft, Stream.objects.filter(cluster=cluster_id))
+    _read_drop_rules(draft, cluster_id, None)
+    return draft
+
+
+def _streams_of(condition: Q) -> dict[int, list[int]]:
+    streams: dict[int, list[int]] = {}
+    rows = QueryStream.objects.filter(condition).order_by("id")
+    for query, stream in rows.values_list("query_id", "stream_id"):
+        streams.setdefault(query, []).append(stream)
+    return streams
+
+
+def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
+    """Return the routes of queries; those that `streams` does not know have none."""
+    columns = (
+        "query_id", "query__run", "node__index", "query__text", "query__scheme",
+        "query__merge_node__index",
+    )  # fmt: skip
+    first = Task.objects.filter(condition, index=0)
+    spans = _spans(condition)
+    return {
+        query: Route(
+            run,
+            node,
+            tuple(sorted(streams.get(query, ()))),
+            text,
+            spans.get(query, ()),
+            scheme_text(scheme),
+            NOBODY if merge is None else merge,
+        )
+        for query, run, node, text, scheme, merge in first.values_list(*columns)
+    }
+
+
+def _spans(condition: Q) -> dict[int, tuple[Span, ...]]:
+    """Return the ranges of tasks of the queries that have several."""
+    split = Task.objects.filter(condition, query__task_count__gt=1)
+    columns = ("query_id", "query__task_count", "index", "node__index")
+    begins: dict[int, list[tuple[int, int]]] = {}
+    counts: dict[int, int] = {}
+    for query, count, index, node in split.order_by("query_id", "index").values_list(*columns):
+        begins.setdefault(query, []).append((index, node))
+        counts[query] = count
+    return {query: spans_from(found, counts[query]) for query, found in begins.items()}
+
+
+def _read_streams(draft: TableDraft, streams: "Iterable[Stream]") -> None:
+    rows = streams.values_list("id", "split", "schema")  # type: ignore[attr-defined]
+    for stream, split, row in rows:
+        draft.splits[stream] = split
+        if (schema := schema_of(row)) is not None:
+            draft.schemas[stream] = schema
+
+
+def _read_drop_rules(draft: TableDraft, cluster_id: int, streams: Collection[int] | None) -> None:
+    rows = Drop.objects.filter(cluster=cluster_id)
+    if streams is not None:
+        rows = rows.filter(stream__in=streams)
+    draft.sheds |= {row.arc: row.value for row in rows}
+
+
+def _nodes(cluster_id: int, count: int) -> dict[int, NodeState]:
+    rows = Node.objects.filter(cluster=cluster_id, index__lt=count).order_by("index")
+    return {
+        index: NodeState(capacity, emulated, active)
+        for index, capacity, emulated, active in rows.values_list(
+            "index", "capacity", "emulated", "active"
+        )
+    }
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for begin in range(0, len(ids), CHUNK):
+        yield ids[begin : begin + CHUNK]

@@ -1,0 +1,244 @@
+"""Writing the rows of a changed topology: what differs between two drafts of a routing table.
+
+The rows are the image of the table: an action declares its effect on the table once, and the rows
+that this changes follow from the difference. Only `topology.apply` writes through this module.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.errors import VersionMoved
+from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
+from controlplane.selectors.computations import schema_of
+from controlplane.topology.schemas.evolution import retired_after
+from controlplane.wire.routing import NOBODY, NodeState, Route, Span, TableDraft
+from controlplane.wire.schemes import scheme_name
+from controlplane.wire.shedding import INPUT, Arc
+
+CHUNK: Final = 500
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who changes the topology, why, and the routing version that the change has."""
+
+    actor: str
+    reason: str
+    version: int
+
+
+def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: Writer) -> None:
+    """Write what differs between the drafts, in the caller's transaction.
+
+    Raises `VersionMoved` if a query is no longer in the state in which the actions were decided.
+    """
+    _write_counts(cluster, before, after)
+    if before.nodes != after.nodes:
+        _write_nodes(cluster, before.nodes, after.nodes)
+    if before.queries != after.queries:
+        _QueryRows(cluster, writer).write(before.queries, after.queries)
+    _write_splits(before.splits, after.splits)
+    _write_schemas(before, after)
+    if before.sheds != after.sheds:
+        _write_drop_rules(cluster, before, after, writer)
+
+
+def _write_counts(cluster: Cluster, before: TableDraft, after: TableDraft) -> None:
+    changed = {}
+    if before.node_count != after.node_count:
+        changed["slots"] = after.node_count
+    if before.split_count != after.split_count:
+        changed["splits"] = after.split_count
+    if changed:
+        Cluster.objects.filter(pk=cluster.pk).update(**changed)
+        for name, value in changed.items():
+            setattr(cluster, name, value)
+
+
+def _write_nodes(
+    cluster: Cluster, before: Mapping[int, NodeState], after: Mapping[int, NodeState]
+) -> None:
+    rows = {node.index: node for node in cluster.nodes.all()}
+    created, changed = [], []
+    for index, state in after.items():
+        if before.get(index) == state:
+            continue
+        row = rows.get(index)
+        if row is None:
+            created.append(_set(Node(cluster=cluster, index=index, name=f"node {index}"), state))
+        else:
+            changed.append(_set(row, state))
+    # Samples refer to the row of a removed node: it stays, and takes no work.
+    for index in before.keys() - after.keys():
+        rows[index].active = False
+        changed.append(rows[index])
+    Node.objects.bulk_create(created)
+    Node.objects.bulk_update(changed, ["capacity", "emulated", "active"], batch_size=CHUNK)
+
+
+def _set(row: Node, state: NodeState) -> Node:
+    row.capacity, row.emulated, row.active = state.capacity, state.emulated, state.active
+    return row
+
+
+class _QueryRows:
+    """Writes the rows of queries and their tasks."""
+
+    def __init__(self, cluster: Cluster, writer: Writer) -> None:
+        self._version = writer.version
+        self._nodes = dict(Node.objects.filter(cluster=cluster).values_list("index", "id"))
+
+    def write(self, before: Mapping[int, Route], after: Mapping[int, Route]) -> None:
+        """Write the queries that were added, removed and changed."""
+        if removed := [query for query in before if query not in after]:
+            self._remove(removed)
+        if added := {query: route for query, route in after.items() if query not in before}:
+            self._add(added)
+        changed = {
+            query: (old, after[query])
+            for query, old in before.items()
+            if query in after and after[query] != old
+        }
+        if changed:
+            self._change(changed)
+
+    def _remove(self, queries: Sequence[int]) -> None:
+        ended = 0
+        for ids in _chunks(queries):
+            deleted, _ = Task.objects.filter(query__in=ids).delete()
+            Drop.objects.filter(query__in=ids).delete()
+            Query.objects.filter(pk__in=ids, merge_node__isnull=False).update(merge_node=None)
+            ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
+            now = timezone.now()
+            # A query with a detail ends because the data plane could not compute it.
+            failed = ending.exclude(detail="").update(state=Query.State.FAILED, ended_at=now)
+            ended += failed + ending.update(state=Query.State.ENDED, ended_at=now)
+            if deleted < len(ids):
+                raise VersionMoved(self._version - 1)
+        if ended != len(queries):
+            raise VersionMoved(self._version - 1)
+
+    def _add(self, added: Mapping[int, Route]) -> None:
+        placed = 0
+        for ids in _chunks(list(added)):
+            pending = Query.objects.filter(pk__in=ids, state=Query.State.PENDING)
+            placed += pending.update(state=Query.State.RUNNING, placed_at=timezone.now(), detail="")
+        if placed != len(added):
+            # A query was ended in the meantime.
+            raise VersionMoved(self._version - 1)
+        Task.objects.bulk_create(
+            task for query, route in added.items() for task in self._tasks(query, route)
+        )
+        self._set_aggregators({query: one.merge for query, one in added.items()})
+
+    def _change(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
+        whole: dict[int, list[int]] = defaultdict(list)
+        runs: dict[int, list[int]] = defaultdict(list)
+        groupings: dict[str, list[int]] = defaultdict(list)
+        for query, (old, new) in changed.items():
+            if old.owners() != new.owners():
+                if new.spans:
+                    self._rewrite(query, new)
+                else:
+                    whole[new.node].append(query)
+            if old.run != new.run:
+                runs[new.run].append(query)
+            if old.scheme != new.scheme:
+                groupings[scheme_name(new.scheme, aggregated=new.merge != NOBODY)].append(query)
+        for node, queries in whole.items():
+            for ids in _chunks(queries):
+                rows = Task.objects.filter(query__in=ids)
+                rows.update(node=self._nodes[node], since_version=self._version)
+        _update_queries("run", runs)
+        _update_queries("scheme", groupings)
+        self._set_aggregators(
+            {query: new.merge for query, (old, new) in changed.items() if old.merge != new.merge}
+        )
+
+    def _set_aggregators(self, nodes: Mapping[int, int]) -> None:
+        by_node: dict[int, list[int]] = defaultdict(list)
+        for query, node in nodes.items():
+            if node != NOBODY:
+                by_node[self._nodes[node]].append(query)
+        _update_queries("merge_node_id", by_node)
+
+    def _rewrite(self, query: int, route: Route) -> None:
+        """Write the ranges of a query with several tasks anew."""
+        Task.objects.filter(query=query).delete()
+        Task.objects.bulk_create(self._tasks(query, route))
+
+    def _tasks(self, query: int, route: Route) -> Iterator[Task]:
+        ranges: tuple[Span, ...] = route.spans or ((route.node, 0, 1),)
+        for node, first, _ in ranges:
+            yield Task(
+                query_id=query, index=first, node_id=self._nodes[node], since_version=self._version
+            )
+
+
+def _update_queries(
+    column: str, by_value: Mapping[int, list[int]] | Mapping[str, list[int]]
+) -> None:
+    for value, queries in by_value.items():
+        for ids in _chunks(queries):
+            Query.objects.filter(pk__in=ids).update(**{column: value})
+
+
+def _write_splits(before: Mapping[int, int], after: Mapping[int, int]) -> None:
+    by_split: dict[int, list[int]] = defaultdict(list)
+    for stream, split in after.items():
+        if before.get(stream) != split:
+            by_split[split].append(stream)
+    for split, streams in by_split.items():
+        for ids in _chunks(streams):
+            Stream.objects.filter(pk__in=ids).update(split=split)
+
+
+def _write_schemas(before: TableDraft, after: TableDraft) -> None:
+    wanted = [
+        stream for stream, schema in after.schemas.items() if before.schemas.get(stream) != schema
+    ]
+    for ids in _chunks(wanted):
+        rows = list(Stream.objects.filter(pk__in=ids))
+        for row in rows:
+            old, new = schema_of(row.schema), after.schemas[row.pk]
+            row.retired = row.retired if old is None else retired_after(old, new, row.retired)
+            row.schema = new.to_json()
+        Stream.objects.bulk_update(rows, ["schema", "retired"], batch_size=200)
+
+
+def _write_drop_rules(
+    cluster: Cluster, before: TableDraft, after: TableDraft, writer: Writer
+) -> None:
+    for edge in before.sheds.keys() - after.sheds.keys():
+        # The rules of a removed query are deleted with it.
+        if edge[1] == INPUT or edge[1] in after.queries or edge[1] not in before.queries:
+            _rule(edge).delete()
+    for edge, schedule in after.sheds.items():
+        if before.sheds.get(edge) == schedule:
+            continue
+        columns = {
+            "shed": schedule.to_json(), "since_version": writer.version, "settles": None,
+        }  # fmt: skip
+        author = {"set_by": writer.actor, "set_at": timezone.now(), "reason": writer.reason}
+        # Weir itself removes old steps of a schedule: the rule is still that of its author.
+        if not _rule(edge).update(**columns, **(author if writer.actor else {})):
+            stream, query = edge
+            Drop.objects.create(
+                cluster=cluster, stream_id=stream, query_id=query or None, **columns, **author
+            )
+
+
+def _rule(edge: Arc) -> QuerySet[Drop]:
+    stream, query = edge
+    return Drop.objects.filter(stream=stream, query=query or None)
+
+
+def _chunks(ids: Iterable[int]) -> Iterator[list[int]]:
+    every = list(ids)
+    for begin in range(0, len(every), CHUNK):
+        yield every[begin : begin + CHUNK]

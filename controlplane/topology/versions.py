@@ -1,0 +1,73 @@
+"""Routing versions: each is decided by a conditional update of one row and never changes."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from django.db import transaction
+
+from controlplane.errors import Conflict, VersionMoved
+from controlplane.models import Cluster, Proposal, RoutingVersion
+from controlplane.services.events import announce, event
+from controlplane.wire.routing import Action, RoutingDelta, action_from_json, action_to_json
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+# Every lost race means that another writer stored its version; twenty in a row is a sick system.
+TRIES = 20
+
+
+def retry_when_moved(work: Callable[[], T]) -> T:
+    """Return what work does in a transaction of its own, begun again when the version moved."""
+    for _ in range(TRIES):
+        try:
+            with transaction.atomic():
+                return work()
+        except VersionMoved as moved:
+            logger.info("%s: trying again", moved)
+    raise Conflict("busy", "The routing table changes too quickly; try again")
+
+
+def append(
+    cluster_id: int,
+    expected: int,
+    actions: Sequence[Action],
+    reason: str,
+    *,
+    actor: str = "",
+    proposal: Proposal | None = None,
+) -> RoutingVersion:
+    """Write version expected + 1 in the caller's transaction.
+
+    Raises `VersionMoved` if another writer was first: everything read since is out of date.
+    """
+    version = expected + 1
+    claimed = Cluster.objects.filter(pk=cluster_id, routing_version=expected)
+    if claimed.update(routing_version=version) != 1:
+        raise VersionMoved(expected)
+    row = RoutingVersion.objects.create(
+        cluster_id=cluster_id,
+        version=version,
+        ops=[action_to_json(action) for action in actions],
+        reason=reason[:300],
+        actor=actor,
+        proposal=proposal,
+    )
+    announce(cluster_id, event("routing", reason, version=version))
+    return row
+
+
+def delta_of(row: RoutingVersion) -> RoutingDelta:
+    """Return the wire's delta of a stored version."""
+    return RoutingDelta(row.version, tuple(action_from_json(op) for op in row.ops))
+
+
+def is_at(cluster_id: int, version: int) -> bool:
+    """Tell whether the routing is still at a version, so that reads around it fit together."""
+    return version_of(cluster_id) == version
+
+
+def version_of(cluster_id: int) -> int:
+    """Return the newest decided version of a cluster's routing."""
+    return Cluster.objects.values_list("routing_version", flat=True).get(pk=cluster_id)

@@ -1,0 +1,89 @@
+"""Actions as JSON values, of this release and of earlier ones."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any, Final
+
+from controlplane.wire.routing.actions import (
+    Action,
+    AddQuery,
+    AssignStream,
+    MoveTasks,
+    RemoveQuery,
+    RestartQuery,
+    SetAggregator,
+    SetCapacity,
+    SetDropRule,
+    SetKeyGrouping,
+    SetNodeActive,
+    SetNodeCount,
+    SetSchema,
+    SetSplitCount,
+)
+from controlplane.wire.routing.upgrade import upgraded_action
+from controlplane.wire.schema import StreamSchema
+from controlplane.wire.shedding import Shed
+
+# What `op` of the JSON says; the only list of the kinds of actions.
+KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
+    {
+        "add_query": AddQuery,
+        "remove_query": RemoveQuery,
+        "restart_query": RestartQuery,
+        "move_tasks": MoveTasks,
+        "assign_stream": AssignStream,
+        "set_schema": SetSchema,
+        "set_key_grouping": SetKeyGrouping,
+        "set_aggregator": SetAggregator,
+        "set_capacity": SetCapacity,
+        "set_node_active": SetNodeActive,
+        "set_drop_rule": SetDropRule,
+        "set_node_count": SetNodeCount,
+        "set_split_count": SetSplitCount,
+    }
+)
+_NAMES: Final = {kind: name for name, kind in KINDS.items()}
+_FIELDS: Final = {kind: fields(kind) for kind in KINDS.values()}
+
+
+def kind_of(action: Action) -> str:
+    """Return the name of an action's kind, as its JSON has it."""
+    return _NAMES[type(action)]
+
+
+def action_to_json(action: Action) -> dict[str, Any]:
+    """Return the action as JSON values; `op` names its kind, defaults are left out."""
+    # Most queries have no spans: the message that places one stays small.
+    values = {
+        one.name: value
+        for one in _FIELDS[type(action)]
+        if (value := getattr(action, one.name)) != one.default
+    }
+    for name in ("shed", "schema"):
+        if values.get(name) is not None:
+            values[name] = values[name].to_json()
+    return {"op": kind_of(action), **values}
+
+
+def action_from_json(row: Mapping[str, Any]) -> Action:
+    """Return the action that `action_to_json` wrote, or an earlier release."""
+    values = dict(upgraded_action(row))
+    kind = KINDS[values.pop("op")]
+    if "streams" in values:
+        values["streams"] = tuple(values["streams"])
+    for name in ("spans", "moves"):
+        if name in values:
+            values[name] = tuple(tuple(span) for span in values[name])
+    if "shed" in values:
+        values["shed"] = Shed.from_json(values["shed"])
+    if "schema" in values:
+        values["schema"] = schema_of(values["schema"])
+    action: Action = kind(**values)
+    return action
+
+
+def schema_of(row: Mapping[str, Any]) -> StreamSchema:
+    """Return a schema; streams with the same columns share one value."""
+    return StreamSchema.from_text(json.dumps(row, sort_keys=True))
