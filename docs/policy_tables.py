@@ -35,12 +35,15 @@ def _reasons() -> str:
 
 
 def _settings() -> str:
-    from controlplane.models import Policy  # noqa: PLC0415 - as above
-    from controlplane.services.policies import EDITABLE  # noqa: PLC0415 - as above
+    from controlplane.policies.settings import PolicySettings  # noqa: PLC0415 - as above
 
-    defaults = Policy()
-    rows = [f"| `{name}` | {_told(getattr(defaults, name))} |" for name in EDITABLE]
-    head = ["### Settings and their defaults", "", "| setting | default |", "|---|---|"]
+    defaults = PolicySettings()
+    rows = []
+    for name, field in PolicySettings.model_fields.items():
+        about = " ".join(filter(None, [f"{field.title}.", field.description]))
+        default = _told(getattr(defaults, name))
+        rows.append(f"| `{name}` | {default} | {about} |")
+    head = ["### Settings and their defaults", "", "| setting | default | means |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 

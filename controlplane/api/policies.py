@@ -23,6 +23,8 @@ from controlplane.api.policy_schemas import (
 )
 from controlplane.api.security import caller
 from controlplane.models import Blackout
+from controlplane.policies import blackouts, exclusions
+from controlplane.policies.store import update_policy
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.decisions import (
@@ -31,7 +33,6 @@ from controlplane.selectors.decisions import (
     decisions_slice,
     last_decisions,
 )
-from controlplane.services import policies
 
 router = Router(tags=["policies"])
 
@@ -40,14 +41,15 @@ router = Router(tags=["policies"])
 def get_policy(request: HttpRequest, slug: str) -> Any:
     """Return the cluster's policy, the defaults where none was set."""
     caller(request)
-    return policies.policy_of(cluster_by_slug(slug))
+    return PolicyOut.of(cluster_by_slug(slug))
 
 
 @router.patch("/{slug}/policy", response=PolicyOut, openapi_extra=with_examples(POLICY_EXAMPLES))
 def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
     """Change some settings of the policy; takes an admin of the cluster."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    return policies.update_policy(actor, cluster, body.changes(), body.reason)
+    update_policy(actor, cluster, body.changes(), body.reason)
+    return PolicyOut.of(cluster)
 
 
 @router.get("/{slug}/blackouts", response=list[BlackoutOut])
@@ -65,7 +67,7 @@ def list_blackouts(request: HttpRequest, slug: str) -> Any:
 def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
     """Add a blackout; takes an admin of the cluster."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    row = policies.add_blackout(
+    row = blackouts.add_blackout(
         actor, cluster, reason=body.reason, cron=body.cron, minutes=body.minutes,
         starts_at=body.starts_at, ends_at=body.ends_at,
     )  # fmt: skip
@@ -75,7 +77,7 @@ def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
 @router.delete("/{slug}/blackouts/{int:pk}", response={204: None})
 def remove_blackout(request: HttpRequest, slug: str, pk: int, reason: str = "") -> Any:
     """Remove a blackout; takes an admin of the cluster."""
-    policies.remove_blackout(caller(request), cluster_by_slug(slug), pk, reason[:2000])
+    blackouts.remove_blackout(caller(request), cluster_by_slug(slug), pk, reason[:2000])
     return Status(204, None)
 
 
@@ -83,7 +85,7 @@ def remove_blackout(request: HttpRequest, slug: str, pk: int, reason: str = "") 
 def list_exclusions(request: HttpRequest, slug: str) -> Any:
     """Return what no plan may move now, the one that expires first first."""
     caller(request)
-    return policies.live_exclusions(cluster_by_slug(slug), timezone.now())
+    return exclusions.live_exclusions(cluster_by_slug(slug), timezone.now())
 
 
 @router.post(
@@ -94,7 +96,7 @@ def list_exclusions(request: HttpRequest, slug: str) -> Any:
 def add_exclusion(request: HttpRequest, slug: str, body: ExclusionIn) -> Any:
     """Let no plan move something until it expires; said again, it has a new owner and end."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    row = policies.add_exclusion(
+    row = exclusions.add_exclusion(
         actor, cluster, body.kind, body.subject, body.reason, body.expires_at
     )
     return Status(201, row)
@@ -103,7 +105,7 @@ def add_exclusion(request: HttpRequest, slug: str, body: ExclusionIn) -> Any:
 @router.delete("/{slug}/exclusions/{int:pk}", response={204: None})
 def remove_exclusion(request: HttpRequest, slug: str, pk: int, reason: str = "") -> Any:
     """Let plans move it again."""
-    policies.remove_exclusion(caller(request), cluster_by_slug(slug), pk, reason[:2000])
+    exclusions.remove_exclusion(caller(request), cluster_by_slug(slug), pk, reason[:2000])
     return Status(204, None)
 
 

@@ -1,20 +1,20 @@
 """Shapes of policies, blackouts, exclusions and decisions in the API's bodies."""
 
 from collections.abc import Mapping
-from datetime import datetime, time
+from datetime import datetime
 from typing import Any, Final
 
 from django.utils import timezone
 from ninja import Schema
-from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import ConfigDict, Field, StrictInt, create_model
 
 from controlplane.api.schemas import ListOut, ReasonIn
-from controlplane.models import Blackout, Decision, Policy
-from controlplane.services.policies import blackout_until, summary
-from controlplane.services.policies.blackouts import cron_told
+from controlplane.models import Blackout, Cluster, Decision
+from controlplane.policies.blackouts import blackout_until, cron_told
+from controlplane.policies.description import summary
+from controlplane.policies.settings import PolicySettings, optional_fields
+from controlplane.policies.store import policy_row, stored_settings
 from controlplane.services.watching.codes import CODES
-
-Number = StrictInt | StrictFloat
 
 POLICY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "Placements apply by themselves at night": {
@@ -48,87 +48,36 @@ EXCLUSION_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-class PolicyOut(Schema):
-    """The policy of a cluster, its defaults where none was set; summary says it in words.
+_SENT: Any = create_model("_Sent", __base__=ReasonIn, **optional_fields())
 
-    auto_*: what applies by itself; tolerated_*: shares of drift; node_moves, cluster_moves,
-    bytes_per_s, pause_ms: bounds of an execution; latency_ms, watch_*, dead_band, cooldown_s: the
-    watch loops. Times of day are UTC, days 0 (Monday) to 6.
-    """
+
+class PolicyOut(PolicySettings):
+    """The policy of a cluster, the defaults where none was set; `summary` describes it."""
 
     summary: str
-    auto_kinds: list[str]
-    auto_asked: bool
-    auto_moves: int
-    auto_bytes: int
-    auto_gain: float
-    auto_days: list[int]
-    auto_from: time | None
-    auto_until: time | None
-    auto_record: bool
-    auto_record_runs: int
-    auto_record_error: float
-    approvers: str
-    four_eyes: bool
-    starts: bool
-    tolerated_rates: float
-    tolerated_ended: float
-    tolerated_new: float
-    node_moves: int
-    cluster_moves: int
-    bytes_per_s: int
-    pause_ms: int
-    latency_ms: int
-    watch: str
-    watch_imbalance: float
-    watch_replication: float
-    dead_band: float
-    cooldown_s: int
     changed_by: str
     changed_at: datetime | None
 
-    @staticmethod
-    def resolve_summary(row: Policy) -> str:
-        """Return the policy in words."""
-        return summary(row)
+    @classmethod
+    def of(cls, cluster: Cluster) -> "PolicyOut":
+        """Return the policy of a cluster."""
+        row = policy_row(cluster)
+        settings = stored_settings(row)
+        return cls(
+            **settings.model_dump(), summary=summary(settings), changed_by=row.changed_by,
+            changed_at=row.changed_at,
+        )  # fmt: skip
 
 
-class PolicyIn(ReasonIn):
-    """The settings to change; what is left out stays. auto_from and auto_until: null for none."""
+class PolicyIn(_SENT):  # type: ignore[misc]  # the fields are those of the settings
+    """The settings to change; the others stay. auto_from and auto_until: null for none."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    auto_kinds: list[str] | None = None
-    auto_asked: StrictBool | None = None
-    auto_moves: Number | None = None
-    auto_bytes: Number | None = None
-    auto_gain: Number | None = None
-    auto_days: list[StrictInt] | None = None
-    auto_from: time | None = None
-    auto_until: time | None = None
-    auto_record: StrictBool | None = None
-    auto_record_runs: Number | None = None
-    auto_record_error: Number | None = None
-    approvers: str | None = None
-    four_eyes: StrictBool | None = None
-    starts: StrictBool | None = None
-    tolerated_rates: Number | None = None
-    tolerated_ended: Number | None = None
-    tolerated_new: Number | None = None
-    node_moves: Number | None = None
-    cluster_moves: Number | None = None
-    bytes_per_s: Number | None = None
-    pause_ms: Number | None = None
-    latency_ms: Number | None = None
-    watch: str | None = None
-    watch_imbalance: Number | None = None
-    watch_replication: Number | None = None
-    dead_band: Number | None = None
-    cooldown_s: Number | None = None
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     def changes(self) -> dict[str, Any]:
         """Return the settings that were sent."""
-        return self.model_dump(exclude_unset=True, exclude={"reason"})
+        sent: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"reason"})
+        return sent
 
 
 class BlackoutIn(ReasonIn):

@@ -20,6 +20,7 @@ from controlplane.api.proposal_schemas import (
 from controlplane.api.security import caller, cluster_of
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
+from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.moves import fates, moves_page, steps_of
@@ -33,7 +34,6 @@ from controlplane.selectors.proposals import (
     proposals_slice,
 )
 from controlplane.services import proposals, verbs
-from controlplane.services.policies import applies_by_itself
 from controlplane.services.proposals.states import Verb
 
 router = Router(tags=["proposals"])

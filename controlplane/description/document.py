@@ -4,8 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+)
 
+from controlplane.policies.settings import optional_fields
 from controlplane.wire.query import DEFAULT_LATENESS_S
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
@@ -195,40 +204,16 @@ Positive = Annotated[int, Field(ge=1)]
 Day = Annotated[int, Field(ge=0, le=6)]
 
 
-class PolicyPart(Part):
-    """The cluster's policy; what is left out stays as it is, or has Weir's default."""
+_POLICY: Any = create_model("_Policy", __base__=Part, **optional_fields())
 
-    auto_kinds: list[str] | None = None
-    auto_asked: bool | None = None
-    auto_moves: int | None = None
-    auto_bytes: int | None = None
-    auto_gain: Share | None = None
-    auto_days: list[Day] | None = None
-    auto_from: str | None = None
-    auto_until: str | None = None
-    auto_record: bool | None = None
-    auto_record_runs: int | None = None
-    auto_record_error: float | None = None
-    approvers: Literal["operator", "approver", "admin"] | None = None
-    four_eyes: bool | None = None
-    starts: bool | None = None
-    tolerated_rates: float | None = None
-    tolerated_ended: Share | None = None
-    tolerated_new: float | None = None
-    node_moves: Positive | None = None
-    cluster_moves: Positive | None = None
-    bytes_per_s: Positive | None = None
-    pause_ms: Positive | None = None
-    latency_ms: Positive | None = None
-    watch: Literal["off", "recommend", "act"] | None = None
-    watch_imbalance: float | None = None
-    watch_replication: float | None = None
-    dead_band: Share | None = None
-    cooldown_s: int | None = None
+
+class PolicyPart(_POLICY):  # type: ignore[misc]  # the fields are those of the settings
+    """The cluster's policy; what is left out stays as it is, or has Weir's default."""
 
     def given(self) -> dict[str, Any]:
         """Return the settings that are named."""
-        return self.model_dump(exclude_none=True)
+        given: dict[str, Any] = self.model_dump(exclude_none=True)
+        return given
 
 
 class BlackoutPart(Part):

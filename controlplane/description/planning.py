@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from controlplane.description.document import ClusterDescription, QueryPart
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Policy, Snapshot
+from controlplane.models import Cluster, Snapshot
+from controlplane.policies.settings import settings_of
+from controlplane.policies.store import caps_of
 from controlplane.problems import planning
 from controlplane.problems.planning import Progress
 from controlplane.problems.snapshot import canonical
-from controlplane.services.policies import caps_of
 from controlplane.services.proposals.requesting import chosen_algorithm, chosen_parameters
 
 # Above any index: nodes stand in the order of their indices.
@@ -70,7 +71,7 @@ def plan_for(
     placed = {move["query"]: move["to"] for move in found.moves if move["from"] == _NOWHERE}
     if placed:
         snapshot = _now_placed(description, snapshot, placed)
-    policy = Policy(**description.policy.given())
+    policy = settings_of(description.policy.given())
     row = _row(snapshot)
     columns = planning.columns_of(
         row,

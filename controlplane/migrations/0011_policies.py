@@ -1,5 +1,9 @@
-import controlplane.models.policy
 from django.db import migrations, models
+
+
+def kinds_without_state():
+    """Return the kinds of plans that move no operator state."""
+    return ["admission", "shedding"]
 
 
 class Migration(migrations.Migration):
@@ -17,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='policy',
             name='auto_kinds',
-            field=models.JSONField(blank=True, default=controlplane.models.policy.kinds_without_state),
+            field=models.JSONField(blank=True, default=kinds_without_state),
         ),
         migrations.AddField(
             model_name='decision',

@@ -35,10 +35,10 @@ from controlplane.models import (
     Stream,
     Task,
 )
+from controlplane.policies.exclusions import live_exclusions
+from controlplane.policies.store import policy_of
 from controlplane.problems.measured import Measured, measured_tasks
 from controlplane.selectors.computations import schema_of
-from controlplane.services.policies import live_exclusions, policy_of
-from controlplane.services.policies.changing import settings_of
 from controlplane.wire.log import shown as without_password
 from controlplane.wire.routing import spans_from
 
@@ -67,7 +67,7 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
         streams=[_stream(stream) for stream in streams],
         queries=[_query(query, reads.get(query.pk, []), names, measured) for query in queries],
         placement=_placement(cluster),
-        policy=PolicyPart(**settings_of(policy_of(cluster))),
+        policy=PolicyPart(**policy_of(cluster).model_dump()),
         blackouts=_blackouts(cluster, now),
         exclusions=_exclusions(cluster, now, {
             Exclusion.Kind.QUERY: {query.name for query in queries},

@@ -117,7 +117,7 @@ def ensure_cluster(slug: str) -> Cluster:
             Node(cluster=cluster, index=index, name=f"node {index}", capacity=demo.capacity)
             for index in range(demo.nodes)
         )
-    Policy.objects.get_or_create(cluster=cluster, defaults=demo.policy)
+    Policy.objects.get_or_create(cluster=cluster, defaults={"settings": dict(demo.policy)})
     return cluster
 
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from controlplane.errors import NotFound
 from controlplane.models import Execution, Proposal
+from controlplane.policies.store import policy_of
 from controlplane.services import executions, proposals
 from controlplane.services.access import Actor, require
-from controlplane.services.policies import policy_of
 from controlplane.services.proposals.states import ENDED, VERBS, State, Verb
 from controlplane.services.proposals.transitions import role_for
 

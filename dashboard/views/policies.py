@@ -11,10 +11,12 @@ from django.views.decorators.http import require_POST
 
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
+from controlplane.policies import blackouts, exclusions
+from controlplane.policies.blackouts import cron_told
+from controlplane.policies.description import summary
+from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.selectors.decisions import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
 from controlplane.selectors.paging import optional_whole
-from controlplane.services import policies
-from controlplane.services.policies.blackouts import cron_told
 from dashboard.decisions import shown_decisions, why
 from dashboard.forms import moment
 from dashboard.guards import PageRequest, cluster_page
@@ -25,13 +27,13 @@ from dashboard.shown import show, show_list, tell, tell_refusal
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show the policy: what applies by itself, in words and as a form."""
-    return _policy_page(request, cluster, policies.policy_of(cluster))
+    return _policy_page(request, cluster, policy_row(cluster))
 
 
 @cluster_page
 def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the policy, unless somebody else has since the form was shown."""
-    before = policies.policy_of(cluster)
+    before = policy_row(cluster)
     sent = dict(request.POST.lists())
     if request.POST.get("stamp", "") != _stamp(before):
         told = f"{before.changed_by} has changed the policy meanwhile: this is how it is now."
@@ -39,7 +41,7 @@ def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     try:
         changes = policy_changes(sent)
         reason = request.POST.get("reason", "")
-        policies.update_policy(request.actor, cluster, changes, reason[:2000])
+        update_policy(request.actor, cluster, changes, reason[:2000])
     except Invalid as invalid:
         return _policy_page(request, cluster, before, sent, invalid.fields, status=422)
     tell(request, f"The policy of {cluster.name} is as you set it.")
@@ -57,7 +59,7 @@ def blackout_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect
         ends_at = moment(values.get("ends_at", ""), faults) if ranged else None
         if faults:
             raise Invalid({"starts_at": ["A range has two moments"]})
-        policies.add_blackout(
+        blackouts.add_blackout(
             request.actor,
             cluster,
             reason=values.get("reason", ""),
@@ -76,7 +78,7 @@ def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResp
     """Remove a blackout."""
 
     def remove() -> str:
-        policies.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
+        blackouts.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
         return "The blackout is gone."
 
     return _done(request, cluster, remove)
@@ -88,7 +90,7 @@ def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirec
 
     def add() -> str:
         values = request.POST
-        row = policies.add_exclusion(
+        row = exclusions.add_exclusion(
             request.actor,
             cluster,
             values.get("kind", ""),
@@ -106,7 +108,7 @@ def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpRes
     """Let plans move it again."""
 
     def remove() -> str:
-        policies.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
+        exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
         return "Plans may move it again."
 
     return _done(request, cluster, remove)
@@ -139,17 +141,17 @@ def _policy_page(
     note: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    now = timezone.now()
+    now, settings = timezone.now(), stored_settings(policy)
     context = {
         "cluster": cluster,
         "policy": policy,
-        "summary": policies.summary(policy),
-        "sections": shown_sections(policy, sent, faults),
+        "summary": summary(settings),
+        "sections": shown_sections(settings, sent, faults),
         "faults": faults or {},
         "note": note,
         "stamp": _stamp(policy),
         "blackouts": [_blackout(row) for row in Blackout.objects.filter(cluster=cluster)],
-        "exclusions": policies.live_exclusions(cluster, now),
+        "exclusions": exclusions.live_exclusions(cluster, now),
         "kinds": Exclusion.Kind.values,
         "nodes": cluster.nodes.order_by("index"),
     }
@@ -157,7 +159,7 @@ def _policy_page(
 
 
 def _blackout(row: Blackout) -> dict[str, Any]:
-    until = policies.blackout_until(row, timezone.now())
+    until = blackouts.blackout_until(row, timezone.now())
     over = row.ends_at is not None and row.ends_at <= timezone.now()
     told = cron_told(row.cron) if row.cron else ""
     return {"row": row, "told": told, "until": until, "over": over}

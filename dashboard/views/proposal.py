@@ -8,6 +8,7 @@ from django.http import HttpResponse, JsonResponse
 from algorithms.errors import UnknownAlgorithm, UnknownPlanner
 from algorithms.registry import algorithm
 from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.selectors.executions import (
     progress_of,
     step_seconds,
@@ -18,7 +19,6 @@ from controlplane.selectors.moves import Fate, MoveRow, counted, fates, moves_pa
 from controlplane.selectors.paging import whole
 from controlplane.selectors.proposals import proposal_by_id
 from controlplane.services import proposals, verbs
-from controlplane.services.policies import applies_by_itself
 from controlplane.services.proposals.states import ACTIVE
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page

@@ -1,14 +1,16 @@
 """Rows that an earlier release stored are rows of this one after the migrations."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from controlplane.models import Cluster, RoutingVersion
+from controlplane.models import Cluster, Policy, RoutingVersion
+from controlplane.policies.settings import PolicySettings, settings_of
+from controlplane.policies.store import policy_of
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
 from controlplane.wire.query import QueryText, computation_of
@@ -111,3 +113,22 @@ def test_the_routing_table_gets_the_nodes_of_an_earlier_release() -> None:
     assert table.nodes[1] == NodeState(301.0, emulated=False, active=False)
     assert (table.node_count, table.split_count) == (3, 5)
     assert Cluster.objects.get(slug="b").routing_version == 0
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_the_settings_of_a_policy_are_kept() -> None:
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+    given = {"auto_from": time(22, 30), "auto_until": time(5), "watch": "act", "dead_band": 0.3}
+    try:
+        old = migrated([("controlplane", "0025_nodes_in_the_routing_table")])
+        cluster = old.get_model("controlplane", "Cluster").objects.create(slug="a", name="a")
+        old.get_model("controlplane", "Policy").objects.create(
+            cluster=cluster, changed_by="eve", auto_kinds=["placement"], **given
+        )
+    finally:
+        migrated(newest)
+    policy = policy_of(Cluster.objects.get())
+    assert policy == settings_of({**PolicySettings().model_dump(), **given,
+                                  "auto_kinds": ["placement"]})  # fmt: skip
+    assert Policy.objects.get().changed_by == "eve"

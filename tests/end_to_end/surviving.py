@@ -32,9 +32,9 @@ from controlplane.services.access import Actor
 from django.contrib.auth.models import User
 cluster, by = Cluster.objects.get(slug="sf"), User.objects.create_superuser("survivor")
 # Trips come and go all the time; and one move a step makes it last.
-Policy.objects.update_or_create(cluster=cluster, defaults=dict(
-    cluster_moves=1, tolerated_ended=1.0, tolerated_new=1e6, tolerated_rates=1e6,
-    latency_ms=600_000, pause_ms=600_000, watch="off"))
+Policy.objects.update_or_create(cluster=cluster, defaults=dict(settings=dict(
+    cluster_moves=1, tolerated_ended=1.0, tolerated_new=100.0, tolerated_rates=100.0,
+    latency_ms=600_000, pause_ms=600_000, watch="off")))
 proposal = proposals.request(Actor(by), cluster, "mms", {"nu": 1.0})
 print(proposal.pk)
 """
@@ -49,7 +49,10 @@ print(len(proposal.moves))
 """
 _HURRY: Final = """
 from controlplane.models import Policy
-print(Policy.objects.update(cluster_moves=200, node_moves=200))
+row = Policy.objects.get(cluster__slug="sf")
+row.settings |= dict(cluster_moves=200, node_moves=200)
+row.save()
+print(1)
 """
 _SEEN: Final = """
 import json

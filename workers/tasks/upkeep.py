@@ -3,12 +3,12 @@
 from celery import shared_task
 from django.utils import timezone
 
+from controlplane.policies.exclusions import prune_exclusions
 from controlplane.services import (
     attached_upkeep,
     deliveries,
     idempotency,
     metrics,
-    policies,
     proposals,
     result_retention,
     retention,
@@ -35,6 +35,6 @@ def prune() -> None:
     attached_upkeep.prune(now)
     idempotency.prune(now)
     deliveries.prune(now)
-    policies.prune_exclusions(now)
+    prune_exclusions(now)
     watching.prune(now)
     proposals.fail_lost(now)

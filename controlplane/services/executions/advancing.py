@@ -12,13 +12,14 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from controlplane.errors import VersionMoved
-from controlplane.models import Cluster, Execution, Policy, Proposal, Step
+from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import caps_of, policy_of
 from controlplane.problems.carrying import backwards, next_step, price
 from controlplane.services.executions.beginning import begun
 from controlplane.services.executions.caps import step_caps
 from controlplane.services.executions.lease import Taken, lease_on, renew
 from controlplane.services.executions.publishing import publish
-from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.computing import step_seconds
 from controlplane.services.proposals.drift import Drift, drift_of
 from controlplane.services.proposals.outdating import outdate
@@ -105,7 +106,7 @@ def _back(execution: Execution) -> bool:
 
 
 def _past(
-    execution: Execution, moves: Sequence[Mapping[str, Any]], first: int, policy: Policy
+    execution: Execution, moves: Sequence[Mapping[str, Any]], first: int, policy: PolicySettings
 ) -> int:
     seconds = step_seconds(execution.proposal.cluster)
     return next_step(moves, first, step_caps(execution.cap, policy), seconds)

@@ -8,10 +8,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict
-from controlplane.models import Execution, Policy, Proposal
+from controlplane.models import Execution, Proposal
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from controlplane.services.access import Actor, require
 from controlplane.services.executions.caps import columns, first_cap
-from controlplane.services.policies import policy_of
 from controlplane.services.proposals.drift import Drift, drift_of
 from controlplane.services.proposals.outdating import outdate
 from controlplane.services.proposals.states import BY_NAME, State
@@ -68,7 +69,7 @@ def begun(proposal: Proposal) -> Execution | None:
     return None
 
 
-def _drift(proposal: Proposal, policy: Policy) -> Drift | None:
+def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
     """Return the drift that forbids the beginning, and mark the proposal with it."""
     if proposal.state != State.APPROVED:
         return None
@@ -76,7 +77,7 @@ def _drift(proposal: Proposal, policy: Policy) -> Drift | None:
     return drift if drift.stale and outdate(proposal, drift) else None
 
 
-def _execution(proposal: Proposal, policy: Policy) -> Execution:
+def _execution(proposal: Proposal, policy: PolicySettings) -> Execution:
     _supersede(proposal)
     return Execution.objects.create(
         proposal=proposal,

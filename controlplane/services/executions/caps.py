@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from controlplane.models import Execution, Policy, Step
+from controlplane.models import Execution, Step
+from controlplane.policies.settings import PolicySettings
 from controlplane.problems import carrying
 from controlplane.problems.carrying import Caps
 
@@ -26,14 +27,14 @@ class Allowance:
     waits: str = ""
 
 
-def first_cap(policy: Policy) -> Allowance:
+def first_cap(policy: PolicySettings) -> Allowance:
     """Return the cap of the first step: a quarter of what the policy allows."""
     cap = carrying.first_cap(policy.cluster_moves)
     return Allowance(cap, f"begins with a quarter of the {policy.cluster_moves} allowed")
 
 
 def next_cap(
-    execution: Execution, step: Step, policy: Policy, sent: int, now: datetime
+    execution: Execution, step: Step, policy: PolicySettings, sent: int, now: datetime
 ) -> Allowance:
     """Return the cap after a step; `sent`: bytes of state that all steps have moved so far."""
     trouble = _trouble(step, policy)
@@ -49,7 +50,7 @@ def next_cap(
     return Allowance(cap, reason)
 
 
-def _trouble(step: Step, policy: Policy) -> str:
+def _trouble(step: Step, policy: PolicySettings) -> str:
     if step.p95_ms is not None and step.p95_ms > policy.latency_ms:
         return f"p95 latency {step.p95_ms:,.0f} ms is above {policy.latency_ms:,} ms"
     if step.pause_ms is not None and step.pause_ms > policy.pause_ms:
@@ -57,13 +58,13 @@ def _trouble(step: Step, policy: Policy) -> str:
     return ""
 
 
-def _healthy(step: Step, policy: Policy) -> str:
+def _healthy(step: Step, policy: PolicySettings) -> str:
     if step.p95_ms is None:
         return "the step went through"
     return f"p95 latency {step.p95_ms:,.0f} of {policy.latency_ms:,} ms"
 
 
-def step_caps(cap: int, policy: Policy) -> Caps:
+def step_caps(cap: int, policy: PolicySettings) -> Caps:
     """Return the bounds of the next step."""
     return Caps(policy.node_moves, min(cap, policy.cluster_moves), float(policy.bytes_per_s))
 

@@ -1,7 +1,7 @@
 """Looking after executions: whatever was killed, somebody asks again."""
 
 from controlplane.models import Proposal
-from controlplane.services.policies import policy_of
+from controlplane.policies.store import policy_of
 from controlplane.services.proposals.states import State
 from controlplane.task_names import ADVANCE, send_on_commit
 

@@ -10,6 +10,7 @@ from controlplane.description.document import ClusterDescription, ClusterPart, P
 from controlplane.description.errors import BadDescription
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
+from controlplane.policies.store import policy_of, update_policy
 from controlplane.selectors.describing import description_of
 from controlplane.services import audit, clusters
 from controlplane.services.access import ADMIN, Actor, require
@@ -17,8 +18,6 @@ from controlplane.services.importing.parts import bring_nodes, bring_streams
 from controlplane.services.importing.report import Imported, noted, told_at
 from controlplane.services.importing.rules import bring_blackouts, bring_drops, bring_exclusions
 from controlplane.services.importing.running import bring_queries
-from controlplane.services.policies import policy_of, update_policy
-from controlplane.services.policies.changing import settings_of
 from controlplane.topology import nodes
 from controlplane.wire.log import shown as without_password
 
@@ -138,10 +137,10 @@ def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart, report: I
 def _policy(
     actor: Actor, cluster: Cluster, part: PolicyPart, report: Imported, reason: str
 ) -> None:
-    before = settings_of(policy_of(cluster))
+    before = policy_of(cluster).to_json()
     with told_at("policy"):
         update_policy(actor, cluster, part.given(), reason)
-    after = settings_of(policy_of(cluster))
+    after = policy_of(cluster).to_json()
     noted(report.changed, "policy", [name for name in before if before[name] != after[name]])
 
 

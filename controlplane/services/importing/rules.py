@@ -10,9 +10,10 @@ from datetime import datetime
 
 from controlplane.description.document import BlackoutPart, DropPart, ExclusionPart
 from controlplane.models import Cluster
+from controlplane.policies.blackouts import add_blackout
+from controlplane.policies.exclusions import add_exclusion
 from controlplane.services.access import Actor
 from controlplane.services.importing.report import Imported, counted, each, noted
-from controlplane.services.policies import add_blackout, add_exclusion
 from controlplane.topology import drop_rules
 from controlplane.topology.drop_specs import DropSpec
 

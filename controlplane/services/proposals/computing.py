@@ -10,10 +10,10 @@ from django.db import transaction
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Proposal, Snapshot
+from controlplane.policies.store import caps_of, policy_of
 from controlplane.problems import planning
 from controlplane.problems.snapshot import keep_snapshot, take_snapshot
 from controlplane.selectors.metrics import latest_values
-from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.telling import tell
 from controlplane.services.proposals.transitions import WEIR, move_on
 from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit

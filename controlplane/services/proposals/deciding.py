@@ -4,8 +4,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.models import Proposal
+from controlplane.policies.store import policy_of
 from controlplane.services.access import Actor, Automatic, require
-from controlplane.services.policies import policy_of
 from controlplane.services.proposals.deriving import retire_rivals
 from controlplane.services.proposals.outdating import refuse_if_stale
 from controlplane.services.proposals.transitions import approver_role, move_on

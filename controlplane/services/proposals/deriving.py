@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
+from controlplane.policies.store import caps_of, policy_of
 from controlplane.problems import planning
 from controlplane.services import audit
 from controlplane.services.access import Actor, require_operator
-from controlplane.services.policies import caps_of, policy_of
 from controlplane.services.proposals.computing import step_seconds
 from controlplane.services.proposals.states import BY_NAME
 from controlplane.services.proposals.telling import tell

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from controlplane.models import Node, Policy, Proposal, Query, Stream, Task
+from controlplane.models import Node, Proposal, Query, Stream, Task
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from controlplane.problems.carrying import tasks_of
-from controlplane.services.policies import policy_of
 
 CHUNK = 500
 
@@ -47,7 +48,7 @@ class Drift:
         return "; ".join([*self.exceeded, ", ".join(told)])
 
 
-def drift_of(proposal: Proposal, done: int = 0, policy: Policy | None = None) -> Drift:
+def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = None) -> Drift:
     """Return the drift of a proposal that has a snapshot, of which `done` moves are carried out."""
     snapshot = proposal.snapshot
     known = {query for query, *_ in (*snapshot["queries"], *snapshot["split"])}
@@ -70,7 +71,7 @@ def drift_of(proposal: Proposal, done: int = 0, policy: Policy | None = None) ->
     return Drift(**{**asdict(found), "exceeded": exceeded})
 
 
-def _exceeded(drift: Drift, policy: Policy) -> list[str]:
+def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
     told = []
     if drift.gone_nodes:
         told.append(f"nodes {_numbers(drift.gone_nodes)} are not active any more")

@@ -13,11 +13,11 @@ from algorithms.planner import Algorithm
 from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.policies.store import policy_of
 from controlplane.problems.budget import checked_budget
 from controlplane.problems.planning import CONNECTED
 from controlplane.services import audit
 from controlplane.services.access import Actor, Automatic, require_operator
-from controlplane.services.policies import policy_of
 from controlplane.services.proposals.telling import tell
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 

@@ -6,10 +6,10 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
+from controlplane.policies.store import policy_of
 from controlplane.problems.snapshot import seal_of
 from controlplane.services import audit
 from controlplane.services.access import APPROVER, Actor, Automatic, require
-from controlplane.services.policies import policy_of
 from controlplane.services.proposals.states import BY_NAME, Verb, verbs_from
 from controlplane.services.proposals.telling import tell
 

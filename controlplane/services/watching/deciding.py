@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from controlplane.models import Policy
+from controlplane.policies.settings import PolicySettings
 from controlplane.services.watching.codes import is_calm
 from controlplane.services.watching.loops import SECONDS, SHARE, Reading
 
@@ -51,7 +51,7 @@ class Outcome:
 
 
 def decide(
-    reading: Reading, situation: Situation, policy: Policy, last: str, now: datetime
+    reading: Reading, situation: Situation, policy: PolicySettings, last: str, now: datetime
 ) -> Outcome:
     """Return what a loop does about its figure; "asked" is to ask a planner.
 
@@ -71,9 +71,9 @@ def decide(
     return _hindered(reading, situation, policy, now) or _of(reading, "asked")
 
 
-def _unable(situation: Situation, policy: Policy) -> Outcome | None:
+def _unable(situation: Situation, policy: PolicySettings) -> Outcome | None:
     """Return why nothing is looked at."""
-    if policy.watch == Policy.Watch.OFF:
+    if policy.watch == "off":
         return Outcome("off", None, None, "The policy says that nobody watches")
     if not situation.runs:
         return Outcome("not_running", None, None, "The cluster is not to run")
@@ -87,7 +87,7 @@ def _unable(situation: Situation, policy: Policy) -> Outcome | None:
 
 
 def _hindered(
-    reading: Reading, situation: Situation, policy: Policy, now: datetime
+    reading: Reading, situation: Situation, policy: PolicySettings, now: datetime
 ) -> Outcome | None:
     """Return what stands between the trouble and a plan."""
     if situation.running is not None:

@@ -7,17 +7,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Decision, Policy, Proposal
+from controlplane.models import Cluster, Decision, Proposal
+from controlplane.policies.auto_approval import Verdict, applies_by_itself
+from controlplane.policies.gains import IMBALANCE, gain_of, worsened
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from controlplane.services import proposals
 from controlplane.services.access import Automatic
-from controlplane.services.policies import (
-    IMBALANCE,
-    Verdict,
-    applies_by_itself,
-    gain_of,
-    policy_of,
-    worsened,
-)
 from controlplane.services.proposals.drift import drift_of
 from controlplane.services.proposals.outdating import outdate
 from controlplane.services.watching.asking import WATCH
@@ -54,7 +50,7 @@ def judge(proposal_id: int) -> None:
         note(proposal.cluster, loop, outcome, now)
 
 
-def judge_waiting(cluster: Cluster, policy: Policy, now: datetime) -> None:
+def judge_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
     """Look again at the loops' proposal that waits: a blackout ends, and a snapshot ages."""
     own = Proposal.objects.select_related("cluster").filter(
         cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
@@ -62,7 +58,7 @@ def judge_waiting(cluster: Cluster, policy: Policy, now: datetime) -> None:
     for proposal in own:
         age = now - proposal.requested_at
         judged = Decision.objects.filter(proposal=proposal, code__in=JUDGED).exists()
-        acts = policy.watch == Policy.Watch.ACT
+        acts = policy.watch == "act"
         if not judged or (acts and applies_by_itself(proposal, policy, now).allowed):
             # The message that it is ready may have been lost.
             judge(proposal.pk)
@@ -96,12 +92,12 @@ def _troubled(proposal: Proposal, asker: str) -> list[str]:
     return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
 
 
-def _proposed(proposal: Proposal, policy: Policy, loop: str, now: datetime) -> Outcome:
+def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
     """Approve a plan that is worth it, or leave it to a person."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
     least = _least_gain(policy)
     told = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
-    if policy.watch != Policy.Watch.ACT:
+    if policy.watch != "act":
         text = f"{told}; the watch loops only recommend"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
     verdict = applies_by_itself(proposal, policy, now)
@@ -116,7 +112,7 @@ def _proposed(proposal: Proposal, policy: Policy, loop: str, now: datetime) -> O
     return Outcome("acted", gain.share, least, text, proposal=proposal.pk)
 
 
-def _worthless(proposal: Proposal, policy: Policy, loop: str) -> Outcome | None:
+def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
     """Return why a loop's plan is not proposed, None where it is."""
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.moves:
@@ -150,7 +146,7 @@ def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
     return None
 
 
-def _least_gain(policy: Policy) -> float:
+def _least_gain(policy: PolicySettings) -> float:
     """Return the share that a loop's plan must gain: less would flap within the dead band."""
     return max(policy.auto_gain, policy.dead_band)
 

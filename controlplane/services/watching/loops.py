@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
-from controlplane.services.policies import IMBALANCE, REPLICATION
+from controlplane.policies.gains import IMBALANCE, REPLICATION
 from controlplane.services.watching.seeing import Seen, SeenNode
 from controlplane.services.watching.trends import trend_of
 

@@ -7,8 +7,9 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from controlplane.models import Cluster, Execution, Policy, Proposal
-from controlplane.services.policies import blackout_until, in_blackout, policy_of
+from controlplane.models import Cluster, Execution, Proposal
+from controlplane.policies.blackouts import blackout_until, in_blackout
+from controlplane.policies.store import policy_of
 from controlplane.services.proposals.states import APPROVED
 from controlplane.services.watching.asking import FRUITLESS, ask, last_own, planners_for
 from controlplane.services.watching.deciding import Situation, decide
@@ -86,7 +87,7 @@ def _last_end(cluster: Cluster) -> datetime | None:
 
 def _read(loop: Loop, seen: Seen) -> Reading:
     """Return a loop's figure; nobody watches where the policy says so, and looking costs."""
-    if seen.policy.watch == Policy.Watch.OFF or not seen.samples:
+    if seen.policy.watch == "off" or not seen.samples:
         return Reading(None, None, "Nothing was measured in the last minute")
     return loop.read(seen)
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from django.db.models import Count, Q
 
-from controlplane.models import Cluster, Exclusion, MetricSample, Policy, Query, Task
-from controlplane.services.policies import live_exclusions
+from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
+from controlplane.policies.exclusions import live_exclusions
+from controlplane.policies.settings import PolicySettings
 from controlplane.services.watching.replication import Replication, replication_of
 
 # Medians over this span: one slow batch is no trouble.
@@ -38,7 +39,7 @@ class Seen:
     """
 
     cluster: Cluster
-    policy: Policy
+    policy: PolicySettings
     now: datetime
     nodes: Sequence[SeenNode]
     samples: Sequence[Mapping[str, Any]]
@@ -71,7 +72,7 @@ def series(samples: Sequence[Mapping[str, Any]], name: str, at: int) -> list[flo
     return [sample[name][at] for sample in samples if len(sample.get(name) or ()) > at]
 
 
-def see(cluster: Cluster, policy: Policy, now: datetime) -> Seen:
+def see(cluster: Cluster, policy: PolicySettings, now: datetime) -> Seen:
     """Read what the loops look at."""
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
     counted = running.aggregate(

@@ -9,12 +9,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from controlplane.models import Cluster, Node, Policy, Proposal
+from controlplane.models import Cluster, Node, Proposal
 from controlplane.services import executions, proposals, tokens
 from controlplane.services.access import Actor
 from controlplane.services.proposals.states import Verb
 from controlplane.services.verbs import SAID, path_of
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
+from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROPOSALS = "/api/v1/clusters/sf/proposals"
@@ -30,7 +31,7 @@ def client_of(by: Actor) -> Client:
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
-    Policy.objects.create(cluster=sf, cluster_moves=2)
+    set_policy(sf, cluster_moves=2)
     return scattered(operator, sf)
 
 

@@ -7,11 +7,12 @@ import pytest
 from django.db import connection
 
 from controlplane.cli.parser import VERBS
-from controlplane.models import Cluster, Policy, Proposal
+from controlplane.models import Cluster, Proposal
 from controlplane.services import executions, verbs
 from controlplane.services.access import Actor
 from tests.controlplane.cli.conftest import Weir
 from tests.support.execution import batch, carried_out, ready, under_way
+from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,7 +51,7 @@ def test_a_plan_is_asked_for_approved_and_carried_out(
 def test_each_verb_of_an_execution(
     weir: Weir, operator: Actor, approver: Actor, cluster: Cluster
 ) -> None:
-    Policy.objects.create(cluster=cluster, cluster_moves=2)
+    set_policy(cluster, cluster_moves=2)
     proposal = ready(operator, cluster)
     by, pk = {"user": approver.name}, proposal.pk
     assert weir("proposals", "approve", pk, "--seal", proposal.seal, **by).code == 0

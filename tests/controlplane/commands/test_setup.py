@@ -9,7 +9,9 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from controlplane.models import ApiToken, Cluster, Node, Policy
+from controlplane.policies.store import policy_of
 from controlplane.services import tokens
+from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db
 
@@ -40,11 +42,12 @@ def test_a_second_set_up_changes_nothing(tmp_path: Path) -> None:
 def test_the_demo_has_a_policy_that_one_may_change(tmp_path: Path) -> None:
     """Its trips come and go within a plan; what somebody set since stays."""
     setup(tmp_path)
-    policy = Policy.objects.get(cluster__slug="sf")
+    cluster = Cluster.objects.get(slug="sf")
+    policy = policy_of(cluster)
     assert (policy.tolerated_ended, policy.four_eyes) == (1.0, False)
-    Policy.objects.update(tolerated_ended=0.25)
+    set_policy(cluster, tolerated_ended=0.25)
     setup(tmp_path)
-    assert Policy.objects.get().tolerated_ended == 0.25
+    assert policy_of(cluster).tolerated_ended == 0.25
 
 
 def test_the_operators_login_is_that_of_the_file(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A description is read as it was written, or every fault is told with its place."""
 
 import json
+from datetime import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,7 +28,7 @@ def test_words_that_older_yaml_takes_for_something_else_are_names() -> None:
     """`no` is a stream, and 18:30 a time of day."""
     found = described(SMALL + "policy: {auto_from: 18:30}\n")
     assert found.streams[2].name == "no"
-    assert found.policy.auto_from == "18:30"
+    assert found.policy.auto_from == time(18, 30)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.errors import NotFound
-from controlplane.models import Cluster, Execution, Policy, Proposal, Step
+from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.selectors.executions import execution_of, progress_of, running, waiting_for
 from controlplane.selectors.moves import Fate, counted, fates, moves_page, steps_of
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
@@ -16,6 +16,7 @@ from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
 from controlplane.topology import placement, queries
 from tests.support.execution import batch, begun, carried_out, ready, scattered, under_way
+from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
-    Policy.objects.create(cluster=sf, cluster_moves=2)
+    set_policy(sf, cluster_moves=2)
     return scattered(operator, sf)
 
 

@@ -6,20 +6,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.models import (
-    Cluster,
-    Execution,
-    LedgerEntry,
-    MetricSample,
-    Node,
-    Policy,
-    Proposal,
-)
+from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Node, Proposal
 from controlplane.problems.measures import measures
 from controlplane.selectors.ledger import record_of
 from controlplane.services import executions, ledger
 from controlplane.services.access import Actor
 from tests.support.execution import batch, begun, carried_out, scattered, under_way
+from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
-    Policy.objects.create(cluster=sf, cluster_moves=2)
+    set_policy(sf, cluster_moves=2)
     return scattered(operator, sf)
 
 

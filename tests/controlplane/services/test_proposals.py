@@ -9,17 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.models import (
-    AuditEntry,
-    Cluster,
-    Exclusion,
-    Grant,
-    Node,
-    Policy,
-    Proposal,
-    Stream,
-    Task,
-)
+from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
 from controlplane.problems.snapshot import seal_of
 from controlplane.services import proposals
 from controlplane.services.access import Actor
@@ -28,6 +18,7 @@ from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from tests.support.cluster import actor, placed, submit
+from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -158,7 +149,7 @@ def test_four_eyes_are_a_matter_of_the_policy_and_the_database(
     approver: Actor, operator: Actor, scattered: Cluster
 ) -> None:
     """Who asked may not approve, whatever code says so."""
-    Policy.objects.create(cluster=scattered, four_eyes=True)
+    set_policy(scattered, four_eyes=True)
     own, other = ready(approver, scattered), ready(operator, scattered)
     assert "approve" not in {verb.name for verb in proposals.allowed_verbs(approver, own)}
     with pytest.raises(Conflict) as refused:
@@ -173,7 +164,7 @@ def test_the_policy_says_who_approves(operator: Actor, scattered: Cluster) -> No
     proposal = ready(operator, scattered)
     with pytest.raises(Forbidden):
         proposals.approve(operator, proposal, proposal.seal)
-    Policy.objects.create(cluster=scattered, approvers="operator")
+    set_policy(scattered, approvers="operator")
     proposals.approve(operator, proposal, proposal.seal)
 
 

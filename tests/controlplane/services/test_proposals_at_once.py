@@ -10,11 +10,12 @@ import pytest
 from django.db import connection
 
 from controlplane.errors import Conflict
-from controlplane.models import AuditEntry, Cluster, Execution, Policy, Proposal, RoutingVersion
+from controlplane.models import AuditEntry, Cluster, Execution, Proposal, RoutingVersion
 from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
 from tests.support.cluster import actor
 from tests.support.execution import batch, begun, ready, scattered, under_way
+from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -26,7 +27,7 @@ ROUNDS = 5
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, steps of two moves, and no worker that begins by itself."""
-    Policy.objects.create(cluster=sf, cluster_moves=2)
+    set_policy(sf, cluster_moves=2)
     return scattered(operator, sf)
 
 

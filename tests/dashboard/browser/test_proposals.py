@@ -6,11 +6,12 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from controlplane.models import Policy, Proposal, Step
+from controlplane.models import Proposal, Step
 from controlplane.services import executions
 from tests.dashboard.browser.conftest import apart
 from tests.support import cluster as made
 from tests.support.execution import batch, ready, scattered, under_way
+from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.browser
 PHRASE = "a-long-pass-phrase"
@@ -28,7 +29,7 @@ def _proposal() -> Proposal:
     by.user.set_password(PHRASE)
     by.user.save()
     cluster = made.small_cluster(by)
-    Policy.objects.create(cluster=cluster, cluster_moves=3)
+    set_policy(cluster, cluster_moves=3)
     return ready(by, scattered(by, cluster))
 
 

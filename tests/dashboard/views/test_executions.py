@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Policy, Proposal, Step
+from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Proposal, Step
 from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
 from controlplane.services.verbs import SAID, path_of
@@ -16,6 +16,7 @@ from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
+from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def cluster(operator: Actor) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
     found = made.small_cluster(operator)
-    Policy.objects.create(cluster=found, cluster_moves=2)
+    set_policy(found, cluster_moves=2)
     return scattered(operator, found)
 
 
@@ -92,10 +93,7 @@ def test_the_page_says_why_the_policy_waits_for_a_person(
     assert f"Waits for a person: {proposal.planner} is approved by a person" in page_of(
         approving, proposal
     )
-    Policy.objects.update_or_create(
-        cluster=proposal.cluster,
-        defaults={"auto_kinds": [proposal.planner], "auto_gain": 0.0},
-    )
+    set_policy(proposal.cluster, auto_kinds=[proposal.planner], auto_gain=0.0)
     assert "The policy lets it begin by itself" in page_of(approving, proposal)
     start(approving, proposal)
     assert "Waits for a person" not in page_of(approving, proposal)

@@ -8,8 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import AuditEntry, Blackout, Cluster, Decision, Exclusion, Policy
+from controlplane.policies.exclusions import add_exclusion
+from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
 from controlplane.services.access import Actor
-from controlplane.services.policies import add_exclusion, policy_of, update_policy
 from controlplane.services.watching import watch_cluster
 from dashboard.policy_forms import shown_sections
 from tests.dashboard.conftest import browser_of
@@ -36,7 +37,7 @@ def ruling(admin: Actor) -> Client:
 def form_of(policy: Policy, **changed: Any) -> dict[str, Any]:
     """Return what the browser sends of the form, with some fields typed over."""
     sent: dict[str, Any] = {"stamp": policy.changed_at.isoformat() if policy.changed_at else ""}
-    for _, settings in shown_sections(policy):
+    for _, settings in shown_sections(stored_settings(policy)):
         for one in settings:
             ticks = one.setting.kind in ("many", "flag")
             sent[one.setting.name] = sorted(one.ticked) if ticks else one.value
@@ -53,7 +54,7 @@ def test_the_summary_says_what_applies_by_itself(viewing: Client, sf: Cluster) -
 
 
 def test_an_admin_changes_it(ruling: Client, sf: Cluster) -> None:
-    values = form_of(policy_of(sf), auto_gain="12.5", auto_kinds=["migration"], reason="try it")
+    values = form_of(policy_row(sf), auto_gain="12.5", auto_kinds=["migration"], reason="try it")
     answer = ruling.post(CHANGE, values)
     assert answer["Location"] == PAGE
     policy = policy_of(sf)
@@ -66,20 +67,20 @@ def test_an_admin_changes_it(ruling: Client, sf: Cluster) -> None:
 
 
 def test_what_cannot_be_is_told_at_its_field(ruling: Client, sf: Cluster) -> None:
-    answer = ruling.post(CHANGE, form_of(policy_of(sf), auto_gain="150", node_moves="few"))
+    answer = ruling.post(CHANGE, form_of(policy_row(sf), auto_gain="150", node_moves="few"))
     content = answer.content.decode()
     assert answer.status_code == 422
     assert "few is no number" in content
-    answer = ruling.post(CHANGE, form_of(policy_of(sf), auto_gain="150"))
+    answer = ruling.post(CHANGE, form_of(policy_row(sf), auto_gain="150"))
     content = answer.content.decode()
     assert 'value="150" aria-invalid="true"' in content
-    assert "Must be less than or equal to 1." in content
+    assert "Must be at most 1" in content
     assert not Policy.objects.exists()
 
 
 def test_two_admins_do_not_undo_each_other(ruling: Client, admin: Actor, sf: Cluster) -> None:
     """The second is shown what the first has set, and decides again."""
-    values = form_of(policy_of(sf), cooldown_s="60")
+    values = form_of(policy_row(sf), cooldown_s="60")
     update_policy(actor("admin", "first"), sf, {"dead_band": 0.3})
     answer = ruling.post(CHANGE, values)
     assert answer.status_code == 409
@@ -91,7 +92,7 @@ def test_two_admins_do_not_undo_each_other(ruling: Client, admin: Actor, sf: Clu
 def test_viewers_change_nothing_and_nobody_by_get(
     viewing: Client, operating: Client, sf: Cluster, path: str
 ) -> None:
-    values = form_of(policy_of(sf)) | {"kind": "node", "subject": "node 1", "hours": "1",
+    values = form_of(policy_row(sf)) | {"kind": "node", "subject": "node 1", "hours": "1",
                                        "cron": "0 8 * * *", "minutes": "5"}  # fmt: skip
     assert viewing.post(path, values | {"reason": "x"}).status_code == 403
     assert operating.get(path).status_code == 405

@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 
 from controlplane.models import Cluster, Proposal
+from controlplane.policies.store import update_policy
 from controlplane.services import proposals
-from controlplane.services.policies import update_policy
 from controlplane.task_names import WATCH, send_on_commit
 from tests.support.cluster import actor, small_cluster
 from tests.support.execution import scattered

@@ -16,7 +16,7 @@ from tests.support.cluster import actor, placed, small_cluster, submit
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -6,16 +6,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.models import (
-    AuditEntry,
-    Cluster,
-    Execution,
-    Node,
-    Policy,
-    Proposal,
-    RoutingVersion,
-    Step,
-)
+from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
 from controlplane.selectors.executions import progress_of
 from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
@@ -30,6 +21,7 @@ from tests.support.execution import (
     scattered,
     under_way,
 )
+from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -37,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_database
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
-    Policy.objects.create(cluster=sf, cluster_moves=2)
+    set_policy(sf, cluster_moves=2)
     return scattered(operator, sf)
 
 
@@ -110,7 +102,7 @@ def test_the_next_step_waits_for_the_pipeline(approver: Actor, cluster: Cluster)
 def test_the_cap_grows_by_one_and_is_halved_when_latency_breaks_its_bound(
     approver: Actor, operator: Actor, sf: Cluster
 ) -> None:
-    Policy.objects.create(cluster=sf, cluster_moves=8, latency_ms=1000)
+    set_policy(sf, cluster_moves=8, latency_ms=1000)
     proposal = begun(approver, scattered(operator, sf, 40))
     caps = []
     for p95 in (300, 300, 5000):
@@ -128,7 +120,7 @@ def test_the_cap_grows_by_one_and_is_halved_when_latency_breaks_its_bound(
 
 
 def test_bytes_per_second_hold_the_next_step_back(approver: Actor, cluster: Cluster) -> None:
-    Policy.objects.filter(cluster=cluster).update(bytes_per_s=100)
+    set_policy(cluster, bytes_per_s=100)
     proposal = begun(approver, cluster)
     batch(cluster, _step(proposal), size=1_000_000)
     execution = Execution.objects.get(proposal=proposal)
@@ -283,7 +275,7 @@ def test_a_stopped_cluster_is_waited_for(approver: Actor, cluster: Cluster) -> N
 def test_where_the_policy_says_so_a_person_begins(
     approver: Actor, operator: Actor, cluster: Cluster
 ) -> None:
-    Policy.objects.filter(cluster=cluster).update(starts=False)
+    set_policy(cluster, starts=False)
     proposal = ready(approver, cluster)
     proposals.approve(approver, proposal, proposal.seal)
     executions.advance(proposal.pk)
@@ -302,7 +294,7 @@ def test_who_may_not_begin_changes_nothing(
     approver: Actor, viewer: Actor, cluster: Cluster
 ) -> None:
     """Not even that a proposal which has drifted is marked."""
-    Policy.objects.filter(cluster=cluster).update(starts=False)
+    set_policy(cluster, starts=False)
     proposal = ready(approver, cluster)
     proposals.approve(approver, proposal, proposal.seal)
     Node.objects.filter(cluster=cluster, index=0).update(capacity=1)

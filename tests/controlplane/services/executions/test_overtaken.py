@@ -15,13 +15,14 @@ from django.db import connection
 from django.utils import timezone
 
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Execution, Node, Policy, Proposal, Step
+from controlplane.models import Cluster, Execution, Node, Proposal, Step
 from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
 from controlplane.topology import rows, streams
 from controlplane.topology.streams import StreamSpec
 from tests.support.cluster import replayed_table
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
+from tests.support.policies import set_policy
 from tests.support.schemas import REPORTS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
@@ -61,7 +62,7 @@ def approved(by: Actor, number: int) -> Proposal:
     schema = REPORTS.to_json()
     specs = [StreamSpec(f"s{at}", schema=schema, declared_rate=at + 1.0) for at in range(3)]
     streams.register(by, cluster, specs)
-    Policy.objects.create(cluster=cluster, cluster_moves=2, cooldown_s=0)
+    set_policy(cluster, cluster_moves=2, cooldown_s=0)
     proposal = ready(by, scattered(by, cluster, 8))
     return proposals.approve(by, proposal, proposal.seal)
 

@@ -19,16 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from controlplane.errors import Conflict, Invalid, WeirError
-from controlplane.models import (
-    AuditEntry,
-    Cluster,
-    Execution,
-    Node,
-    Policy,
-    Proposal,
-    Query,
-    Step,
-)
+from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, Query, Step
 from controlplane.problems.snapshot import seal_of
 from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
@@ -37,6 +28,7 @@ from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table
+from tests.support.policies import set_policy
 from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY
 
@@ -93,7 +85,7 @@ class Life(RuleBasedStateMachine):
         self.by = actor("admin", f"admin-{number}")
         self.cluster = _cluster(self.by, f"c{number}")
         driven.scattered(self.by, self.cluster, 10)
-        Policy.objects.create(cluster=self.cluster, cluster_moves=3, cooldown_s=0)
+        set_policy(self.cluster, cluster_moves=3, cooldown_s=0)
         self.batches = count(1)
 
     @rule()

@@ -10,11 +10,11 @@ from controlplane.description.errors import BadDescription
 from controlplane.description.text import described
 from controlplane.errors import Conflict, Forbidden
 from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from controlplane.selectors.describing import description_of
 from controlplane.services.access import Actor
 from controlplane.services.importing import bring_in
-from controlplane.services.policies import EDITABLE, policy_of
-from controlplane.services.policies.changing import settings_of
 from controlplane.topology import rows
 from controlplane.wire.publish import read_table
 from controlplane.wire.schema import StreamSchema
@@ -57,7 +57,7 @@ def test_what_is_imported_is_exported_again(
 
 
 def test_the_policy_has_the_settings_of_policies() -> None:
-    assert set(PolicyPart.model_fields) == set(EDITABLE)
+    assert set(PolicyPart.model_fields) == set(PolicySettings.model_fields)
 
 
 @pytest.mark.both_databases
@@ -165,7 +165,7 @@ policy: {watch: act}
     found = description_of(cluster)
     assert [query.name for query in found.queries] == ["a", "b", "c", "d", "e", "f"]
     assert found.placement["a"] == 0
-    assert settings_of(policy_of(cluster))["watch"] == "act"
+    assert policy_of(cluster).watch == "act"
 
 
 @pytest.mark.parametrize(

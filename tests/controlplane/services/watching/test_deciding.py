@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.models import Policy
+from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.services.watching.codes import CODES
 from controlplane.services.watching.deciding import Outcome, Situation, decide
 from controlplane.services.watching.loops import Reading
@@ -24,7 +24,8 @@ LIMIT = 0.2
 def decided(
     reading: Reading = TROUBLE, last: str = "", watch: str = "act", **situation: Any
 ) -> Outcome:
-    return decide(reading, replace(CALM, **situation), Policy(watch=watch), last, NOW)
+    policy = settings_of({"watch": watch})
+    return decide(reading, replace(CALM, **situation), policy, last, NOW)
 
 
 def test_trouble_that_nothing_hinders_asks_a_planner() -> None:
@@ -93,7 +94,7 @@ def test_it_has_mended_once_it_is_below_by_the_dead_band(last: str, code: str) -
     assert decided(replace(near, near=False), last).code == "balanced"
 
 
-def course(figures: Sequence[float], policy: Policy) -> list[tuple[datetime, str]]:
+def course(figures: Sequence[float], policy: PolicySettings) -> list[tuple[datetime, str]]:
     """Return the codes of passes 10 s apart; a plan that is asked for is turned down at once."""
     situation, last, told = CALM, "", []
     for at, figure in enumerate(figures):
@@ -116,7 +117,7 @@ def test_a_noisy_figure_around_its_bound_asks_once_per_cool_down(
     noise: list[float], cooldown_s: int, dead_band: float
 ) -> None:
     """However it jumps over the bound and back."""
-    policy = Policy(watch="act", cooldown_s=cooldown_s, dead_band=dead_band)
+    policy = PolicySettings(watch="act", cooldown_s=cooldown_s, dead_band=dead_band)
     asked = [at for at, code in course(noise, policy) if code == "asked"]
     for before, after in pairwise(asked):
         assert after - before >= timedelta(seconds=cooldown_s)
@@ -124,6 +125,6 @@ def test_a_noisy_figure_around_its_bound_asks_once_per_cool_down(
 
 @given(noise=st.lists(st.floats(0.185, 0.25), min_size=2, max_size=200))
 def test_within_the_dead_band_it_never_counts_as_mended(noise: list[float]) -> None:
-    codes = [code for _, code in course([0.3, *noise], Policy(watch="act"))]
+    codes = [code for _, code in course([0.3, *noise], PolicySettings(watch="act"))]
     assert "balanced" not in codes
     assert "within" not in codes

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.models import Cluster, Policy
+from controlplane.models import Cluster
+from controlplane.policies.settings import PolicySettings
 from controlplane.services.watching.loops import BY_NAME, Reading
 from controlplane.services.watching.replication import Replication
 from controlplane.services.watching.seeing import Seen, SeenNode
@@ -34,7 +35,7 @@ def sample(second: int, **changed: Any) -> dict[str, Any]:
 
 def looked(**changed: Any) -> Looked:
     values: dict[str, Any] = {
-        "cluster": Cluster(slug="sf"), "policy": Policy(), "now": NOW,
+        "cluster": Cluster(slug="sf"), "policy": PolicySettings(), "now": NOW,
         "whole_queries": 10, "split_queries": 0,
         "nodes": [node(0), node(1)], "samples": [sample(at) for at in range(20)], "trend": [],
     } | changed  # fmt: skip

@@ -13,13 +13,13 @@ from controlplane.models import (
     Decision,
     Exclusion,
     Node,
-    Policy,
     Proposal,
     Task,
 )
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import update_policy
 from controlplane.services import proposals, watching
 from controlplane.services.access import Actor
-from controlplane.services.policies import update_policy
 from controlplane.services.watching import LOOPS, judge, prune, watch, watch_cluster
 from tests.support.cluster import actor
 from tests.support.execution import begun, scattered
@@ -334,4 +334,4 @@ def test_decisions_are_forgotten_after_a_month(spread: Cluster, now: datetime) -
 
 def test_the_front_door_names_every_code_that_is_written() -> None:
     assert {"asked", "recommended", "acted", "no_gain"} <= watching.CODES.keys()
-    assert Policy().watch == "recommend"
+    assert PolicySettings().watch == "recommend"

@@ -1,15 +1,15 @@
 """What applies by itself: each condition of the policy, with the number that decided."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, time
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from controlplane.models import Blackout, Cluster, LedgerEntry, Policy, Proposal
+from controlplane.models import Blackout, Cluster, LedgerEntry, Proposal
+from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.services.access import Actor
-from controlplane.services.policies import applies_by_itself
 from tests.support.execution import ready, scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,9 +22,8 @@ def plan(operator: Actor, sf: Cluster) -> Proposal:
     return ready(operator, scattered(operator, sf))
 
 
-def policy(plan: Proposal, **changed: Any) -> Policy:
-    values: Mapping[str, Any] = {"auto_kinds": ["placement"], "watch_imbalance": 10.0}
-    return Policy(cluster=plan.cluster, **dict(values) | changed)
+def policy(plan: Proposal, **changed: Any) -> PolicySettings:
+    return settings_of({"auto_kinds": ["placement"], "watch_imbalance": 10.0, **changed})
 
 
 def code(plan: Proposal, at: datetime = WEDNESDAY, **changed: Any) -> str:
@@ -40,10 +39,10 @@ def test_what_the_policy_allows_is_allowed_with_its_gain(plan: Proposal) -> None
 
 
 def test_by_default_nothing_that_moves_state_does(plan: Proposal) -> None:
-    verdict = applies_by_itself(plan, Policy(cluster=plan.cluster), WEDNESDAY)
+    verdict = applies_by_itself(plan, PolicySettings(), WEDNESDAY)
     assert (verdict.allowed, verdict.code) == (False, "kind")
     assert "approved by a person" in verdict.text
-    assert Policy(cluster=plan.cluster).auto_kinds == ["admission", "shedding"]
+    assert PolicySettings().auto_kinds == ["admission", "shedding"]
 
 
 def test_size_is_bounded(plan: Proposal) -> None:

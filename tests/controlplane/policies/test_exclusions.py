@@ -7,13 +7,13 @@ from django.utils import timezone
 
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster, Exclusion
-from controlplane.services.access import Actor
-from controlplane.services.policies import (
+from controlplane.policies.exclusions import (
     add_exclusion,
     live_exclusions,
     prune_exclusions,
     remove_exclusion,
 )
+from controlplane.services.access import Actor
 from tests.support.cluster import actor, placed
 from tests.support.execution import ready, scattered
 

@@ -7,12 +7,13 @@ from typing import Final
 
 from django.utils import timezone
 
-from controlplane.models import Policy, Proposal
+from controlplane.models import Proposal
+from controlplane.policies.blackouts import in_blackout
+from controlplane.policies.description import days_told, size_told
+from controlplane.policies.gains import gain_of, worsened
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from controlplane.selectors.ledger import record_of
-from controlplane.services.policies.blackouts import in_blackout
-from controlplane.services.policies.gains import gain_of, worsened
-from controlplane.services.policies.reading import policy_of
-from controlplane.services.policies.telling import days_told, size_told
 
 # What a gain in balance or traffic can be asked of: the other kinds change neither.
 _GAINING: Final = (Proposal.Kind.PLACEMENT, Proposal.Kind.MIGRATION)
@@ -33,11 +34,11 @@ class Verdict:
     text: str
 
 
-_Check = Callable[[Proposal, Policy, datetime], Verdict | None]
+_Check = Callable[[Proposal, PolicySettings, datetime], Verdict | None]
 
 
 def applies_by_itself(
-    proposal: Proposal, policy: Policy | None = None, at: datetime | None = None
+    proposal: Proposal, policy: PolicySettings | None = None, at: datetime | None = None
 ) -> Verdict:
     """Return whether the cluster's policy lets a proposal begin at a moment (now by default)."""
     policy = policy or policy_of(proposal.cluster)
@@ -59,7 +60,7 @@ def _verdict(
     return Verdict(code == "allowed", code, number, limit, text)
 
 
-def _life(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+def _life(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
     if proposal.state != Proposal.State.READY:
         return _verdict("not_ready", f"it is {proposal.state}")
     if proposal.decided_by:
@@ -71,13 +72,13 @@ def _life(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
     return None
 
 
-def _kind(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+def _kind(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
     if proposal.planner in policy.auto_kinds:
         return None
     return _verdict("kind", f"{proposal.planner} is approved by a person")
 
 
-def _when(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+def _when(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
     begin, end = policy.auto_from, policy.auto_until
     # A window over midnight belongs to the day on which it began.
     over = begin is not None and end is not None and begin > end
@@ -94,12 +95,12 @@ def _when(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
     return _verdict("time", f"only from {begin:%H:%M} to {end:%H:%M} UTC", round(now, 2))
 
 
-def _blackout(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+def _blackout(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
     row = in_blackout(proposal.cluster, at)
     return None if row is None else _verdict("blackout", f"in a blackout: {row.reason}")
 
 
-def _size(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+def _size(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
     moves, sent = len(proposal.moves), _bytes(proposal)
     if moves > policy.auto_moves:
         told = f"{moves:,} moves, and at most {policy.auto_moves:,} go by themselves"
@@ -112,7 +113,7 @@ def _size(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
     return None
 
 
-def _gain(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+def _gain(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
     if proposal.planner not in _GAINING:
         return None
     gain = gain_of(proposal)
@@ -125,7 +126,7 @@ def _gain(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
     return _verdict("spoils", str(spoilt), spoilt.after, spoilt.limit)
 
 
-def _record(proposal: Proposal, policy: Policy, at: datetime) -> Verdict | None:
+def _record(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
     if not policy.auto_record:
         return None
     record = record_of(proposal.cluster, proposal.planner)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.models import Policy, Proposal
+from controlplane.models import Proposal
+from controlplane.policies.settings import PolicySettings
 
 IMBALANCE: Final = "imbalance"
 REPLICATION: Final = "replication_factor"
@@ -52,7 +53,7 @@ def gain_of(proposal: Proposal, measure: str = "") -> Gain:
     return max(found, key=lambda gain: gain.share)
 
 
-def worsened(proposal: Proposal, policy: Policy) -> Spoilt | None:
+def worsened(proposal: Proposal, policy: PolicySettings) -> Spoilt | None:
     """Return what a plan raises above the bound of a watch loop, which would undo it next."""
     limits = {IMBALANCE: policy.watch_imbalance}
     if proposal.lower_bound:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Blackout, Cluster
-from controlplane.services.access import Actor
-from controlplane.services.policies import (
+from controlplane.policies.blackouts import (
     add_blackout,
     blackout_until,
+    cron_told,
     in_blackout,
     remove_blackout,
 )
-from controlplane.services.policies.blackouts import cron_told
+from controlplane.services.access import Actor
 from tests.support.cluster import actor
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)

@@ -4,13 +4,12 @@ from datetime import time
 
 import pytest
 
-from controlplane.models import Policy
-from controlplane.services.policies import summary
-from controlplane.services.policies.telling import days_told, size_told
+from controlplane.policies.description import days_told, size_told, summary
+from controlplane.policies.settings import PolicySettings
 
 
 def test_the_default_policy() -> None:
-    assert summary(Policy()) == (
+    assert summary(PolicySettings()) == (
         "New queries are placed at once. Stream redirects and armed shedding ladders apply by"
         " themselves, whoever asked for them. Moves of queries and moves of tasks wait for an"
         " approver. The watch loops recommend, and leave it to people."
@@ -18,7 +17,7 @@ def test_the_default_policy() -> None:
 
 
 def test_a_policy_that_acts() -> None:
-    policy = Policy(
+    policy = PolicySettings(
         auto_kinds=["migration"], auto_days=[0, 1, 2, 3, 4], auto_from=time(20),
         auto_until=time(6), auto_asked=False, four_eyes=True, approvers="admin", watch="act",
         auto_record=True,

@@ -1,27 +1,16 @@
 """A policy in the words of people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from controlplane.models import Policy
+from controlplane.policies.settings import DAY_NAMES, KIND_WORDS, PolicySettings
 
-DAY_NAMES: Final = (
-    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
-)  # fmt: skip
-# What each kind of plan does, as the sentence names it.
-KIND_WORDS: Final[Mapping[str, str]] = {
-    "placement": "moves of queries",
-    "migration": "moves of tasks",
-    "admission": "stream redirects",
-    "partitioning": "other key schemes",
-    "shedding": "armed shedding ladders",
-}
 # Those that take operator state along, or are held to the bounds of moves.
 MOVING: Final = ("placement", "migration")
 _UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def summary(policy: Policy) -> str:
+def summary(policy: PolicySettings) -> str:
     """Return what applies by itself, in a few sentences."""
     kinds = [KIND_WORDS[kind] for kind in KIND_WORDS if kind in policy.auto_kinds]
     told = ["New queries are placed at once."]
@@ -38,18 +27,18 @@ def summary(policy: Policy) -> str:
     return " ".join(told)
 
 
-def _when(policy: Policy) -> str:
+def _when(policy: PolicySettings) -> str:
     told = f" on {days_told(policy.auto_days)}" if policy.auto_days else ""
     if policy.auto_from is not None and policy.auto_until is not None:
         told += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
     return told
 
 
-def _who(policy: Policy) -> str:
+def _who(policy: PolicySettings) -> str:
     return ", whoever asked for them" if policy.auto_asked else ", if no person asked for them"
 
 
-def _bounds(policy: Policy) -> str:
+def _bounds(policy: PolicySettings) -> str:
     told = (
         f"at most {policy.auto_moves:,} moves and {size_told(policy.auto_bytes)},"
         f" for a gain of {policy.auto_gain:.0%} at least"
@@ -62,18 +51,18 @@ def _bounds(policy: Policy) -> str:
     return told
 
 
-def _approver(policy: Policy) -> str:
+def _approver(policy: PolicySettings) -> str:
     other = ", not the one who asked" if policy.four_eyes else ""
     return f"an {policy.approvers}{other}"
 
 
-def _watching(policy: Policy) -> str:
+def _watching(policy: PolicySettings) -> str:
     told = {
-        Policy.Watch.OFF: "The watch loops are off.",
-        Policy.Watch.RECOMMEND: "The watch loops recommend, and leave it to people.",
-        Policy.Watch.ACT: "The watch loops act where this allows it, and recommend the rest.",
+        "off": "The watch loops are off.",
+        "recommend": "The watch loops recommend, and leave it to people.",
+        "act": "The watch loops act where this allows it, and recommend the rest.",
     }
-    return told[Policy.Watch(policy.watch)]
+    return told[policy.watch]
 
 
 def days_told(days: Sequence[int]) -> str:

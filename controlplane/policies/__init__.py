@@ -1,0 +1,1 @@
+"""Policies: which plans are approved automatically and when, who approves, what no plan moves."""

@@ -1,0 +1,333 @@
+"""The settings of a policy: the only declaration of their types, defaults, bounds and labels.
+
+The stored row, the API's bodies, the cluster description, the form and the documentation are
+derived from this model.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import time
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+from controlplane.errors import Fields, Invalid
+
+DAY_NAMES: Final = (
+    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+)  # fmt: skip
+# What each kind of plan does, as a sentence names it.
+KIND_WORDS: Final[Mapping[str, str]] = {
+    "placement": "moves of queries",
+    "migration": "moves of tasks",
+    "admission": "stream redirects",
+    "partitioning": "other key schemes",
+    "shedding": "armed shedding ladders",
+}
+Approver = Literal["operator", "approver", "admin"]
+Watch = Literal["off", "recommend", "act"]
+_PERCENT: Final = 0.01
+_MB: Final = 1e6
+_DAY_MS: Final = 86_400_000
+
+
+def _whole(value: Any) -> Any:
+    """Take a number without a fraction for an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _kinds(value: Any) -> Any:
+    if not isinstance(value, list) or any(kind not in KIND_WORDS for kind in value):
+        raise ValueError(f"Must be a list of {', '.join(KIND_WORDS)}")
+    return [kind for kind in KIND_WORDS if kind in value]
+
+
+def _days(value: Any) -> Any:
+    listed = value if isinstance(value, list) else None
+    days = range(len(DAY_NAMES))
+    if listed is None or any(type(day) is not int or day not in days for day in listed):
+        raise ValueError("Must be a list of days, 0 (Monday) to 6 (Sunday)")
+    return sorted(set(listed))
+
+
+def _time_of_day(value: Any) -> Any:
+    if value in (None, ""):
+        return None
+    try:
+        found = value if isinstance(value, time) else time.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("Must be a time of day, as 08:30") from None
+    if found.tzinfo is not None:
+        raise ValueError("Give it in UTC, without a zone")
+    return found.replace(microsecond=0)
+
+
+Count = Annotated[int, Field(ge=0, le=2**31 - 1), BeforeValidator(_whole)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1), BeforeValidator(_whole)]
+Runs = Annotated[int, Field(ge=0, le=1000), BeforeValidator(_whole)]
+Seconds = Annotated[int, Field(ge=0, le=7 * 86_400), BeforeValidator(_whole)]
+BytesPerSecond = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_whole)]
+Bytes = Annotated[int, Field(ge=0, le=2**63 - 1), BeforeValidator(_whole)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=100)]
+Milliseconds = Annotated[int, Field(ge=1, le=_DAY_MS), BeforeValidator(_whole)]
+TimeOfDay = Annotated[time | None, BeforeValidator(_time_of_day)]
+Kinds = Annotated[list[str], BeforeValidator(_kinds)]
+Days = Annotated[list[int], BeforeValidator(_days)]
+
+
+def _kinds_without_state() -> list[str]:
+    """Return the kinds of plans that move no operator state."""
+    return ["admission", "shedding"]
+
+
+class Section(StrEnum):
+    """What a setting is about; a form shows the settings of a section together."""
+
+    APPROVAL = "approval"
+    DECISION = "decision"
+    WATCH = "watch"
+    DRIFT = "drift"
+    SPEED = "speed"
+
+
+def _setting(
+    section: Section,
+    label: str,
+    *,
+    default: Any,
+    unit: str = "",
+    hint: str = "",
+    scale: float = 1.0,
+) -> Any:
+    """Declare a setting: its label, unit and hint; a form shows the value divided by `scale`."""
+    given = {"default_factory": default} if callable(default) else {"default": default}
+    extra: dict[str, Any] = {"section": section, "unit": unit, "scale": scale}
+    return Field(title=label, description=hint, json_schema_extra=extra, **given)
+
+
+class PolicySettings(BaseModel):
+    """The policy of a cluster.
+
+    `auto_*`: which plans are approved without a person. `tolerated_*`: shares by which the cluster
+    may differ from the snapshot before a plan is stale. `node_moves`, `cluster_moves`,
+    `bytes_per_s`, `pause_ms`: limits of an execution. `watch*`, `dead_band`, `cooldown_s`: the
+    watch loops. Times of day are UTC, days 0 (Monday) to 6.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    auto_kinds: Kinds = _setting(
+        Section.APPROVAL,
+        "Kinds of plans",
+        default=_kinds_without_state,
+        hint="Those of placement and migration move operator state.",
+    )
+    auto_asked: bool = _setting(
+        Section.APPROVAL,
+        "Also plans that people asked for",
+        default=True,
+        hint="Else only those of the watch loops.",
+    )
+    auto_moves: Count = _setting(Section.APPROVAL, "Moves, at most", default=50)
+    auto_bytes: Bytes = _setting(
+        Section.APPROVAL, "State, at most", default=10_000_000, unit="MB", scale=_MB
+    )
+    auto_gain: Share = _setting(
+        Section.APPROVAL,
+        "Gain, at least",
+        default=0.05,
+        unit="%",
+        scale=_PERCENT,
+        hint="In imbalance or replication factor, whichever the plan lowers more.",
+    )
+    auto_days: Days = _setting(Section.APPROVAL, "On", default=list, hint="None ticked: every day.")
+    auto_from: TimeOfDay = _setting(
+        Section.APPROVAL, "From", default=None, unit="UTC", hint="Empty: at any hour."
+    )
+    auto_until: TimeOfDay = _setting(
+        Section.APPROVAL, "Until", default=None, unit="UTC", hint="Before “from”: over midnight."
+    )
+    auto_record: bool = _setting(
+        Section.APPROVAL,
+        "Only of planners with a good record",
+        default=False,
+        hint="As the ledger has it: what they promised against what was measured.",
+    )
+    auto_record_runs: Runs = _setting(
+        Section.APPROVAL, "Good from", default=5, unit="plans carried out"
+    )
+    auto_record_error: Fraction = _setting(
+        Section.APPROVAL, "Off by at most", default=0.25, unit="%, median", scale=_PERCENT
+    )
+    approvers: Approver = _setting(
+        Section.DECISION, "Approved by", default="approver", hint="This role and those above it."
+    )
+    four_eyes: bool = _setting(Section.DECISION, "Not by the one who asked", default=False)
+    starts: bool = _setting(
+        Section.DECISION,
+        "An approved plan begins at once",
+        default=True,
+        hint="Else it waits, and its approval can be withdrawn.",
+    )
+    tolerated_rates: Fraction = _setting(
+        Section.DRIFT, "Rates changed by", default=0.5, unit="%", scale=_PERCENT
+    )
+    tolerated_ended: Share = _setting(
+        Section.DRIFT, "Queries ended", default=0.5, unit="% of them", scale=_PERCENT
+    )
+    tolerated_new: Fraction = _setting(
+        Section.DRIFT, "Queries new", default=0.5, unit="% as many", scale=_PERCENT
+    )
+    node_moves: Positive = _setting(Section.SPEED, "Moves per node", default=10, unit="at once")
+    cluster_moves: Positive = _setting(Section.SPEED, "Moves in all", default=40, unit="at once")
+    bytes_per_s: BytesPerSecond = _setting(
+        Section.SPEED, "State", default=50_000_000, unit="MB/s", scale=_MB
+    )
+    pause_ms: Milliseconds = _setting(
+        Section.SPEED, "A task pauses at most", default=10_000, unit="ms"
+    )
+    latency_ms: Milliseconds = _setting(
+        Section.WATCH,
+        "p95 latency above",
+        default=10_000,
+        unit="ms",
+        hint="Also what slows an execution down.",
+    )
+    watch: Watch = _setting(Section.WATCH, "The loops", default="recommend")
+    watch_imbalance: Fraction = _setting(
+        Section.WATCH, "Imbalance above", default=0.2, unit="%", scale=_PERCENT
+    )
+    watch_replication: Annotated[float, Field(ge=1, le=1000)] = _setting(
+        Section.WATCH,
+        "Replication above",
+        default=1.5,
+        unit="× its bound",  # noqa: RUF001 - the sign of a product
+        hint="Times its lower bound.",
+    )
+    dead_band: Share = _setting(
+        Section.WATCH,
+        "Mended when below by",
+        default=0.1,
+        unit="%",
+        scale=_PERCENT,
+        hint="The dead band; a plan must gain as much to be proposed.",
+    )
+    cooldown_s: Seconds = _setting(
+        Section.WATCH, "Between two plans", default=600, unit="seconds", hint="The cool-down."
+    )
+
+    @model_validator(mode="after")
+    def _window_has_both_ends(self) -> Self:
+        if fault := _window_fault(self.auto_from, self.auto_until):
+            raise PolicyFault(*fault)
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return every setting as a JSON value, by name."""
+        return self.model_dump(mode="json")
+
+    def changed(self, changes: Mapping[str, Any]) -> "PolicySettings":
+        """Return the settings with some changed. Raises `Invalid` by field."""
+        return settings_of({**self.model_dump(exclude_unset=True), **changes})
+
+
+class PolicyFault(ValueError):
+    """A value that does not fit another one; `name`: the setting."""
+
+    def __init__(self, name: str, told: str) -> None:
+        self.name = name
+        super().__init__(told)
+
+
+def settings_of(values: Mapping[str, Any]) -> PolicySettings:
+    """Return the settings with these values, by name. Raises `Invalid` by field."""
+    try:
+        return PolicySettings.model_validate(dict(values))
+    except ValidationError as refusal:
+        raise Invalid(_faults(refusal)) from None
+
+
+def optional_fields(kind: type[BaseModel] = PolicySettings) -> dict[str, Any]:
+    """Return the settings as optional fields without a default, for `pydantic.create_model`."""
+    return {
+        name: (_annotation(one) | None, Field(None, title=one.title, description=one.description))
+        for name, one in kind.model_fields.items()
+    }
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a setting is written in a form: number, flag, choice, many or time; `choices`: values."""
+
+    name: str
+    choices: tuple[str, ...] = ()
+
+
+def kind_of(name: str) -> Kind:
+    """Return how a setting is written in a form."""
+    if name == "auto_kinds":
+        return Kind("many", tuple(KIND_WORDS))
+    if name == "auto_days":
+        return Kind("many", tuple(map(str, range(len(DAY_NAMES)))))
+    annotation = PolicySettings.model_fields[name].annotation
+    if get_origin(annotation) is Literal:
+        return Kind("choice", get_args(annotation))
+    if annotation is bool:
+        return Kind("flag")
+    return Kind("time") if time in get_args(annotation) else Kind("number")
+
+
+def extra_of(name: str) -> Mapping[str, Any]:
+    """Return the section, the unit and the scale of a setting."""
+    extra = PolicySettings.model_fields[name].json_schema_extra
+    assert isinstance(extra, dict)
+    return extra
+
+
+def _annotation(one: FieldInfo) -> Any:
+    return Annotated[one.annotation, *one.metadata] if one.metadata else one.annotation
+
+
+def _window_fault(begin: time | None, end: time | None) -> tuple[str, str] | None:
+    if (begin is None) != (end is None):
+        missing = "auto_from" if begin is None else "auto_until"
+        return missing, "A window has both ends, or none"
+    if begin is not None and begin == end:
+        return "auto_until", "Must differ from where the window begins"
+    return None
+
+
+_MESSAGES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "extra_forbidden": lambda _: "There is no such setting",
+    "bool_type": lambda _: "Must be true or false",
+    "finite_number": lambda _: "Must be finite",
+    "int_type": lambda _: "Must be a whole number",
+    "float_type": lambda _: "Must be a number",
+    "int_from_float": lambda _: "Must be a whole number",
+    "literal_error": lambda context: f"Must be {context['expected']}",
+    "greater_than_equal": lambda context: f"Must be at least {context['ge']:,g}",
+    "less_than_equal": lambda context: f"Must be at most {context['le']:,g}",
+    "value_error": lambda context: str(context["error"]),
+}
+
+
+def _faults(refusal: ValidationError) -> Fields:
+    faults: Fields = {}
+    for error in refusal.errors(include_url=False):
+        context: Mapping[str, Any] = error.get("ctx", {})
+        name = str(error["loc"][0])[:60] if error["loc"] else ""
+        if isinstance(cause := context.get("error"), PolicyFault):
+            name = cause.name
+        value = error["input"]
+        if error["type"] == "int_type" and not isinstance(value, float):
+            told = "Must be a number"
+        elif isinstance(value, float) and not math.isfinite(value):
+            told = "Must be finite"
+        else:
+            told = _MESSAGES.get(error["type"], lambda _, why=error["msg"]: why)(context)
+        faults.setdefault(name, []).append(told)
+    return faults

@@ -1,0 +1,70 @@
+"""Reading and changing the policy of a cluster."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.models import Cluster, Policy
+from controlplane.policies.settings import PolicySettings, settings_of
+from controlplane.problems.carrying import Caps
+from controlplane.services import audit
+from controlplane.services.access import ADMIN, Actor, require
+from controlplane.services.events import announce, event
+
+
+def policy_of(cluster: Cluster) -> PolicySettings:
+    """Return the policy of a cluster: what its row holds, and the defaults of the rest."""
+    return stored_settings(policy_row(cluster))
+
+
+def policy_row(cluster: Cluster) -> Policy:
+    """Return the row of a cluster's policy; an unsaved one where none was set."""
+    return Policy.objects.filter(cluster=cluster).first() or Policy(cluster=cluster)
+
+
+def stored_settings(row: Policy) -> PolicySettings:
+    """Return the settings that a row holds."""
+    # Setting by setting in Python's types: a time is stored as text, which the model reads.
+    return settings_of(row.settings)
+
+
+def caps_of(policy: PolicySettings) -> Caps:
+    """Return the limits of one step of an execution."""
+    return Caps(policy.node_moves, policy.cluster_moves, float(policy.bytes_per_s))
+
+
+@transaction.atomic
+def update_policy(
+    actor: Actor, cluster: Cluster, changes: Mapping[str, Any], reason: str = ""
+) -> PolicySettings:
+    """Change some settings of a cluster's policy; the others stay.
+
+    Raises `Forbidden` for who is no admin of the cluster, and `Invalid` per field.
+    """
+    require(actor, ADMIN, cluster)
+    # Two changes at once follow one another: each names only what it changes.
+    Cluster.objects.select_for_update().get(pk=cluster.pk)
+    row = policy_row(cluster)
+    policy = stored_settings(row)
+    changed_policy = policy.changed(changes)
+    before, after = policy.to_json(), changed_policy.to_json()
+    changed = [name for name in before if before[name] != after[name]]
+    if not changed:
+        return policy
+    row.settings |= {name: after[name] for name in changed}
+    row.changed_by, row.changed_at = actor.name, timezone.now()
+    row.save()
+    audit.record(
+        actor,
+        "policy.change",
+        cluster.slug,
+        cluster=cluster,
+        reason=reason,
+        before={name: before[name] for name in changed},
+        after={name: after[name] for name in changed},
+    )
+    summary = f"{actor.name} changed the policy: {', '.join(changed)}"
+    announce(cluster.pk, event("policy", summary))
+    return changed_policy
