@@ -45,7 +45,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what el
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
 	tests/end_to_end/test_restart.py tests/end_to_end/test_data_sets.py \
-	tests/end_to_end/test_losses.py tests/controlplane/services/executions/test_overtaken.py
+	tests/end_to_end/test_losses.py tests/controlplane/executions/test_overtaken.py
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 

@@ -177,8 +177,8 @@ def _approve(client: Any, proposal: Any) -> float:
 
 def _stop(actor: Any, pk: int) -> None:
     """Stop the execution, and take its step for done: no pipeline acknowledges it here."""
+    from controlplane.executions import control  # noqa: PLC0415
     from controlplane.models import Execution, Proposal, Step  # noqa: PLC0415
-    from controlplane.services import executions  # noqa: PLC0415
 
     proposal = Proposal.objects.get(pk=pk)
 
@@ -187,7 +187,7 @@ def _stop(actor: Any, pk: int) -> None:
         return str(proposal.state) == "executing"
 
     wait_until(is_executing)
-    executions.stop(actor, proposal, "measured")
+    control.stop(actor, proposal, "measured")
     Step.objects.update(state="done")
     Execution.objects.exclude(lease_owner="").update(lease_owner="")
 

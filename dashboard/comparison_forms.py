@@ -11,8 +11,8 @@ from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.problems.budget import KINDS
+from controlplane.proposals.comparisons import Asked
 from controlplane.selectors.planners import Offered, planner_kinds
-from controlplane.services.comparing import Asked
 from dashboard.forms import parameters, shown_fields
 
 _SEPARATORS = re.compile(r"[\s,;%]+")

@@ -21,14 +21,14 @@ from controlplane.api.proposal_schemas import ProposalOut
 from controlplane.api.schemas import ReasonIn
 from controlplane.api.security import caller
 from controlplane.problems.planning import CONNECTED
+from controlplane.proposals import comparisons, derivation
+from controlplane.proposals.comparisons import Asked
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
 from controlplane.selectors.effects import effects_page
 from controlplane.selectors.ledger import calibration, ledger_page, record_of
 from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, whole
 from controlplane.selectors.proposals import proposal_by_id
-from controlplane.services import comparing, proposals
-from controlplane.services.comparing import Asked
 
 router = Router(tags=["comparisons"])
 
@@ -45,7 +45,7 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
     asked = [Asked(one.planner, one.algorithm, one.parameters) for one in body.asked]
-    found = comparing.compare(actor, cluster, asked, body.budgets)
+    found = comparisons.compare(actor, cluster, asked, body.budgets)
     return Status(202, ComparisonOut.of(compared(found)))
 
 
@@ -70,7 +70,7 @@ def cancel_comparison(
 ) -> Any:
     """Stop all candidates that are still computed; one alone is cancelled as a proposal."""
     actor, found = caller(request), comparison_by_id(cluster_by_slug(slug), pk)
-    return {"cancelled": comparing.cancel(actor, found, body.reason if body else "")}
+    return {"cancelled": comparisons.cancel(actor, found, body.reason if body else "")}
 
 
 @router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage)
@@ -85,7 +85,7 @@ def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
 def drop_moves(request: HttpRequest, slug: str, pk: int, body: WithoutIn) -> Any:
     """Derive a proposal without some of the moves: ordered, measured, priced and sealed anew."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return Status(201, proposals.without(actor, proposal, body.places))
+    return Status(201, derivation.without(actor, proposal, body.places))
 
 
 @router.get("/{slug}/ledger", response=LedgerPage)

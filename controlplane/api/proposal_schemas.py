@@ -10,9 +10,9 @@ from pydantic import Field
 from controlplane.api.schemas import ListOut, ReasonIn
 from controlplane.api.security import caller
 from controlplane.models import Proposal
+from controlplane.proposals import verbs
+from controlplane.proposals.states import Verb
 from controlplane.selectors.planners import Offered, PlannerKind
-from controlplane.services import verbs
-from controlplane.services.proposals.states import Verb
 
 
 class ProposalIn(Schema):
@@ -61,7 +61,7 @@ class VerbOut(Schema):
     @staticmethod
     def resolve_verb(verb: Verb) -> str:
         """Return it as a part of an address."""
-        return verbs.path_of(verb)
+        return verb.path
 
 
 class ByItselfOut(Schema):

@@ -21,6 +21,8 @@ from controlplane.api.security import caller, cluster_of
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.proposals import drift, requests, verbs
+from controlplane.proposals.states import SAID, Verb
 from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.cursors import Place
 from controlplane.selectors.moves import fates, moves_page, steps_of
@@ -33,8 +35,6 @@ from controlplane.selectors.proposals import (
     proposals_page,
     proposals_slice,
 )
-from controlplane.services import proposals, verbs
-from controlplane.services.proposals.states import Verb
 
 router = Router(tags=["proposals"])
 PROPOSAL = "/{slug}/proposals/{int:pk}"
@@ -53,7 +53,7 @@ def list_planners(request: HttpRequest, slug: str) -> Any:
 def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     """Ask a planner for a plan; it is computing until a worker has it ready."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    asked = proposals.request(actor, cluster, body.algorithm, body.parameters, planner=body.planner)
+    asked = requests.request(actor, cluster, body.algorithm, body.parameters, planner=body.planner)
     return Status(202, asked)
 
 
@@ -118,7 +118,7 @@ def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
     proposal = proposal_by_id(cluster_by_slug(slug), pk)
     if proposal.snapshot_row is None:
         raise Conflict("no_snapshot", "It has no snapshot yet, so there is nothing to drift from")
-    return proposals.drift_of(proposal, _done(proposal)).to_json()
+    return drift.drift_of(proposal, _done(proposal)).to_json()
 
 
 def _done(proposal: Proposal) -> int:
@@ -130,7 +130,7 @@ def _done(proposal: Proposal) -> int:
 def ask_anew(request: HttpRequest, slug: str, pk: int) -> Any:
     """Ask for the same plan on the cluster as it is now; the answer is the new proposal."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return Status(202, proposals.ask_anew(actor, proposal))
+    return Status(202, requests.ask_anew(actor, proposal))
 
 
 def _endpoint(verb: Verb) -> None:
@@ -150,7 +150,7 @@ def _endpoint(verb: Verb) -> None:
         say.__annotations__["body"] = shape | None
         say.__defaults__ = (None,)
     add = router.post(
-        f"{PROPOSAL}/{verbs.path_of(verb)}",
+        f"{PROPOSAL}/{verb.path}",
         response=ProposalOut,
         summary=verb.name.capitalize(),
         openapi_extra=with_examples(verb_examples(verb.seal, verb.reason)),
@@ -158,5 +158,5 @@ def _endpoint(verb: Verb) -> None:
     add(say)
 
 
-for _verb in verbs.SAID:
+for _verb in SAID:
     _endpoint(_verb)

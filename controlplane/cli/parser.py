@@ -6,24 +6,11 @@ Nothing here imports Django or the planners: `weir --help` answers at once.
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from controlplane.cli.codes import ABOUT, Code, Refused
 from controlplane.cli.parser_streams import add_dead_letters, add_streams
-
-# The verbs of a proposal (services.proposals.states), and which of them name a reason or the seal.
-VERBS: Final = {
-    "cancel": ("stop the computing", False, False),
-    "reject": ("turn a ready plan down", False, True),
-    "approve": ("let exactly these moves be carried out", True, False),
-    "withdraw": ("take an approval back before it begins", False, True),
-    "begin": ("carry it out, where the policy waits for that", True, False),
-    "pause": ("begin no further step until resumed", False, True),
-    "resume": ("go on with the next step", False, False),
-    "finish-step": ("stop once the step under way is done", False, True),
-    "stop": ("stop here: what has moved stays where it is", False, True),
-    "roll-back": ("move back what has moved, the last first", True, True),
-}
+from controlplane.proposals.states import SAID
 
 
 class _Parser(ArgumentParser):
@@ -209,13 +196,15 @@ def _proposals(group: Any) -> None:
     one = _command(group, "show", "proposals.shown", "a proposal, its seal, and what may be done")
     one.add_argument("id", type=int)
     one.add_argument("--moves", type=int, default=20, metavar="N", help="how many moves (20)")
-    for name, (told, seal, reason) in VERBS.items():
-        one = _command(group, name, "proposals.said", told)
-        one.set_defaults(verb=name, seal="")
+    for verb in SAID:
+        one = _command(
+            group, verb.path, "proposals.said", f"{verb.about[0].lower()}{verb.about[1:]}"
+        )
+        one.set_defaults(verb=verb.path, seal="")
         one.add_argument("id", type=int)
-        if seal:
+        if verb.seal:
             one.add_argument("--seal", required=True, help="as `weir proposals show` prints it")
-        one.add_argument("--reason", default="", required=reason, help="kept in the audit log")
+        one.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
 
 
 def _watch(commands: Any) -> None:

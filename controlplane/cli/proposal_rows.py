@@ -4,7 +4,7 @@ from typing import Any
 
 from controlplane.cli.output import print_facts, print_table, say
 from controlplane.models import Execution, Proposal, Step
-from controlplane.services import verbs
+from controlplane.proposals import verbs
 from controlplane.services.access import Actor
 
 
@@ -32,7 +32,7 @@ def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
         "drift": proposal.drift or None,
         "error": proposal.error or None,
         "execution": execution_row(proposal),
-        "verbs": [verbs.path_of(verb) for verb in verbs.offered(actor, proposal)],
+        "verbs": [verb.path for verb in verbs.offered(actor, proposal)],
     }
 
 

@@ -19,7 +19,7 @@ from controlplane.policies.store import caps_of
 from controlplane.problems import planning
 from controlplane.problems.planning import Progress
 from controlplane.problems.snapshot import canonical
-from controlplane.services.proposals.requesting import chosen_algorithm, chosen_parameters
+from controlplane.proposals.requests import chosen_algorithm, chosen_parameters
 
 # Above any index: nodes stand in the order of their indices.
 _NOWHERE: Final = 2**20

@@ -8,6 +8,9 @@ from django.db.models import F, Q
 
 from controlplane.models.cluster import Cluster
 from controlplane.models.snapshot import Snapshot
+from controlplane.proposals.states import ACTIVE, State
+
+_STATES = [(state.value, state.name.replace("_", " ").title()) for state in State]
 
 
 class Comparison(models.Model):
@@ -44,25 +47,8 @@ class Proposal(models.Model):
     some of its moves, or one that was asked for anew.
     """
 
-    class State(models.TextChoices):
-        """Where the proposal is in its life (services.proposals.states)."""
-
-        COMPUTING = "computing"
-        READY = "ready"
-        APPROVED = "approved"
-        EXECUTING = "executing"
-        PAUSED = "paused"
-        DONE = "done"
-        REJECTED = "rejected"
-        STALE = "stale"
-        FAILED = "failed"
-        STOPPED = "stopped"
-        ROLLING_BACK = "rolling back"
-        ROLLED_BACK = "rolled back"
-        SUPERSEDED = "superseded"
-
-    # States in which moves are or may be under way; a cluster has one such proposal at most.
-    ACTIVE = (State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
+    State = State
+    ACTIVE = ACTIVE
 
     class Kind(models.TextChoices):
         """Which planner made it."""
@@ -90,7 +76,7 @@ class Proposal(models.Model):
     comparison = models.ForeignKey(
         Comparison, on_delete=models.CASCADE, null=True, blank=True, related_name="candidates"
     )
-    state = models.CharField(max_length=12, choices=State, default=State.COMPUTING)
+    state = models.CharField(max_length=12, choices=_STATES, default=State.COMPUTING)
     progress = models.FloatField(default=0.0)
     requested_by = models.CharField(max_length=150, blank=True)
     requested_at = models.DateTimeField()

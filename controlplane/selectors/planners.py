@@ -8,7 +8,7 @@ from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import ParameterField
 from controlplane.models import Cluster, Proposal
 from controlplane.problems.planning import CONNECTED
-from controlplane.services.proposals.requesting import DEFAULTS, MAX_SLACK, TAU
+from controlplane.proposals.requests import DEFAULTS, MAX_SLACK, TAU
 
 NU_HELP = "Slack: a node hosts at most (1 + nu) times its even share of the queries."
 TAU_HELP = "Slack: a node does at most (1 + tau) times its share of the work."

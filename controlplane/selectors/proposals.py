@@ -11,7 +11,7 @@ from controlplane.models import Cluster, Proposal
 from controlplane.selectors.cursors import Place, Slice, slice_of
 from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
 
-STATES = tuple(str(state) for state in Proposal.State.values)
+STATES = tuple(str(state) for state in Proposal.State)
 PLANNERS = tuple(str(kind) for kind in Proposal.Kind.values)
 
 

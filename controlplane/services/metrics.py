@@ -12,9 +12,10 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection, transaction
 from django.db.models import Max
 
+from controlplane.executions import acknowledgement
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.selectors.metrics import KEPT
-from controlplane.services import executions, failing, skipping
+from controlplane.services import failing, skipping
 from controlplane.services.events import send_samples
 from controlplane.services.samples import Before, Row, Sample, rolled_up, sample_of
 from controlplane.topology import drop_rule_housekeeping
@@ -95,7 +96,7 @@ def store(
     if rows:
         drop_rule_housekeeping.count(cluster.pk, rows, samples)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
-        executions.acknowledge(cluster, rows, samples)
+        acknowledgement.acknowledge(cluster, rows, samples)
         failing.end_failed(cluster, rows)
         skipping.note_done(cluster, rows)
 

@@ -8,10 +8,10 @@ from django.views.decorators.http import require_POST
 
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster
+from controlplane.proposals import comparisons, decisions
 from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
 from controlplane.selectors.paging import whole
 from controlplane.selectors.proposals import proposal_by_id
-from controlplane.services import comparing, proposals
 from controlplane.services.access import require_operator
 from dashboard.comparison_forms import asked_of, budgets_of, comparison_form, texts
 from dashboard.figures.comparison import Plan, comparison_figures
@@ -34,7 +34,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     require_operator(request.actor, cluster)
     try:
         asked, budgets = asked_of(cluster, request.POST), budgets_of(texts(request.POST))
-        found = comparing.compare(request.actor, cluster, asked, budgets)
+        found = comparisons.compare(request.actor, cluster, asked, budgets)
     except Invalid as invalid:
         return _refused(request, cluster, invalid.fields)
     except Conflict as busy:
@@ -90,10 +90,10 @@ def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedir
     one = whole(request.POST, "proposal", 0)
     try:
         if one:
-            proposals.cancel(request.actor, proposal_by_id(cluster, one))
+            decisions.cancel(request.actor, proposal_by_id(cluster, one))
             tell(request, f"Proposal {one} is cancelled.")
         else:
-            count = comparing.cancel(request.actor, comparison)
+            count = comparisons.cancel(request.actor, comparison)
             tell(request, f"{count} plan{'' if count == 1 else 's'} cancelled.")
     except Conflict as refusal:
         tell_refusal(request, refusal)

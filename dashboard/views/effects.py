@@ -8,10 +8,10 @@ from django.views.decorators.http import require_POST
 
 from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.models import Cluster, Proposal
+from controlplane.proposals import derivation
 from controlplane.selectors.effects import effects_page
 from controlplane.selectors.paging import MAX_DIGITS, whole
 from controlplane.selectors.proposals import proposal_by_id
-from controlplane.services import proposals
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name
 from dashboard.shown import show, tell, tell_refusal
@@ -43,7 +43,7 @@ def drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirec
     sent = request.POST.getlist("place")
     places = [int(text) for text in sent if text.isdecimal() and len(text) <= MAX_DIGITS]
     try:
-        derived = proposals.without(request.actor, proposal_by_id(cluster, pk), places)
+        derived = derivation.without(request.actor, proposal_by_id(cluster, pk), places)
     except (Invalid, Conflict) as refusal:
         tell_refusal(request, refusal)
         return redirect("proposal", cluster.slug, pk)

@@ -9,6 +9,8 @@ from algorithms.errors import UnknownAlgorithm, UnknownPlanner
 from algorithms.registry import algorithm
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.proposals import drift, verbs
+from controlplane.proposals.states import ACTIVE
 from controlplane.selectors.executions import (
     progress_of,
     step_seconds,
@@ -18,11 +20,8 @@ from controlplane.selectors.executions import (
 from controlplane.selectors.moves import Fate, MoveRow, counted, fates, moves_page, steps_of
 from controlplane.selectors.paging import whole
 from controlplane.selectors.proposals import proposal_by_id
-from controlplane.services import proposals, verbs
-from controlplane.services.proposals.states import ACTIVE
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.proposal_verbs import buttons
 from dashboard.shown import show_list
 
 MOVES_PER_PAGE = 25
@@ -104,11 +103,11 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "tasks": sum(proposal.before.get("loads", [])),
         "node_count": len(proposal.before.get("loads", [])),
         "worst": max(proposal.path, default=None),
-        "drift": proposals.drift_of(proposal) if ready else None,
+        "drift": drift.drift_of(proposal) if ready else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
         "verdict": applies_by_itself(proposal) if ready else None,
-        "buttons": buttons(verbs.offered(request.actor, proposal)),
+        "buttons": sorted(verbs.offered(request.actor, proposal), key=lambda verb: verb.rank),
         "may_ask_anew": verbs.may_ask_anew(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)

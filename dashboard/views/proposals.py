@@ -11,13 +11,12 @@ from algorithms.planner import Algorithm
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Proposal
 from controlplane.problems.planning import CONNECTED
+from controlplane.proposals import requests, verbs
 from controlplane.selectors.planners import offered_algorithms, parameter_fields
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
-from controlplane.services import proposals, verbs
 from controlplane.services.access import Actor, require_operator
 from dashboard.forms import parameters, shown_fields
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.proposal_verbs import WORDS
 from dashboard.shown import show, show_list, tell, tell_refusal
 
 
@@ -57,7 +56,7 @@ def _asked(
     known = planner if planner in CONNECTED else CONNECTED[0]
     fields = parameter_fields(known, _algorithm(known, name), cluster)
     given = parameters(fields, sent)
-    return proposals.request(actor, cluster, name, given, planner=planner)
+    return requests.request(actor, cluster, name, given, planner=planner)
 
 
 @cluster_page
@@ -68,7 +67,7 @@ def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpRespo
     given = {name: request.POST.get(name, "") for name in ("seal", "reason")}
     try:
         verbs.say(request.actor, proposal, said, **given)
-        tell(request, WORDS[said.name].done)
+        tell(request, said.done)
     except Forbidden:
         raise
     except WeirError as refusal:
@@ -79,7 +78,7 @@ def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpRespo
 @cluster_page
 def ask_anew(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Ask for the same plan on the cluster as it is now."""
-    anew = proposals.ask_anew(request.actor, proposal_by_id(cluster, pk))
+    anew = requests.ask_anew(request.actor, proposal_by_id(cluster, pk))
     return redirect("proposal", cluster.slug, anew.pk)
 
 
@@ -88,7 +87,7 @@ def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
         "cluster": cluster,
         "filters": filters,
         "page": proposals_page(cluster, filters),
-        "states": Proposal.State.values,
+        "states": list(Proposal.State),
         "kinds": Proposal.Kind.values,
     }
 

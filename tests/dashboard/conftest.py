@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import AuditEntry, Cluster, MetricSample, Proposal
-from controlplane.services import proposals
+from controlplane.proposals import computation, requests
 from controlplane.services.access import Actor
 from tests.support import cluster as made
 
@@ -71,8 +71,8 @@ def sample(t: int, **changed: Any) -> dict[str, Any]:
 def ready(operator: Actor, sf: Cluster) -> Proposal:
     """A proposal that is computed and waits."""
     # With the slack of 1 a node may host floor(2 * 3 / 4) = 1 query.
-    proposal = proposals.request(operator, sf, "mms", {"nu": 1.0})
-    proposals.compute(proposal.pk)
+    proposal = requests.request(operator, sf, "mms", {"nu": 1.0})
+    computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "ready", proposal.error
     return proposal

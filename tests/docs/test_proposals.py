@@ -2,8 +2,7 @@
 
 import re
 
-from controlplane.services.proposals.states import VERBS
-from controlplane.services.verbs import SAID, path_of
+from controlplane.proposals.states import SAID, VERBS
 from docs.proposal_tables import MARK, PAGE, tables
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -20,5 +19,5 @@ def test_the_diagram_has_every_arrow_once() -> None:
 
 
 def test_the_example_of_a_path_is_one() -> None:
-    assert "roll-back" in {path_of(verb) for verb in SAID}
+    assert "roll-back" in {verb.path for verb in SAID}
     assert "`roll-back` with" in TEXT

@@ -27,7 +27,7 @@ PATIENCE_S: Final = 150.0
 
 _ASK: Final = """
 from controlplane.models import Cluster, Policy
-from controlplane.services import proposals
+from controlplane.proposals import decisions, requests
 from controlplane.services.access import Actor
 from django.contrib.auth.models import User
 cluster, by = Cluster.objects.get(slug="sf"), User.objects.create_superuser("survivor")
@@ -35,16 +35,16 @@ cluster, by = Cluster.objects.get(slug="sf"), User.objects.create_superuser("sur
 Policy.objects.update_or_create(cluster=cluster, defaults=dict(settings=dict(
     cluster_moves=1, tolerated_ended=1.0, tolerated_new=100.0, tolerated_rates=100.0,
     latency_ms=600_000, pause_ms=600_000, watch="off")))
-proposal = proposals.request(Actor(by), cluster, "mms", {"nu": 1.0})
+proposal = requests.request(Actor(by), cluster, "mms", {"nu": 1.0})
 print(proposal.pk)
 """
 _APPROVE: Final = """
 from controlplane.models import Proposal
-from controlplane.services import proposals
+from controlplane.proposals import decisions, requests
 from controlplane.services.access import Actor
 from django.contrib.auth.models import User
 proposal = Proposal.objects.get(pk={pk})
-proposals.approve(Actor(User.objects.get(username="survivor")), proposal, proposal.seal)
+decisions.approve(Actor(User.objects.get(username="survivor")), proposal, proposal.seal)
 print(len(proposal.moves))
 """
 _HURRY: Final = """

@@ -1,7 +1,9 @@
 """Executions driven by hand: ready proposals, steps that the pipeline acknowledges."""
 
+from controlplane.executions import progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Step, Task
-from controlplane.services import executions, metrics, proposals
+from controlplane.proposals import computation, decisions, requests
+from controlplane.services import metrics
 from controlplane.services.access import Actor
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing import MoveTasks
@@ -27,8 +29,8 @@ def scattered(by: Actor, cluster: Cluster, count: int = 12) -> Cluster:
 
 def ready(by: Actor, cluster: Cluster) -> Proposal:
     """Return a proposal that a planner has computed."""
-    proposal = proposals.request(by, cluster, "mms", {})
-    proposals.compute(proposal.pk)
+    proposal = requests.request(by, cluster, "mms", {})
+    computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "ready", proposal.error
     return proposal
@@ -37,8 +39,8 @@ def ready(by: Actor, cluster: Cluster) -> Proposal:
 def begun(by: Actor, cluster: Cluster) -> Proposal:
     """Return a proposal whose first step is published."""
     proposal = ready(by, cluster)
-    proposals.approve(by, proposal, proposal.seal)
-    executions.advance(proposal.pk)
+    decisions.approve(by, proposal, proposal.seal)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
     return proposal
 
@@ -68,7 +70,7 @@ def batch(
 def carried_out(proposal: Proposal) -> Execution:
     """Acknowledge every step until nothing is under way any more."""
     for _ in range(100):
-        executions.advance(proposal.pk)
+        progression.advance(proposal.pk)
         step = under_way(proposal)
         if step is None:
             break

@@ -4,7 +4,8 @@ from celery import shared_task
 from django.db import OperationalError
 from django.utils import timezone
 
-from controlplane.services import executions, ledger
+from controlplane.executions import progression, reconcile
+from controlplane.proposals import ledger
 from controlplane.task_names import ADVANCE, TEND_EXECUTIONS, TEND_LEDGER
 
 
@@ -18,13 +19,13 @@ from controlplane.task_names import ADVANCE, TEND_EXECUTIONS, TEND_LEDGER
 )
 def advance(proposal_id: int) -> None:
     """Do what comes next for an approved proposal; asked twice, it does it once."""
-    executions.advance(proposal_id)
+    progression.advance(proposal_id)
 
 
 @shared_task(name=TEND_EXECUTIONS)
 def tend_executions() -> None:
     """Ask for the advance of executions that a crash may have left."""
-    executions.tend()
+    reconcile.tend()
 
 
 @shared_task(name=TEND_LEDGER)

@@ -2,11 +2,11 @@
 
 from celery import shared_task
 
-from controlplane.services import proposals
+from controlplane.proposals import computation
 from controlplane.task_names import COMPUTE_PROPOSAL
 
 
 @shared_task(name=COMPUTE_PROPOSAL)
 def compute_proposal(proposal_id: int) -> None:
     """Compute a requested proposal; a second delivery finds it decided and leaves."""
-    proposals.compute(proposal_id)
+    computation.compute(proposal_id)

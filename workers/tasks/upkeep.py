@@ -4,12 +4,12 @@ from celery import shared_task
 from django.utils import timezone
 
 from controlplane.policies.exclusions import prune_exclusions
+from controlplane.proposals import computation
 from controlplane.services import (
     attached_upkeep,
     deliveries,
     idempotency,
     metrics,
-    proposals,
     result_retention,
     retention,
     watching,
@@ -37,4 +37,4 @@ def prune() -> None:
     deliveries.prune(now)
     prune_exclusions(now)
     watching.prune(now)
-    proposals.fail_lost(now)
+    computation.fail_lost(now)

@@ -15,8 +15,8 @@ from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.description.document import ClusterDescription
 from controlplane.description.planning import Planned, plan_for
 from controlplane.models import Proposal
-from controlplane.services import proposals
-from controlplane.services.proposals.requesting import DEFAULTS, chosen_algorithm
+from controlplane.proposals import computation, requests
+from controlplane.proposals.requests import DEFAULTS, chosen_algorithm
 
 # Between two looks at a proposal that is being computed.
 _LOOK_S = 0.2
@@ -48,9 +48,9 @@ def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> in
 
 def _asked(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     actor, cluster = viewed(given)
-    proposal = proposals.request(actor, cluster, name, parameters, planner=given.planner)
+    proposal = requests.request(actor, cluster, name, parameters, planner=given.planner)
     if given.here:
-        proposals.compute(proposal.pk)
+        computation.compute(proposal.pk)
     if given.wait or given.here:
         _wait_for(proposal, given.timeout)
     proposal.refresh_from_db()

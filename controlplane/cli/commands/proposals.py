@@ -8,8 +8,8 @@ from controlplane.cli.output import print_json, print_page_as_json, print_table,
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.models import Proposal
+from controlplane.proposals import verbs
 from controlplane.selectors.proposals import STATES, ProposalFilters, proposals_page
-from controlplane.services import verbs
 from controlplane.services.access import VIEWER, Actor, require_member
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 from algorithms.migration.planner import MIGRATION
 from algorithms.registry import PLACEMENT
 from controlplane.models import Cluster, Proposal
-from controlplane.services import proposals
+from controlplane.proposals import requests
 from controlplane.services.access import Automatic
 from controlplane.services.watching.loops import Loop
 from controlplane.services.watching.seeing import Seen
@@ -34,7 +34,7 @@ def ask(seen: Seen, loop: Loop, planners: list[str]) -> Proposal:
         planner = planners[planners.index(last.planner) + 1]
     else:
         planner = planners[0]
-    return proposals.request(WATCH, seen.cluster, "", _parameters(seen, planner), planner=planner)
+    return requests.request(WATCH, seen.cluster, "", _parameters(seen, planner), planner=planner)
 
 
 def last_own(cluster: Cluster) -> Proposal | None:

@@ -12,10 +12,10 @@ from controlplane.policies.auto_approval import Verdict, applies_by_itself
 from controlplane.policies.gains import IMBALANCE, gain_of, worsened
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.services import proposals
+from controlplane.proposals import decisions
+from controlplane.proposals.drift import drift_of
+from controlplane.proposals.staleness import outdate
 from controlplane.services.access import Automatic
-from controlplane.services.proposals.drift import drift_of
-from controlplane.services.proposals.outdating import outdate
 from controlplane.services.watching.asking import WATCH
 from controlplane.services.watching.codes import is_calm
 from controlplane.services.watching.deciding import Outcome
@@ -79,7 +79,7 @@ def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
     fault = faults[asker]
     if helped is None and fault is not None:
         with transaction.atomic():
-            proposals.reject(WATCH, proposal, fault.text)
+            decisions.reject(WATCH, proposal, fault.text)
         return asker, fault
     loop = helped or asker
     return loop, _proposed(proposal, policy, loop, now)
@@ -140,7 +140,7 @@ def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
 def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
     """Approve what the policy allows, by its seal; returns why it could not be, if so."""
     try:
-        proposals.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {verdict.text}")
+        decisions.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {verdict.text}")
     except Conflict as refusal:
         return refusal
     return None

@@ -10,7 +10,7 @@ from django.db.models import Max
 from controlplane.models import Cluster, Execution, Proposal
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
-from controlplane.services.proposals.states import APPROVED
+from controlplane.proposals.states import APPROVED
 from controlplane.services.watching.asking import FRUITLESS, ask, last_own, planners_for
 from controlplane.services.watching.deciding import Situation, decide
 from controlplane.services.watching.judging import judge_waiting, loop_of

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import Cluster, LedgerEntry, Proposal
-from controlplane.services import comparing, proposals
+from controlplane.proposals import comparisons, computation, requests
 from controlplane.services.access import Actor
 from tests.support.execution import ready, scattered
 
@@ -49,7 +49,7 @@ def test_a_comparison_is_asked_for_watched_and_read(operating: Client, cluster: 
     assert (told["computing"], len(told["candidates"])) == (4, 4)
     assert told["candidates"][0]["bytes"] is None
     for one in told["candidates"]:
-        proposals.compute(one["proposal"])
+        computation.compute(one["proposal"])
     told = operating.get(f"{BASE}/comparisons/{told['id']}").json()
     assert told["computing"] == 0
     assert told["candidates"][0]["budget"] == {"moves": 3}
@@ -63,7 +63,7 @@ def test_all_candidates_are_cancelled_at_once(
     operating: Client, operator: Actor, cluster: Cluster
 ) -> None:
     asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
-    comparison = comparing.compare(operator, cluster, asked)
+    comparison = comparisons.compare(operator, cluster, asked)
     answer = post(operating, f"/comparisons/{comparison.pk}/cancel", {"reason": "too slow"})
     assert answer.json() == {"cancelled": 2}
     assert not Proposal.objects.filter(state="computing").exists()
@@ -72,7 +72,7 @@ def test_all_candidates_are_cancelled_at_once(
 def test_a_proposal_under_a_budget_by_its_parameters(operating: Client, cluster: Cluster) -> None:
     asked = {"algorithm": "mms", "parameters": {"budget": {"moves": 2}}}
     made = post(operating, "/proposals", asked).json()
-    proposals.compute(made["id"])
+    computation.compute(made["id"])
     told = operating.get(f"{BASE}/proposals/{made['id']}").json()
     assert told["parameters"]["budget"] == {"moves": 2}
     assert told["predicted"]["moves"] <= 2
@@ -104,7 +104,7 @@ def test_effects_come_in_pages_and_moves_are_dropped(
 def test_without_a_plan_there_are_no_effects(
     operating: Client, operator: Actor, cluster: Cluster
 ) -> None:
-    computing = proposals.request(operator, cluster)
+    computing = requests.request(operator, cluster)
     answer = operating.get(f"{BASE}/proposals/{computing.pk}/effects")
     assert (answer.status_code, answer.json()["code"]) == (409, "no_plan")
 

@@ -9,11 +9,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.executions import progression
 from controlplane.models import Cluster, Node, Proposal
-from controlplane.services import executions, proposals, tokens
+from controlplane.proposals import requests
+from controlplane.proposals.states import SAID, Verb
+from controlplane.services import tokens
 from controlplane.services.access import Actor
-from controlplane.services.proposals.states import Verb
-from controlplane.services.verbs import SAID, path_of
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
 from tests.support.policies import set_policy
 
@@ -65,13 +66,13 @@ def step_through(proposal: Proposal) -> None:
     step = under_way(proposal)
     assert step is not None
     batch(proposal.cluster, step)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
 
 
 def started(client: Client, proposal: Proposal) -> Proposal:
     assert tell(client, proposal, "approve", seal=proposal.seal).status_code == 200
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
     return proposal
 
@@ -94,19 +95,19 @@ def test_a_life_by_api(approving: Client, operating: Client, proposal: Proposal)
         answer = tell(client, proposal, verb, **body)
         assert (answer.status_code, answer.json()["state"]) == (200, state), verb
         if verb == "begin":
-            executions.advance(proposal.pk)
+            progression.advance(proposal.pk)
     step_through(proposal)
     carried_out(proposal)
     assert proposal.state == "rolled back"
     said = {verb for _, verb, _, _ in lived} | {"cancel", "reject"}
-    assert said == {path_of(verb) for verb in SAID}
+    assert said == {verb.path for verb in SAID}
 
 
 def test_the_other_ends_of_a_life(
     approving: Client, operating: Client, operator: Actor, proposal: Proposal
 ) -> None:
     assert tell(approving, proposal, "reject", reason="not today").json()["state"] == "rejected"
-    computing = proposals.request(operator, proposal.cluster)
+    computing = requests.request(operator, proposal.cluster)
     path = f"{PROPOSALS}/{computing.pk}/cancel"
     cancelled = operating.post(path, "", content_type="application/json")
     assert cancelled.json()["state"] == "rejected", "nothing has to be sent along"
@@ -114,33 +115,33 @@ def test_the_other_ends_of_a_life(
     assert (anew.status_code, anew.json()["base"]) == (202, proposal.pk)
 
 
-@pytest.mark.parametrize("verb", SAID, ids=path_of)
+@pytest.mark.parametrize("verb", SAID, ids=lambda verb: verb.path)
 def test_who_lacks_the_role_is_refused(viewer: Actor, proposal: Proposal, verb: Verb) -> None:
     body = {"seal": proposal.seal, "reason": "why"}
-    answer = tell(client_of(viewer), proposal, path_of(verb), **body)
+    answer = tell(client_of(viewer), proposal, verb.path, **body)
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert proposal.state == "ready"
 
 
 @pytest.mark.parametrize(
-    "verb", [verb for verb in SAID if "ready" not in verb.sources], ids=path_of
+    "verb", [verb for verb in SAID if "ready" not in verb.sources], ids=lambda verb: verb.path
 )
 def test_what_the_state_does_not_allow_is_a_conflict(
     approving: Client, proposal: Proposal, verb: Verb
 ) -> None:
     body = {"seal": proposal.seal, "reason": "why"}
-    answer = tell(approving, proposal, path_of(verb), **body)
+    answer = tell(approving, proposal, verb.path, **body)
     expected = "nothing_moved" if verb.name == "roll back" else "not_allowed"
     assert (answer.status_code, answer.json()["code"]) == (409, expected)
     assert proposal.state == "ready"
 
 
-@pytest.mark.parametrize("verb", [verb for verb in SAID if verb.reason], ids=path_of)
+@pytest.mark.parametrize("verb", [verb for verb in SAID if verb.reason], ids=lambda verb: verb.path)
 def test_a_reason_that_is_asked_for_must_be_given(
     approving: Client, proposal: Proposal, verb: Verb
 ) -> None:
     """Left out it is malformed, blank it is refused, or the state is told first."""
-    answer = tell(approving, proposal, path_of(verb), seal=proposal.seal)
+    answer = tell(approving, proposal, verb.path, seal=proposal.seal)
     assert answer.status_code == 422
     assert list(answer.json()["fields"]) == ["reason"]
 
@@ -222,7 +223,7 @@ def test_drift_is_told_before_and_after_it_is_too_much(
     assert (refused.status_code, refused.json()["code"]) == (409, "stale")
     assert refused.json()["data"] == found
     assert get(approving, proposal)["drift"] == found
-    computing = proposals.request(operator, proposal.cluster)
+    computing = requests.request(operator, proposal.cluster)
     assert approving.get(f"{PROPOSALS}/{computing.pk}/drift").status_code == 409
 
 
@@ -252,7 +253,7 @@ def test_a_list_reads_no_moves_and_costs_the_same_for_many(
         row = approving.get(PROPOSALS).json()["proposals"][0]
     assert (row["move_count"], "moves" in row) == (len(proposal.moves), False)
     for _ in range(20):
-        proposals.request(operator, proposal.cluster)
+        requests.request(operator, proposal.cluster)
     with CaptureQueriesContext(connection) as many:
         assert len(approving.get(PROPOSALS).json()["proposals"]) == 21
     assert len(many) == len(few)
@@ -266,7 +267,7 @@ def test_the_documentation_has_an_example_for_every_verb(client: Client, approve
     client.force_login(approver.user)
     paths = client.get("/api/v1/openapi.json").json()["paths"]
     for verb in SAID:
-        said = paths[f"/api/v1/clusters/{{slug}}/proposals/{{pk}}/{path_of(verb)}"]["post"]
+        said = paths[f"/api/v1/clusters/{{slug}}/proposals/{{pk}}/{verb.path}"]["post"]
         examples = said["requestBody"]["content"]["application/json"]["examples"]
         assert all(("seal" in one["value"]) == verb.seal for one in examples.values())
         assert ("Without a reason" in examples) == (not verb.reason)

@@ -16,7 +16,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
-from controlplane.services import deliveries, outbound, proposals, webhooks
+from controlplane.proposals import computation, decisions, requests
+from controlplane.services import deliveries, outbound, webhooks
 from controlplane.services.access import Actor
 from controlplane.services.events import announce, event
 from tests.controlplane.api.callers import get, granted, post, scripted
@@ -207,10 +208,10 @@ def test_the_life_of_a_proposal_is_told(admin: Actor, operator: Actor, sf: Clust
     """Asked, computed, rejected; not how far it is computed."""
     hook_to(admin, PUBLIC)
     placed(operator, sf, {"a": ["s0"], "b": ["s0", "s1"], "c": ["s5"]})
-    proposal = proposals.request(operator, sf, "mms", {"nu": 1.0})
-    proposals.compute(proposal.pk)
+    proposal = requests.request(operator, sf, "mms", {"nu": 1.0})
+    computation.compute(proposal.pk)
     proposal.refresh_from_db()
-    proposals.reject(admin, proposal, "not today")
+    decisions.reject(admin, proposal, "not today")
     types = [json.loads(row.body)["type"] for row in Delivery.objects.order_by("pk")]
     assert types == ["proposal.computing", "proposal.ready", "proposal.rejected"]
 

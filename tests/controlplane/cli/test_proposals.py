@@ -6,21 +6,15 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from controlplane.cli.parser import VERBS
+from controlplane.executions import progression
 from controlplane.models import Cluster, Proposal
-from controlplane.services import executions, verbs
+from controlplane.proposals import verbs
 from controlplane.services.access import Actor
 from tests.controlplane.cli.conftest import Weir
 from tests.support.execution import batch, carried_out, ready, under_way
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def test_the_verbs_are_those_of_the_table() -> None:
-    assert {name: (seal, reason) for name, (_, seal, reason) in VERBS.items()} == {
-        verbs.path_of(verb): (verb.seal, verb.reason) for verb in verbs.SAID
-    }
 
 
 def test_a_plan_is_asked_for_approved_and_carried_out(
@@ -57,7 +51,7 @@ def test_each_verb_of_an_execution(
     assert weir("proposals", "approve", pk, "--seal", proposal.seal, **by).code == 0
     assert weir("proposals", "withdraw", pk, "--reason", "wait", **by).code == 0
     assert weir("proposals", "approve", pk, "--seal", proposal.seal, **by).code == 0
-    executions.advance(pk)
+    progression.advance(pk)
     assert weir("proposals", "pause", pk, "--reason", "a call", **by).code == 0
     assert weir("proposals", "resume", pk, **by).code == 0
     step = under_way(proposal)
@@ -114,7 +108,7 @@ def test_watching_tells_what_happens_meanwhile(
 
 def weir_of_another(approver: Actor, proposal: Proposal) -> None:
     verbs.say(approver, proposal, verbs.verb_at("approve"), seal=proposal.seal)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
 
 
 def test_a_plan_for_a_described_cluster(weir: Weir, viewer: Actor, cluster: Cluster,

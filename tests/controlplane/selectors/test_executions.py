@@ -8,11 +8,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.errors import NotFound
+from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.proposals import requests
 from controlplane.selectors.executions import execution_of, progress_of, running, waiting_for
 from controlplane.selectors.moves import Fate, counted, fates, moves_page, steps_of
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
-from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
 from controlplane.topology import placement, queries
 from tests.support.execution import batch, begun, carried_out, ready, scattered, under_way
@@ -32,7 +33,7 @@ def acknowledged(proposal: Proposal) -> Step:
     step = under_way(proposal)
     assert step is not None
     batch(proposal.cluster, step)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
     return step
 
@@ -74,7 +75,7 @@ def test_what_stands_still_has_no_time_to_go(
     approver: Actor, operator: Actor, cluster: Cluster
 ) -> None:
     proposal = begun(approver, cluster)
-    executions.pause(operator, proposal, "a call")
+    control.pause(operator, proposal, "a call")
     assert progress_of(execution_of(proposal)).eta_s is None
     assert waiting_for(proposal) == f"{operator.name} paused it"
 
@@ -85,7 +86,7 @@ def test_the_way_back_has_a_progress_of_its_own(
     proposal = begun(approver, cluster)
     acknowledged(proposal)
     acknowledged(proposal)
-    executions.roll_back(operator, proposal, proposal.seal, "worse")
+    control.roll_back(operator, proposal, proposal.seal, "worse")
     acknowledged(proposal)
     found = progress_of(execution_of(proposal))
     assert (found.back, found.moves, found.total, found.step) == (True, 0, 5, 4)
@@ -107,7 +108,7 @@ def test_moves_tell_what_became_of_them(approver: Actor, operator: Actor, cluste
     last = Step.objects.count()
     assert [str(fate) for fate in states(proposal)[:2]] == ["moved in step 1", "moved in step 2"]
     assert str(states(proposal)[-1]) == f"left out in step {last}"
-    executions.roll_back(operator, proposal, proposal.seal, "worse")
+    control.roll_back(operator, proposal, proposal.seal, "worse")
     carried_out(proposal)
     found = states(proposal)
     assert dict(counted(found)) == {"moved back": len(found) - 1, "left out": 1}
@@ -119,7 +120,7 @@ def test_what_has_not_moved_when_it_is_stopped_does_not_move(
 ) -> None:
     proposal = begun(approver, cluster)
     acknowledged(proposal)
-    executions.stop(operator, proposal, "enough")
+    control.stop(operator, proposal, "enough")
     found = dict(counted(states(proposal)))
     assert found == {"moved": 1, "moving": 2, "not moved": len(proposal.moves) - 3}
 
@@ -154,7 +155,7 @@ def test_lists_read_no_moves_and_ask_no_row_by_itself(approver: Actor, cluster: 
     assert len(asked) == 2
     assert all('"moves"' not in one["sql"] for one in asked)
     for _ in range(5):
-        proposals.request(approver, cluster)
+        requests.request(approver, cluster)
     with CaptureQueriesContext(connection) as listed:
         rows = proposals_page(cluster, ProposalFilters()).rows
         assert [row.predicted.get("moves") for row in rows[:5]] == [None] * 5

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from controlplane.executions import progression
 from controlplane.models import Proposal, Step
-from controlplane.services import executions
 from tests.dashboard.browser.conftest import apart
 from tests.support import cluster as made
 from tests.support.execution import batch, ready, scattered, under_way
@@ -48,11 +48,11 @@ def acknowledge(proposal: Proposal) -> None:
     """Let a worker advance it and the pipeline report the step that follows."""
 
     def done() -> None:
-        executions.advance(proposal.pk)
+        progression.advance(proposal.pk)
         step = under_way(proposal)
         if step is not None:
             batch(proposal.cluster, step)
-            executions.advance(proposal.pk)
+            progression.advance(proposal.pk)
 
     apart(done)
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import Cluster, Comparison, LedgerEntry, Proposal
-from controlplane.services import comparing, proposals
+from controlplane.proposals import comparisons, computation, requests
 from controlplane.services.access import Actor
 
 Asking = list[tuple[str, str, dict[str, Any]]]
@@ -25,8 +25,8 @@ def text(client: Client, path: str, **more: Any) -> str:
 def comparison(operator: Actor, sf: Cluster) -> Comparison:
     """Two candidates, of which the first is computed."""
     asked: Asking = [("placement", "mms", {"nu": 1.0}), ("placement", "off_rand", {"nu": 1.0})]
-    found = comparing.compare(operator, sf, asked)
-    proposals.compute(found.candidates.order_by("pk")[0].pk)
+    found = comparisons.compare(operator, sf, asked)
+    computation.compute(found.candidates.order_by("pk")[0].pk)
     return found
 
 
@@ -103,7 +103,7 @@ def test_progress_is_shown_with_a_way_to_cancel_one_or_all(
 
 def test_all_are_cancelled(operating: Client, operator: Actor, sf: Cluster) -> None:
     asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
-    comparison = comparing.compare(operator, sf, asked)
+    comparison = comparisons.compare(operator, sf, asked)
     operating.post(f"{BASE}/compare/{comparison.pk}/cancel/")
     assert "2 plans cancelled" in text(operating, f"/compare/{comparison.pk}/")
 
@@ -112,7 +112,7 @@ def test_every_plan_is_a_row_and_a_point_that_lead_to_its_proposal(
     viewing: Client, comparison: Comparison
 ) -> None:
     first, second = comparison.candidates.order_by("pk")
-    proposals.compute(second.pk)
+    computation.compute(second.pk)
     content = text(viewing, f"/compare/{comparison.pk}/", headers={"hx-request": "true"})
     for one in (first, second):
         assert f'href="{BASE}/proposals/{one.pk}/"' in content
@@ -144,7 +144,7 @@ def test_effects_are_shown_and_moves_dropped(
 
 
 def test_what_has_no_plan_has_no_effects(operating: Client, operator: Actor, sf: Cluster) -> None:
-    computing = proposals.request(operator, sf)
+    computing = requests.request(operator, sf)
     assert operating.get(f"{BASE}/proposals/{computing.pk}/effects/").status_code == 404
 
 

@@ -7,11 +7,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Proposal, Step
-from controlplane.services import executions, proposals
+from controlplane.proposals import computation
+from controlplane.proposals.states import SAID
 from controlplane.services.access import Actor
-from controlplane.services.verbs import SAID, path_of
-from dashboard.proposal_verbs import WORDS
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made
@@ -55,13 +55,13 @@ def step_through(proposal: Proposal) -> None:
     step = under_way(proposal)
     assert step is not None
     batch(proposal.cluster, step)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
 
 
 def start(client: Client, proposal: Proposal) -> Proposal:
     tell(client, proposal, "approve")
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "executing"
     return proposal
@@ -69,12 +69,13 @@ def start(client: Client, proposal: Proposal) -> Proposal:
 
 def offered(content: str) -> set[str]:
     """Return the verbs that a page has a form for."""
-    return {path_of(verb) for verb in SAID if f"/{path_of(verb)}/" in content}
+    return {verb.path for verb in SAID if f"/{verb.path}/" in content}
 
 
 def test_every_verb_of_people_has_its_words() -> None:
     """Who adds a verb to the table is told to give it a button."""
-    assert {verb.name for verb in SAID} == set(WORDS)
+    assert all(verb.label and verb.done for verb in SAID)
+    assert sorted(verb.rank for verb in SAID) == list(range(1, len(SAID) + 1))
 
 
 def test_the_price_is_on_the_page_before_anybody_approves(
@@ -105,7 +106,7 @@ def test_a_verb_is_offered_where_state_and_role_allow_it(
     assert offered(page_of(operating, proposal)) == set()
     tell(approving, proposal, "approve")
     assert offered(page_of(approving, proposal)) == {"withdraw"}
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert offered(page_of(operating, proposal)) == {"pause", "finish-step", "stop", "roll-back"}
     assert offered(page_of(viewing, proposal)) == set()
 
@@ -260,7 +261,7 @@ def test_tasks_of_split_queries_are_planned_by_the_migration_planner(
     operating.post("/clusters/sf/proposals/ask/", values)
     asked = Proposal.objects.get(planner="migration")
     assert asked.parameters == {"tau": 0.5}
-    proposals.compute(asked.pk)
+    computation.compute(asked.pk)
     asked.refresh_from_db()
     assert asked.state == "ready", asked.error
     task = asked.moves[0]["first"]

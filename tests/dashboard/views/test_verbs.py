@@ -8,13 +8,13 @@ from django.contrib.messages import get_messages
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
-from controlplane.services.verbs import SAID, path_of
+from controlplane.proposals.states import SAID
 from dashboard.query_forms import DEFAULTS
 
 QUERY = {"name": "fresh", "streams": "s0, s1", "aggregates": "n = count(*)"} | DEFAULTS
 POSTS = [
     "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/ask-anew/",
-    *(f"proposals/{{proposal}}/{path_of(verb)}/" for verb in SAID), "start/", "stop/",
+    *(f"proposals/{{proposal}}/{verb.path}/" for verb in SAID), "start/", "stop/",
     "nodes/0/capacity/", "master/",
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from controlplane.models import Cluster, Proposal
 from controlplane.policies.store import update_policy
-from controlplane.services import proposals
+from controlplane.proposals import requests
 from controlplane.task_names import WATCH, send_on_commit
 from tests.support.cluster import actor, small_cluster
 from tests.support.execution import scattered
@@ -31,7 +31,7 @@ def test_a_loop_acts_from_the_figure_to_the_first_step(celery_worker: None) -> N
 def test_what_a_person_asked_for_waits_by_default(celery_worker: None) -> None:
     by = actor("operator")
     cluster = scattered(by, small_cluster(by))
-    proposals.request(by, cluster, "mms", {})
+    requests.request(by, cluster, "mms", {})
     until(lambda: Proposal.objects.filter(state="ready").exists())
     assert Cluster.objects.get().routing_version == cluster.routing_version
 

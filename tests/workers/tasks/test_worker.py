@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Proposal, Query, RoutingVersion
-from controlplane.services import proposals, tending
+from controlplane.proposals import requests
+from controlplane.services import tending
 from controlplane.topology import placement, publishing, rows
 from controlplane.wire.publish import latest_version, read_table
 from tests.support.cluster import actor, placed, small_cluster, submit
@@ -38,7 +39,7 @@ def test_a_requested_proposal_is_computed_by_the_worker(celery_worker: None) -> 
     by = actor()
     cluster = small_cluster(by)
     placed(by, cluster, {f"q{i}": ["s0", "s1"] for i in range(8)})
-    proposals.request(by, cluster, "mms", {})
+    requests.request(by, cluster, "mms", {})
     until(lambda: Proposal.objects.filter(state="ready").exists())
 
 

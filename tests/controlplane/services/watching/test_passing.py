@@ -18,7 +18,8 @@ from controlplane.models import (
 )
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
-from controlplane.services import proposals, watching
+from controlplane.proposals import computation, decisions, requests
+from controlplane.services import watching
 from controlplane.services.access import Actor
 from controlplane.services.watching import LOOPS, judge, prune, watch, watch_cluster
 from tests.support.cluster import actor
@@ -53,7 +54,7 @@ def asked(cluster: Cluster, now: datetime, **figures: Any) -> Proposal:
     measured(cluster, now, **SCATTERED | figures)
     watch_cluster(cluster, now)
     proposal = Proposal.objects.get(cluster=cluster, origin="watch", state="computing")
-    proposals.compute(proposal.pk)
+    computation.compute(proposal.pk)
     return proposal
 
 
@@ -215,7 +216,7 @@ def test_a_withdrawn_approval_is_not_given_again(
     set_policy(spread, watch="act", auto_kinds=["placement"], starts=False)
     proposal = asked(spread, now)
     judge(proposal.pk)
-    proposals.withdraw(approver, proposal, "not today")
+    decisions.withdraw(approver, proposal, "not today")
     watch_cluster(spread, now + timedelta(seconds=10))
     judge(proposal.pk)
     proposal.refresh_from_db()
@@ -250,8 +251,8 @@ def test_a_lost_judgement_is_made_up_for(spread: Cluster, now: datetime) -> None
 def test_a_persons_plan_applies_by_itself_where_the_policy_says_so(
     operator: Actor, spread: Cluster
 ) -> None:
-    plan = proposals.request(operator, spread, "mms", {})
-    proposals.compute(plan.pk)
+    plan = requests.request(operator, spread, "mms", {})
+    computation.compute(plan.pk)
     judge(plan.pk)
     plan.refresh_from_db()
     assert plan.state == "ready"

@@ -7,42 +7,36 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from controlplane.errors import NotFound
+from controlplane.executions import control, startup
 from controlplane.models import Execution, Proposal
 from controlplane.policies.store import policy_of
-from controlplane.services import executions, proposals
+from controlplane.proposals import decisions, transitions
+from controlplane.proposals.states import ENDED, SAID, State, Verb
+from controlplane.proposals.transitions import role_for
 from controlplane.services.access import Actor, require
-from controlplane.services.proposals.states import ENDED, VERBS, State, Verb
-from controlplane.services.proposals.transitions import role_for
 
 # Asking anew makes another proposal and leaves this one as it is: whatever it came to.
 ANEW_FROM: Final = (State.READY, *ENDED)
 
 _Say = Callable[[Actor, Proposal, str, str], Proposal]
 _SAYING: Final[Mapping[str, _Say]] = {
-    "cancel": lambda actor, row, _, reason: proposals.cancel(actor, row, reason),
-    "reject": lambda actor, row, _, reason: proposals.reject(actor, row, reason),
-    "approve": proposals.approve,
-    "withdraw": lambda actor, row, _, reason: proposals.withdraw(actor, row, reason),
-    "begin": lambda actor, row, seal, _: executions.begin(actor, row, seal),
-    "pause": lambda actor, row, _, reason: executions.pause(actor, row, reason),
-    "resume": lambda actor, row, _, __: executions.resume(actor, row),
-    "finish step": lambda actor, row, _, reason: executions.finish_step(actor, row, reason),
-    "stop": lambda actor, row, _, reason: executions.stop(actor, row, reason),
-    "roll back": executions.roll_back,
+    "cancel": lambda actor, row, _, reason: decisions.cancel(actor, row, reason),
+    "reject": lambda actor, row, _, reason: decisions.reject(actor, row, reason),
+    "approve": decisions.approve,
+    "withdraw": lambda actor, row, _, reason: decisions.withdraw(actor, row, reason),
+    "begin": lambda actor, row, seal, _: startup.begin(actor, row, seal),
+    "pause": lambda actor, row, _, reason: control.pause(actor, row, reason),
+    "resume": lambda actor, row, _, __: control.resume(actor, row),
+    "finish step": lambda actor, row, _, reason: control.finish_step(actor, row, reason),
+    "stop": lambda actor, row, _, reason: control.stop(actor, row, reason),
+    "roll back": control.roll_back,
 }
-# What people can say, in the order of the table.
-SAID: Final = tuple(verb for verb in VERBS if not verb.by_weir)
-
-
-def path_of(verb: Verb) -> str:
-    """Return the verb as a part of an address."""
-    return verb.name.replace(" ", "-")
 
 
 def verb_at(path: str) -> Verb:
     """Return the verb of a part of an address; raises `NotFound`."""
     for verb in SAID:
-        if path_of(verb) == path:
+        if verb.path == path:
             return verb
     raise NotFound("verb", path)
 
@@ -61,7 +55,7 @@ def offered(actor: Actor, proposal: Proposal) -> list[Verb]:
 
     No way back is offered from nothing, and no beginning of what begins by itself.
     """
-    found = proposals.allowed_verbs(actor, proposal)
+    found = transitions.allowed_verbs(actor, proposal)
     if policy_of(proposal.cluster).starts:
         found = [verb for verb in found if verb.name != "begin"]
     if not any(verb.name == "roll back" for verb in found):

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from controlplane.errors import Conflict, Invalid, WeirError
+from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, Query, Step
 from controlplane.problems.snapshot import seal_of
-from controlplane.services import executions, proposals
+from controlplane.proposals import computation, decisions, requests
 from controlplane.services.access import Actor
 from controlplane.topology import nodes, placement, queries, rows, streams
 from controlplane.topology.queries import QuerySpec
@@ -90,53 +91,53 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def ask(self) -> None:
-        proposal = proposals.request(self.by, self.cluster, "mms", {"nu": 0.5})
-        proposals.compute(proposal.pk)
+        proposal = requests.request(self.by, self.cluster, "mms", {"nu": 0.5})
+        computation.compute(proposal.pk)
 
     @rule(which=st.integers(0, 5), sealed=st.booleans())
     def approve(self, which: int, sealed: bool) -> None:
-        self._to(which, lambda p: proposals.approve(self.by, p, p.seal if sealed else "0" * 64))
+        self._to(which, lambda p: decisions.approve(self.by, p, p.seal if sealed else "0" * 64))
 
     @rule(which=st.integers(0, 5))
     def reject(self, which: int) -> None:
-        self._to(which, lambda p: proposals.reject(self.by, p, "no"))
+        self._to(which, lambda p: decisions.reject(self.by, p, "no"))
 
     @rule(which=st.integers(0, 5))
     def withdraw(self, which: int) -> None:
-        self._to(which, lambda p: proposals.withdraw(self.by, p, "not yet"))
+        self._to(which, lambda p: decisions.withdraw(self.by, p, "not yet"))
 
     @rule(which=st.integers(0, 5))
     def pause(self, which: int) -> None:
-        self._to(which, lambda p: executions.pause(self.by, p, "wait"))
+        self._to(which, lambda p: control.pause(self.by, p, "wait"))
 
     @rule(which=st.integers(0, 5))
     def resume(self, which: int) -> None:
-        self._to(which, lambda p: executions.resume(self.by, p))
+        self._to(which, lambda p: control.resume(self.by, p))
 
     @rule(which=st.integers(0, 5), here=st.booleans())
     def stop(self, which: int, here: bool) -> None:
-        stop = executions.stop if here else executions.finish_step
+        stop = control.stop if here else control.finish_step
         self._to(which, lambda p: stop(self.by, p, "enough"))
 
     @rule(which=st.integers(0, 5))
     def roll_back(self, which: int) -> None:
-        self._to(which, lambda p: executions.roll_back(self.by, p, p.seal, "worse"))
+        self._to(which, lambda p: control.roll_back(self.by, p, p.seal, "worse"))
 
     @rule(statement=st.integers(0, 60))
     def advance_and_die(self, statement: int) -> None:
         """A worker advances everything and is killed at some statement."""
         with dying_at(statement):
             for proposal in Proposal.objects.filter(cluster=self.cluster).order_by("id"):
-                executions.advance(proposal.pk)
+                progression.advance(proposal.pk)
 
     @rule(statement=st.integers(0, 30), by=st.sampled_from(["worker", "pause", "stop", "back"]))
     def advance_and_be_overtaken(self, statement: int, by: str) -> None:
         """A worker was away for longer than its lease; meanwhile another one, or a person, acts."""
         act: dict[str, Callable[[Proposal], Any]] = {
-            "worker": lambda p: executions.advance(p.pk),
-            "pause": lambda p: executions.pause(self.by, p, "wait"),
-            "stop": lambda p: executions.stop(self.by, p, "enough"),
-            "back": lambda p: executions.roll_back(self.by, p, p.seal, "worse"),
+            "worker": lambda p: progression.advance(p.pk),
+            "pause": lambda p: control.pause(self.by, p, "wait"),
+            "stop": lambda p: control.stop(self.by, p, "enough"),
+            "back": lambda p: control.roll_back(self.by, p, p.seal, "worse"),
         }
 
         def overtake() -> None:
@@ -147,12 +148,12 @@ class Life(RuleBasedStateMachine):
         active = Proposal.objects.filter(cluster=self.cluster, state__in=Proposal.ACTIVE)
         with overtaken_at(statement, overtake):
             for proposal in active:
-                executions.advance(proposal.pk)
+                progression.advance(proposal.pk)
 
     @rule()
     def advance(self) -> None:
         for proposal in Proposal.objects.filter(cluster=self.cluster).order_by("id"):
-            executions.advance(proposal.pk)
+            progression.advance(proposal.pk)
 
     @rule(slow=st.booleans(), statement=st.one_of(st.none(), st.integers(0, 40)))
     def acknowledge(self, slow: bool, statement: int | None) -> None:
@@ -254,7 +255,7 @@ class Life(RuleBasedStateMachine):
             self.advance()
             self.acknowledge(slow=False, statement=None)
             for proposal in Proposal.objects.filter(cluster=self.cluster, state="paused"):
-                executions.resume(self.by, proposal)
+                control.resume(self.by, proposal)
         stuck = Proposal.objects.filter(
             cluster=self.cluster, state__in=("computing", "approved", *Proposal.ACTIVE)
         )
@@ -308,13 +309,13 @@ def test_a_process_that_dies_at_any_statement_leaves_a_step_or_none(
         if not proposal.moves:
             break
         with suppress(WeirError):
-            proposals.approve(approver, proposal, proposal.seal)
+            decisions.approve(approver, proposal, proposal.seal)
         with dying_at(statement):
-            executions.advance(proposal.pk)
+            progression.advance(proposal.pk)
         assert replayed_table(sf) == rows.current_table(sf.pk)
         Execution.objects.exclude(lease_owner="").update(lease_until=timezone.now())
         execution = driven.carried_out(proposal)
         assert execution.done == len(proposal.moves)
-        executions.roll_back(operator, proposal, proposal.seal, "again")
+        control.roll_back(operator, proposal, proposal.seal, "again")
         driven.carried_out(proposal)
         assert proposal.state == "rolled back"

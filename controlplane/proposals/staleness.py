@@ -4,9 +4,9 @@ from django.db import transaction
 
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
+from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.transitions import WEIR, move_on, unchanged
 from controlplane.services.access import Actor
-from controlplane.services.proposals.drift import Drift, drift_of
-from controlplane.services.proposals.transitions import WEIR, move_on, unchanged
 
 
 def refuse_if_stale(proposal: Proposal) -> None:

@@ -15,8 +15,9 @@ from django.db import connection
 from django.utils import timezone
 
 from controlplane.errors import Conflict
+from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Step
-from controlplane.services import executions, proposals
+from controlplane.proposals import decisions
 from controlplane.services.access import Actor
 from controlplane.topology import rows, streams
 from controlplane.topology.streams import StreamSpec
@@ -30,11 +31,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_database
 NIGHTLY = "WEIR_SCHEDULES" in os.environ
 Act = Callable[[Actor, Proposal], Any]
 OTHERS: dict[str, Act] = {
-    "another worker": lambda by, proposal: executions.advance(proposal.pk),
-    "a withdrawal": lambda by, proposal: proposals.withdraw(by, proposal, "not yet"),
-    "a pause": lambda by, proposal: executions.pause(by, proposal, "wait"),
-    "a stop": lambda by, proposal: executions.stop(by, proposal, "enough"),
-    "a roll-back": lambda by, proposal: executions.roll_back(by, proposal, proposal.seal, "no"),
+    "another worker": lambda by, proposal: progression.advance(proposal.pk),
+    "a withdrawal": lambda by, proposal: decisions.withdraw(by, proposal, "not yet"),
+    "a pause": lambda by, proposal: control.pause(by, proposal, "wait"),
+    "a stop": lambda by, proposal: control.stop(by, proposal, "enough"),
+    "a roll-back": lambda by, proposal: control.roll_back(by, proposal, proposal.seal, "no"),
 }
 
 
@@ -64,13 +65,13 @@ def approved(by: Actor, number: int) -> Proposal:
     streams.register(by, cluster, specs)
     set_policy(cluster, cluster_moves=2, cooldown_s=0)
     proposal = ready(by, scattered(by, cluster, 8))
-    return proposals.approve(by, proposal, proposal.seal)
+    return decisions.approve(by, proposal, proposal.seal)
 
 
 def waiting(by: Actor, number: int) -> Proposal:
     """Return an execution of which a step has arrived, and the next one may begin."""
     proposal = approved(by, number)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     step = under_way(proposal)
     assert step is not None
     batch(proposal.cluster, step)
@@ -105,7 +106,7 @@ def overtaken(by: Actor, proposal: Proposal, statement: int, act: Act) -> bool:
         then.append(steps.count())
 
     with away_before(statement, meanwhile) as came:
-        executions.advance(proposal.pk)
+        progression.advance(proposal.pk)
     proposal.refresh_from_db()
     if came and proposal.state in ("paused", "stopped"):
         assert steps.count() == then[0], "nothing is published after that"
@@ -137,7 +138,7 @@ def test_what_others_did_meanwhile_stands(
         if Execution.objects.filter(proposal=proposal).exists():
             check(proposal)
         if proposal.state == "paused":
-            executions.resume(approver, proposal)
+            control.resume(approver, proposal)
         carried_out(proposal)
         assert proposal.state in ("done", "stopped", "rolled back")
         check(proposal)

@@ -2,7 +2,7 @@
 
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
-from controlplane.services.proposals.states import State
+from controlplane.proposals.states import State
 from controlplane.task_names import ADVANCE, send_on_commit
 
 # The next look comes by then.

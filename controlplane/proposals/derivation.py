@@ -11,12 +11,12 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.policies.store import caps_of, policy_of
 from controlplane.problems import planning
+from controlplane.proposals.computation import step_seconds
+from controlplane.proposals.notifications import tell
+from controlplane.proposals.states import BY_NAME
+from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.services import audit
 from controlplane.services.access import Actor, require_operator
-from controlplane.services.proposals.computing import step_seconds
-from controlplane.services.proposals.states import BY_NAME
-from controlplane.services.proposals.telling import tell
-from controlplane.services.proposals.transitions import WEIR, move_on
 
 MAX_NAMES = 20
 

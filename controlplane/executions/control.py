@@ -6,13 +6,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict, NotFound
+from controlplane.executions.startup import alone
+from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
 from controlplane.policies.store import policy_of
+from controlplane.proposals.states import BY_NAME
+from controlplane.proposals.transitions import move_on, role_for
 from controlplane.services.access import Actor, require
-from controlplane.services.executions.beginning import alone
-from controlplane.services.executions.caps import columns, first_cap
-from controlplane.services.proposals.states import BY_NAME
-from controlplane.services.proposals.transitions import move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 
 

@@ -11,9 +11,8 @@ from django.utils import timezone
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
 from controlplane.problems.snapshot import seal_of
-from controlplane.services import proposals
+from controlplane.proposals import computation, decisions, requests, transitions
 from controlplane.services.access import Actor
-from controlplane.services.proposals import computing
 from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
@@ -34,8 +33,8 @@ def scattered(operator: Actor, sf: Cluster) -> Cluster:
 
 
 def ready(operator: Actor, cluster: Cluster) -> Proposal:
-    proposal = proposals.request(operator, cluster, "mms", {})
-    proposals.compute(proposal.pk)
+    proposal = requests.request(operator, cluster, "mms", {})
+    computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "ready", proposal.error
     return proposal
@@ -70,7 +69,7 @@ def test_a_wrong_seal_is_refused(approver: Actor, scattered: Cluster) -> None:
     """Approval names the moves, not the row."""
     proposal = ready(approver, scattered)
     with pytest.raises(Conflict) as refused:
-        proposals.approve(approver, proposal, "0" * 64)
+        decisions.approve(approver, proposal, "0" * 64)
     assert refused.value.code == "wrong_seal"
 
 
@@ -80,7 +79,7 @@ def test_moves_changed_behind_the_seal_are_refused(approver: Actor, scattered: C
     proposal.moves[0]["to"] = (proposal.moves[0]["to"] + 1) % 4
     proposal.save()
     with pytest.raises(Conflict) as refused:
-        proposals.approve(approver, proposal, proposal.seal)
+        decisions.approve(approver, proposal, proposal.seal)
     assert refused.value.code == "wrong_seal"
 
 
@@ -111,7 +110,7 @@ def test_a_proposal_that_no_longer_fits_is_stale_and_says_why(
     drift(proposal)
     before = dict(Task.objects.values_list("query_id", "node__index"))
     with pytest.raises(Conflict) as refused:
-        proposals.approve(approver, proposal, proposal.seal)
+        decisions.approve(approver, proposal, proposal.seal)
     assert refused.value.code == "stale"
     assert refused.value.data["exceeded"]
     proposal.refresh_from_db()
@@ -123,25 +122,25 @@ def test_a_proposal_that_no_longer_fits_is_stale_and_says_why(
 def test_a_proposal_is_decided_once(approver: Actor, scattered: Cluster) -> None:
     """Reject and approve are both conditional on ready, and say what is allowed instead."""
     proposal = ready(approver, scattered)
-    proposals.reject(approver, proposal, "not during the fair")
+    decisions.reject(approver, proposal, "not during the fair")
     assert proposal.state == "rejected"
     with pytest.raises(Conflict) as refused:
-        proposals.approve(approver, proposal, proposal.seal)
+        decisions.approve(approver, proposal, proposal.seal)
     assert refused.value.data == {"state": "rejected", "allowed": []}
     with pytest.raises(Conflict):
-        proposals.reject(approver, proposal, "again")
+        decisions.reject(approver, proposal, "again")
 
 
 def test_approval_is_noted_with_its_seal_and_can_be_taken_back(
     approver: Actor, scattered: Cluster
 ) -> None:
     proposal = ready(approver, scattered)
-    proposals.approve(approver, proposal, proposal.seal, "as agreed")
+    decisions.approve(approver, proposal, proposal.seal, "as agreed")
     assert (proposal.state, proposal.approved_by) == ("approved", approver.name)
     noted = AuditEntry.objects.get(action="proposal.approve")
     assert (noted.seal, noted.reason) == (proposal.seal, "as agreed")
     assert (noted.before, noted.after) == ({"state": "ready"}, {"state": "approved"})
-    proposals.withdraw(approver, proposal, "not yet")
+    decisions.withdraw(approver, proposal, "not yet")
     assert (proposal.state, proposal.approved_by) == ("ready", "")
 
 
@@ -151,21 +150,21 @@ def test_four_eyes_are_a_matter_of_the_policy_and_the_database(
     """Who asked may not approve, whatever code says so."""
     set_policy(scattered, four_eyes=True)
     own, other = ready(approver, scattered), ready(operator, scattered)
-    assert "approve" not in {verb.name for verb in proposals.allowed_verbs(approver, own)}
+    assert "approve" not in {verb.name for verb in transitions.allowed_verbs(approver, own)}
     with pytest.raises(Conflict) as refused:
-        proposals.approve(approver, own, own.seal)
+        decisions.approve(approver, own, own.seal)
     assert refused.value.code == "own_proposal"
     with pytest.raises(IntegrityError), transaction.atomic():
         Proposal.objects.filter(pk=own.pk).update(state="approved", approved_by=approver.name)
-    proposals.approve(approver, other, other.seal)
+    decisions.approve(approver, other, other.seal)
 
 
 def test_the_policy_says_who_approves(operator: Actor, scattered: Cluster) -> None:
     proposal = ready(operator, scattered)
     with pytest.raises(Forbidden):
-        proposals.approve(operator, proposal, proposal.seal)
+        decisions.approve(operator, proposal, proposal.seal)
     set_policy(scattered, approvers="operator")
-    proposals.approve(operator, proposal, proposal.seal)
+    decisions.approve(operator, proposal, proposal.seal)
 
 
 def test_a_grant_on_one_cluster_is_none_on_another(operator: Actor, scattered: Cluster) -> None:
@@ -174,9 +173,9 @@ def test_a_grant_on_one_cluster_is_none_on_another(operator: Actor, scattered: C
     Grant.objects.create(user=user, cluster=other, role="admin", granted_at=timezone.now())
     proposal = ready(operator, scattered)
     with pytest.raises(Forbidden):
-        proposals.approve(Actor(user), proposal, proposal.seal)
+        decisions.approve(Actor(user), proposal, proposal.seal)
     Grant.objects.create(user=user, cluster=scattered, role="approver", granted_at=timezone.now())
-    proposals.approve(Actor(user), proposal, proposal.seal)
+    decisions.approve(Actor(user), proposal, proposal.seal)
 
 
 def test_what_is_excluded_is_not_moved(operator: Actor, scattered: Cluster) -> None:
@@ -199,7 +198,7 @@ def test_what_is_excluded_is_not_moved(operator: Actor, scattered: Cluster) -> N
 def test_a_rejection_needs_a_reason(approver: Actor, scattered: Cluster) -> None:
     """Those who ask later find it in the audit log."""
     with pytest.raises(Invalid):
-        proposals.reject(approver, ready(approver, scattered), " ")
+        decisions.reject(approver, ready(approver, scattered), " ")
 
 
 def test_a_viewer_may_not_request_or_apply(
@@ -207,32 +206,32 @@ def test_a_viewer_may_not_request_or_apply(
 ) -> None:
     """Looking is not deciding."""
     with pytest.raises(Forbidden):
-        proposals.request(viewer, scattered, "mms", {})
+        requests.request(viewer, scattered, "mms", {})
     proposal = ready(operator, scattered)
     with pytest.raises(Forbidden):
-        proposals.approve(viewer, proposal, proposal.seal)
+        decisions.approve(viewer, proposal, proposal.seal)
 
 
 def test_a_cancelled_proposal_stops_computing(
     operator: Actor, scattered: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planner's next report of progress ends it, and nothing is saved over the decision."""
-    monkeypatch.setattr(computing, "PROGRESS_EVERY_S", 0.0)
-    proposal = proposals.request(operator, scattered, "mms", {})
-    report = computing._progress_of(proposal)
+    monkeypatch.setattr(computation, "PROGRESS_EVERY_S", 0.0)
+    proposal = requests.request(operator, scattered, "mms", {})
+    report = computation._progress_of(proposal)
     report(0.5)
-    proposals.cancel(operator, proposal)
-    with pytest.raises(computing.Cancelled):
+    decisions.cancel(operator, proposal)
+    with pytest.raises(computation.Cancelled):
         report(0.6)
-    proposals.compute(proposal.pk)
+    computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.state, proposal.progress) == ("rejected", 0.5)
 
 
 def test_nothing_to_place_fails_with_a_reason(operator: Actor, sf: Cluster) -> None:
     """An empty cluster is no crash."""
-    proposal = proposals.request(operator, sf, "mms", {})
-    proposals.compute(proposal.pk)
+    proposal = requests.request(operator, sf, "mms", {})
+    computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "failed"
     assert "No query runs" in proposal.error
@@ -252,7 +251,7 @@ def test_bad_requests_name_the_field(
 ) -> None:
     """Nothing is queued that cannot run."""
     with pytest.raises(Invalid) as refused:
-        proposals.request(operator, sf, algorithm, parameters)
+        requests.request(operator, sf, algorithm, parameters)
     assert list(refused.value.fields) == [field]
     assert not Proposal.objects.exists()
 

@@ -10,8 +10,9 @@ import pytest
 from django.db import connection
 
 from controlplane.errors import Conflict
+from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Proposal, RoutingVersion
-from controlplane.services import executions, proposals
+from controlplane.proposals import decisions
 from controlplane.services.access import Actor
 from tests.support.cluster import actor
 from tests.support.execution import batch, begun, ready, scattered, under_way
@@ -65,8 +66,8 @@ def test_of_two_approvers_one_wins_and_the_other_is_told(approver: Actor, cluste
         proposal = ready(approver, cluster)
         mine, theirs = copy_of(proposal), copy_of(proposal)
         answers = at_once(
-            partial(proposals.approve, approver, mine, mine.seal),
-            partial(proposals.approve, other, theirs, theirs.seal),
+            partial(decisions.approve, approver, mine, mine.seal),
+            partial(decisions.approve, other, theirs, theirs.seal),
         )
         (refused,) = refusals(answers)
         assert refused.code == "not_allowed"
@@ -76,8 +77,8 @@ def test_of_two_approvers_one_wins_and_the_other_is_told(approver: Actor, cluste
         assert (proposal.state, proposal.approved_by) == ("approved", winner.name)
         noted = AuditEntry.objects.get(action="proposal.approve", object=str(proposal))
         assert noted.actor == winner.name
-        proposals.withdraw(approver, proposal, "the next round")
-        proposals.reject(approver, proposal, "the next round")
+        decisions.withdraw(approver, proposal, "the next round")
+        decisions.reject(approver, proposal, "the next round")
 
 
 def test_approving_and_rejecting_exclude_each_other(approver: Actor, cluster: Cluster) -> None:
@@ -86,16 +87,16 @@ def test_approving_and_rejecting_exclude_each_other(approver: Actor, cluster: Cl
         proposal = ready(approver, cluster)
         mine, theirs = copy_of(proposal), copy_of(proposal)
         answers = at_once(
-            partial(proposals.approve, approver, mine, mine.seal),
-            partial(proposals.reject, other, theirs, "no"),
+            partial(decisions.approve, approver, mine, mine.seal),
+            partial(decisions.reject, other, theirs, "no"),
         )
         (refused,) = refusals(answers)
         proposal.refresh_from_db()
         assert proposal.state == ("rejected" if answers[0] is refused else "approved")
         assert refused.data["state"] == proposal.state
         if proposal.state == "approved":
-            proposals.withdraw(approver, proposal, "the next round")
-            proposals.reject(approver, proposal, "the next round")
+            decisions.withdraw(approver, proposal, "the next round")
+            decisions.reject(approver, proposal, "the next round")
 
 
 def test_workers_that_are_asked_at_once_publish_each_step_once(
@@ -103,14 +104,14 @@ def test_workers_that_are_asked_at_once_publish_each_step_once(
 ) -> None:
     """Beat, relay and a retry all ask; whoever comes second finds it done."""
     proposal = ready(approver, cluster)
-    proposals.approve(approver, proposal, proposal.seal)
+    decisions.approve(approver, proposal, proposal.seal)
     before = RoutingVersion.objects.count()
     for number in range(1, 4):
-        at_once(*[partial(executions.advance, proposal.pk)] * 3)
+        at_once(*[partial(progression.advance, proposal.pk)] * 3)
         step = under_way(proposal)
         if step is None:
             # All three met at the lease: the next who asks does it.
-            executions.advance(proposal.pk)
+            progression.advance(proposal.pk)
             step = under_way(proposal)
         assert step is not None
         assert step.number == number
@@ -123,8 +124,8 @@ def test_of_two_executions_of_a_cluster_one_begins(approver: Actor, cluster: Clu
     first, second = ready(approver, cluster), ready(approver, cluster)
     # About nothing that the first one moves, or it would be superseded.
     Proposal.objects.filter(pk=second.pk).update(moves=[], state="approved", approved_by="x")
-    proposals.approve(approver, first, first.seal)
-    at_once(partial(executions.advance, first.pk), partial(executions.advance, second.pk))
+    decisions.approve(approver, first, first.seal)
+    at_once(partial(progression.advance, first.pk), partial(progression.advance, second.pk))
     states = sorted(Proposal.objects.values_list("state", flat=True))
     # The one that has no move is done as soon as it begins, and makes room.
     assert states in (["approved", "executing"], ["approved", "done"], ["done", "executing"])
@@ -137,8 +138,8 @@ def test_stopping_and_pausing_exclude_each_other(
     proposal = begun(approver, cluster)
     mine, theirs = copy_of(proposal), copy_of(proposal)
     answers = at_once(
-        partial(executions.stop, approver, mine, "enough"),
-        partial(executions.pause, operator, theirs, "a call"),
+        partial(control.stop, approver, mine, "enough"),
+        partial(control.pause, operator, theirs, "a call"),
     )
     proposal.refresh_from_db()
     # A pause that came first can still be stopped.

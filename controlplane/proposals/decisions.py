@@ -5,10 +5,10 @@ from django.utils import timezone
 
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
+from controlplane.proposals.derivation import retire_rivals
+from controlplane.proposals.staleness import refuse_if_stale
+from controlplane.proposals.transitions import approver_role, move_on
 from controlplane.services.access import Actor, Automatic, require
-from controlplane.services.proposals.deriving import retire_rivals
-from controlplane.services.proposals.outdating import refuse_if_stale
-from controlplane.services.proposals.transitions import approver_role, move_on
 from controlplane.task_names import ADVANCE, send_on_commit
 
 

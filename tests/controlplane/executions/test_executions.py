@@ -6,9 +6,10 @@ import pytest
 from django.utils import timezone
 
 from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.executions import control, progression, reconcile, startup
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
+from controlplane.proposals import decisions, requests, transitions
 from controlplane.selectors.executions import progress_of
-from controlplane.services import executions, proposals
 from controlplane.services.access import Actor
 from controlplane.topology import placement, queries, rows
 from tests.support.cluster import replayed_table
@@ -70,7 +71,7 @@ def test_asked_many_times_it_is_done_once(approver: Actor, cluster: Cluster) -> 
     """Beat, relay and a worker's retry may all ask at once."""
     proposal = begun(approver, cluster)
     for _ in range(5):
-        executions.advance(proposal.pk)
+        progression.advance(proposal.pk)
     assert Step.objects.count() == 1
 
 
@@ -80,10 +81,10 @@ def test_a_lease_keeps_others_out_until_it_expires(approver: Actor, cluster: Clu
     batch(cluster, _step(proposal))
     held = Execution.objects.filter(proposal=proposal)
     held.update(lease_owner="gone", lease_until=timezone.now() + timedelta(seconds=60))
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert under_way(proposal) is None
     held.update(lease_until=timezone.now() - timedelta(seconds=1))
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert under_way(proposal) is not None
 
 
@@ -92,10 +93,10 @@ def test_the_next_step_waits_for_the_pipeline(approver: Actor, cluster: Cluster)
     proposal = begun(approver, cluster)
     step = _step(proposal)
     Cluster.objects.filter(pk=cluster.pk).update(applied_version=999)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert Step.objects.count() == 1
     batch(cluster, step)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert Step.objects.count() == 2
 
 
@@ -111,11 +112,11 @@ def test_the_cap_grows_by_one_and_is_halved_when_latency_breaks_its_bound(
         execution = Execution.objects.get(proposal=proposal)
         caps.append((step.cap, execution.cap))
         if p95 == 300:
-            executions.advance(proposal.pk)
+            progression.advance(proposal.pk)
     assert caps == [(2, 3), (3, 4), (4, 2)]
     assert execution.cap_reason == "halved to 2: p95 latency 5,000 ms is above 1,000 ms"
     assert execution.not_before is not None
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert under_way(proposal) is None, "it waits for the latency to come down"
 
 
@@ -132,20 +133,20 @@ def test_bytes_per_second_hold_the_next_step_back(approver: Actor, cluster: Clus
 def test_pause_resume_and_stop(approver: Actor, operator: Actor, cluster: Cluster) -> None:
     proposal = begun(approver, cluster)
     with pytest.raises(Invalid):
-        executions.pause(operator, proposal, " ")
-    executions.pause(operator, proposal, "a call")
+        control.pause(operator, proposal, " ")
+    control.pause(operator, proposal, "a call")
     batch(cluster, _step(proposal))
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert (proposal.state, Step.objects.count()) == ("paused", 1)
-    executions.resume(operator, proposal)
-    executions.advance(proposal.pk)
+    control.resume(operator, proposal)
+    progression.advance(proposal.pk)
     assert Step.objects.count() == 2
-    executions.stop(operator, proposal, "enough")
+    control.stop(operator, proposal, "enough")
     batch(cluster, _step(proposal))
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert (proposal.state, Step.objects.count()) == ("stopped", 2)
     with pytest.raises(Conflict) as refused:
-        executions.resume(operator, proposal)
+        control.resume(operator, proposal)
     assert refused.value.data["allowed"] == ["roll back"]
 
 
@@ -153,10 +154,10 @@ def test_it_stops_after_the_step_under_way(
     approver: Actor, operator: Actor, cluster: Cluster
 ) -> None:
     proposal = begun(approver, cluster)
-    executions.finish_step(operator, proposal, "lunch")
+    control.finish_step(operator, proposal, "lunch")
     assert proposal.state == "executing"
     batch(cluster, _step(proposal))
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.state, Step.objects.count()) == ("stopped", 1)
 
@@ -170,11 +171,11 @@ def test_rolling_back_moves_back_what_has_moved(
     proposal = begun(approver, cluster)
     for _ in range(steps or 0):
         batch(cluster, _step(proposal))
-        executions.advance(proposal.pk)
+        progression.advance(proposal.pk)
     execution = carried_out(proposal) if steps is None else _execution(proposal)
     done = execution.done
     assert execution.undo["moves"] == done
-    executions.roll_back(operator, proposal, proposal.seal, "worse than thought")
+    control.roll_back(operator, proposal, proposal.seal, "worse than thought")
     step = under_way(proposal)
     if step is not None:
         batch(cluster, step)
@@ -190,7 +191,7 @@ def test_there_is_no_way_back_from_nothing(
 ) -> None:
     proposal = ready(approver, cluster)
     with pytest.raises(Conflict) as refused:
-        executions.roll_back(operator, proposal, proposal.seal, "why not")
+        control.roll_back(operator, proposal, proposal.seal, "why not")
     assert refused.value.code == "nothing_moved"
 
 
@@ -219,13 +220,13 @@ def test_drift_on_the_way_makes_it_stale_and_says_by_how_much(
     proposal = begun(approver, cluster)
     batch(cluster, _step(proposal))
     Node.objects.filter(cluster=cluster, index=0).update(capacity=100)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.state, Step.objects.count()) == ("stale", 1)
     assert proposal.drift["capacities"] == [0]
     assert "the capacity of nodes 0 has changed" in proposal.error
-    assert {verb.name for verb in proposals.allowed_verbs(operator, proposal)} == {"roll back"}
-    anew = proposals.ask_anew(operator, proposal)
+    assert {verb.name for verb in transitions.allowed_verbs(operator, proposal)} == {"roll back"}
+    anew = requests.ask_anew(operator, proposal)
     assert (anew.base, anew.algorithm) == (proposal, proposal.algorithm)
 
 
@@ -234,13 +235,13 @@ def test_another_execution_waits_for_its_turn(approver: Actor, cluster: Cluster)
     first, second = ready(approver, cluster), ready(approver, cluster)
     # About nothing that the first one moves.
     Proposal.objects.filter(pk=second.pk).update(moves=[], state="approved", approved_by="x")
-    proposals.approve(approver, first, first.seal)
-    executions.advance(first.pk)
-    executions.advance(second.pk)
+    decisions.approve(approver, first, first.seal)
+    progression.advance(first.pk)
+    progression.advance(second.pk)
     second.refresh_from_db()
     assert second.state == "approved"
     carried_out(first)
-    executions.advance(second.pk)
+    progression.advance(second.pk)
     second.refresh_from_db()
     assert second.state == "done"
 
@@ -262,12 +263,12 @@ def test_the_same_plan_moves_nothing_twice(approver: Actor, cluster: Cluster) ->
 
 def test_a_stopped_cluster_is_waited_for(approver: Actor, cluster: Cluster) -> None:
     proposal = ready(approver, cluster)
-    proposals.approve(approver, proposal, proposal.seal)
+    decisions.approve(approver, proposal, proposal.seal)
     Cluster.objects.filter(pk=cluster.pk).update(desired="stopped")
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert _execution(proposal).waits == "the cluster is not to run"
     Cluster.objects.filter(pk=cluster.pk).update(desired="running")
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     assert under_way(proposal) is not None
     assert _execution(proposal).waits == ""
 
@@ -277,15 +278,15 @@ def test_where_the_policy_says_so_a_person_begins(
 ) -> None:
     set_policy(cluster, starts=False)
     proposal = ready(approver, cluster)
-    proposals.approve(approver, proposal, proposal.seal)
-    executions.advance(proposal.pk)
-    executions.tend()
+    decisions.approve(approver, proposal, proposal.seal)
+    progression.advance(proposal.pk)
+    reconcile.tend()
     proposal.refresh_from_db()
     assert proposal.state == "approved"
     with pytest.raises(Conflict) as refused:
-        executions.begin(operator, proposal, "0" * 64)
+        startup.begin(operator, proposal, "0" * 64)
     assert refused.value.code == "wrong_seal"
-    executions.begin(operator, proposal, proposal.seal)
+    startup.begin(operator, proposal, proposal.seal)
     assert carried_out(proposal).done == len(proposal.moves)
     assert proposal.state == "done"
 
@@ -296,10 +297,10 @@ def test_who_may_not_begin_changes_nothing(
     """Not even that a proposal which has drifted is marked."""
     set_policy(cluster, starts=False)
     proposal = ready(approver, cluster)
-    proposals.approve(approver, proposal, proposal.seal)
+    decisions.approve(approver, proposal, proposal.seal)
     Node.objects.filter(cluster=cluster, index=0).update(capacity=1)
     with pytest.raises(Forbidden):
-        executions.begin(viewer, proposal, proposal.seal)
+        startup.begin(viewer, proposal, proposal.seal)
     proposal.refresh_from_db()
     assert proposal.state == "approved"
 

@@ -12,19 +12,19 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from controlplane.errors import VersionMoved
+from controlplane.executions.lease import Taken, lease_on, renew
+from controlplane.executions.startup import begun
+from controlplane.executions.step_limits import step_caps
+from controlplane.executions.steps import publish
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import caps_of, policy_of
 from controlplane.problems.carrying import backwards, next_step, price
-from controlplane.services.executions.beginning import begun
-from controlplane.services.executions.caps import step_caps
-from controlplane.services.executions.lease import Taken, lease_on, renew
-from controlplane.services.executions.publishing import publish
-from controlplane.services.proposals.computing import step_seconds
-from controlplane.services.proposals.drift import Drift, drift_of
-from controlplane.services.proposals.outdating import outdate
-from controlplane.services.proposals.states import APPROVED, State
-from controlplane.services.proposals.transitions import WEIR, move_on, unchanged
+from controlplane.proposals.computation import step_seconds
+from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.staleness import outdate
+from controlplane.proposals.states import APPROVED, State
+from controlplane.proposals.transitions import WEIR, move_on, unchanged
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from controlplane.models import Cluster, Execution, Step
 from controlplane.problems.carrying import tasks_of
+from controlplane.proposals.drift import places_of
 from controlplane.selectors.metrics import latest_values
-from controlplane.services.proposals.drift import places_of
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing import MoveTasks, ranges_of
 

@@ -7,10 +7,10 @@ import pytest
 
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import Cluster, Comparison, Proposal, Snapshot, Stream
+from controlplane.proposals import comparisons, computation, decisions, requests
+from controlplane.proposals.comparisons import Asked
 from controlplane.selectors.comparisons import compared
-from controlplane.services import comparing, proposals
 from controlplane.services.access import Actor
-from controlplane.services.comparing import Asked
 from tests.support.cluster import placed_split
 from tests.support.execution import scattered
 
@@ -27,17 +27,17 @@ def cluster(operator: Actor, sf: Cluster) -> Cluster:
 
 def computed(comparison: Comparison) -> list[Proposal]:
     for one in comparison.candidates.order_by("pk"):
-        proposals.compute(one.pk)
+        computation.compute(one.pk)
     return list(comparison.candidates.order_by("pk"))
 
 
 def test_all_are_computed_on_the_same_snapshot(operator: Actor, cluster: Cluster) -> None:
     """Whatever happens to the cluster between the computing of one and the next."""
-    comparison = comparing.compare(operator, cluster, TWO)
+    comparison = comparisons.compare(operator, cluster, TWO)
     first, second = comparison.candidates.order_by("pk")
-    proposals.compute(first.pk)
+    computation.compute(first.pk)
     Stream.objects.update(rate=77.0)
-    proposals.compute(second.pk)
+    computation.compute(second.pk)
     rows = [Proposal.objects.get(pk=one.pk) for one in (first, second)]
     assert [one.state for one in rows] == ["ready", "ready"]
     assert {one.snapshot_row for one in rows} == {comparison.snapshot_row}
@@ -46,7 +46,7 @@ def test_all_are_computed_on_the_same_snapshot(operator: Actor, cluster: Cluster
 
 
 def test_the_table_has_what_each_takes_and_brings(operator: Actor, cluster: Cluster) -> None:
-    comparison = comparing.compare(operator, cluster, TWO)
+    comparison = comparisons.compare(operator, cluster, TWO)
     table = compared(comparison)
     assert table.computing == 2
     assert not any(one.has_plan or one.pareto for one in table.candidates)
@@ -67,7 +67,7 @@ def test_the_table_has_what_each_takes_and_brings(operator: Actor, cluster: Clus
 def test_candidates_with_other_slack_share_the_snapshot(operator: Actor, cluster: Cluster) -> None:
     """The slack is the candidate's own; with none, no node hosts more than its share."""
     asked = [("placement", "mms", {"nu": nu}) for nu in (0.0, 3.0)]
-    rows = computed(comparing.compare(operator, cluster, asked))
+    rows = computed(comparisons.compare(operator, cluster, asked))
     assert rows[0].after["max_load"] == 3
     assert rows[1].after["max_load"] > 3
     assert Snapshot.objects.count() == 1
@@ -76,7 +76,7 @@ def test_candidates_with_other_slack_share_the_snapshot(operator: Actor, cluster
 def test_several_budgets_are_a_curve(operator: Actor, cluster: Cluster) -> None:
     """Bytes against what they bring: each level is a plan of its own, within it."""
     levels: list[dict[str, Any]] = [{"moves": 2}, {"moves": 4}, {}]
-    comparison = comparing.compare(operator, cluster, TWO[:1], levels)
+    comparison = comparisons.compare(operator, cluster, TWO[:1], levels)
     rows = computed(comparison)
     assert [len(row.moves) for row in rows][:2] <= [2, 4]
     assert len(rows[2].moves) > 4
@@ -93,14 +93,14 @@ def test_one_is_approved_and_the_others_are_superseded(
     operator: Actor, approver: Actor, cluster: Cluster
 ) -> None:
     """Also those that are computing still, and they stay so when their worker is done."""
-    comparison = comparing.compare(operator, cluster, [*TWO, ("placement", "mms", {"nu": 2.0})])
+    comparison = comparisons.compare(operator, cluster, [*TWO, ("placement", "mms", {"nu": 2.0})])
     first, second, third = comparison.candidates.order_by("pk")
     for one in (first, second):
-        proposals.compute(one.pk)
-    other = proposals.request(operator, cluster, "mms", {})
+        computation.compute(one.pk)
+    other = requests.request(operator, cluster, "mms", {})
     first.refresh_from_db()
-    proposals.approve(approver, first, first.seal)
-    proposals.compute(third.pk)
+    decisions.approve(approver, first, first.seal)
+    computation.compute(third.pk)
     states = {one.pk: one.state for one in Proposal.objects.all()}
     assert states == {
         first.pk: "approved", second.pk: "superseded", third.pk: "superseded",
@@ -109,14 +109,14 @@ def test_one_is_approved_and_the_others_are_superseded(
 
 
 def test_one_or_all_can_be_cancelled(operator: Actor, viewer: Actor, cluster: Cluster) -> None:
-    comparison = comparing.compare(operator, cluster, [*TWO, ("placement", "mms", {"nu": 2.0})])
+    comparison = comparisons.compare(operator, cluster, [*TWO, ("placement", "mms", {"nu": 2.0})])
     first, second, _ = comparison.candidates.order_by("pk")
-    proposals.compute(first.pk)
-    proposals.cancel(operator, second)
+    computation.compute(first.pk)
+    decisions.cancel(operator, second)
     with pytest.raises(Forbidden):
-        comparing.cancel(viewer, comparison)
-    assert comparing.cancel(operator, comparison, "too slow") == 1
-    assert comparing.cancel(operator, comparison) == 0
+        comparisons.cancel(viewer, comparison)
+    assert comparisons.cancel(operator, comparison, "too slow") == 1
+    assert comparisons.cancel(operator, comparison) == 0
     states = comparison.candidates.order_by("pk").values_list("state", flat=True)
     assert list(states) == ["ready", "rejected", "rejected"]
 
@@ -124,13 +124,13 @@ def test_one_or_all_can_be_cancelled(operator: Actor, viewer: Actor, cluster: Cl
 def test_planners_of_every_kind_are_compared(operator: Actor, cluster: Cluster) -> None:
     placed_split(operator, cluster)
     asked = [Asked("placement", "mms", {}), Asked("migration", "single_step", {"tau": 0.2})]
-    rows = computed(comparing.compare(operator, cluster, asked))
+    rows = computed(comparisons.compare(operator, cluster, asked))
     assert [row.state for row in rows] == ["ready", "ready"]
     assert [row.planner for row in rows] == ["placement", "migration"]
 
 
 def test_what_is_asked_twice_is_computed_once(operator: Actor, cluster: Cluster) -> None:
-    comparison = comparing.compare(
+    comparison = comparisons.compare(
         operator, cluster, [TWO[0], TWO[0]], [{"moves": 1}, {"moves": 1}]
     )
     assert comparison.candidates.count() == 1
@@ -149,7 +149,7 @@ def test_what_cannot_be_compared_leaves_nothing_behind(
     operator: Actor, cluster: Cluster, asked: Any, budget: Any, field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        comparing.compare(operator, cluster, asked, budget)
+        comparisons.compare(operator, cluster, asked, budget)
     assert field in refused.value.fields
     assert not Comparison.objects.exists()
     assert not Proposal.objects.exists()
@@ -157,14 +157,14 @@ def test_what_cannot_be_compared_leaves_nothing_behind(
 
 def test_viewers_compare_nothing(viewer: Actor, cluster: Cluster) -> None:
     with pytest.raises(Forbidden):
-        comparing.compare(viewer, cluster, TWO)
+        comparisons.compare(viewer, cluster, TWO)
 
 
 def test_workers_compute_them_with_their_tasks(
     operator: Actor, cluster: Cluster, celery_worker: None
 ) -> None:
     """Each candidate is a task of its own on the broker."""
-    comparison = comparing.compare(operator, cluster, TWO)
+    comparison = comparisons.compare(operator, cluster, TWO)
     assert _all_ready(comparison)
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from controlplane.executions.step_limits import columns, next_cap
 from controlplane.models import Cluster, Execution, Step
 from controlplane.policies.store import policy_of
 from controlplane.services.events import announce, event
-from controlplane.services.executions.caps import columns, next_cap
 from controlplane.services.samples import Sample
 from controlplane.task_names import ADVANCE, send_on_commit
 

@@ -11,7 +11,8 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.problems.budget import checked_budget
 from controlplane.problems.snapshot import canonical, keep_snapshot, take_snapshot
-from controlplane.services import audit, proposals
+from controlplane.proposals import decisions, requests
+from controlplane.services import audit
 from controlplane.services.access import Actor, Automatic, require_operator
 
 # As many as a person tells apart in a chart; each takes a worker for a while.
@@ -54,7 +55,7 @@ def compare(
             budget={"levels": budgets},
         )
         for one in candidates:
-            proposals.request(
+            requests.request(
                 actor, cluster, one.algorithm, one.parameters,
                 planner=one.planner, comparison=comparison,
             )  # fmt: skip
@@ -74,7 +75,7 @@ def cancel(actor: Actor, comparison: Comparison, reason: str = "") -> int:
 
 def _cancelled(actor: Actor, proposal: Proposal, reason: str) -> bool:
     try:
-        proposals.cancel(actor, proposal, reason)
+        decisions.cancel(actor, proposal, reason)
     except Conflict:
         # It was ready a moment ago: there is nothing to stop.
         return False

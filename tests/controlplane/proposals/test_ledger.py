@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Node, Proposal
 from controlplane.problems.measures import measures
+from controlplane.proposals import ledger
 from controlplane.selectors.ledger import record_of
-from controlplane.services import executions, ledger
 from controlplane.services.access import Actor
 from tests.support.execution import batch, begun, carried_out, scattered, under_way
 from tests.support.policies import set_policy
@@ -124,7 +125,7 @@ def test_of_a_stopped_one_the_moves_that_were_made_count(
     proposal = begun(approver, cluster)
     step = under_way(proposal)
     assert step is not None
-    executions.stop(operator, proposal, "enough")
+    control.stop(operator, proposal, "enough")
     batch(cluster, step)
     ledger.tend(end_of(proposal) + ledger.LATEST)
     entry = LedgerEntry.objects.get()
@@ -143,7 +144,7 @@ def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
     assert step is not None
     Node.objects.filter(cluster=cluster, index=0).update(capacity=1)
     batch(cluster, step)
-    executions.advance(proposal.pk)
+    progression.advance(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "stale"
     assert ledger.tend(end_of(proposal) + ledger.LATEST) == 1
@@ -155,7 +156,7 @@ def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
 def test_of_one_rolled_back_the_state_before_is_predicted(
     approver: Actor, operator: Actor, done: Proposal, cluster: Cluster
 ) -> None:
-    executions.roll_back(operator, done, done.seal, "worse than thought")
+    control.roll_back(operator, done, done.seal, "worse than thought")
     assert ledger.tend(timezone.now() + timedelta(hours=1)) == 0, "it is under way"
     carried_out(done)
     ledger.tend(end_of(done) + ledger.LATEST)

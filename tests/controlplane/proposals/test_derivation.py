@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.problems.measures import measures
 from controlplane.problems.snapshot import seal_of
-from controlplane.services import comparing, executions, proposals
+from controlplane.proposals import comparisons, computation, decisions, derivation, requests
 from controlplane.services.access import Actor
 from tests.support.execution import carried_out, nodes_of, ready, scattered
 
@@ -23,7 +24,7 @@ def base(operator: Actor, sf: Cluster) -> Proposal:
 
 
 def test_it_is_measured_priced_and_sealed_anew(operator: Actor, base: Proposal) -> None:
-    derived = proposals.without(operator, base, [0, 2])
+    derived = derivation.without(operator, base, [0, 2])
     assert (derived.state, derived.origin, derived.base) == ("ready", "derived", base)
     kept = {move["query"] for at, move in enumerate(base.moves) if at not in (0, 2)}
     assert {move["query"] for move in derived.moves} == kept
@@ -44,9 +45,9 @@ def test_it_is_measured_priced_and_sealed_anew(operator: Actor, base: Proposal) 
 def test_it_is_carried_out_as_any_other(operator: Actor, approver: Actor, base: Proposal) -> None:
     dropped = base.moves[1]
     before = nodes_of()
-    derived = proposals.without(operator, base, [1])
-    proposals.approve(approver, derived, derived.seal)
-    executions.advance(derived.pk)
+    derived = derivation.without(operator, base, [1])
+    decisions.approve(approver, derived, derived.seal)
+    progression.advance(derived.pk)
     from_step = carried_out(derived)
     assert (derived.state, from_step.done) == ("done", len(base.moves) - 1)
     assert nodes_of()[dropped["query"]] == before[dropped["query"]]
@@ -56,11 +57,11 @@ def test_the_base_is_superseded_when_the_derived_one_is_approved(
     operator: Actor, approver: Actor, base: Proposal
 ) -> None:
     """And all that else came of it, also by several steps."""
-    derived = proposals.without(operator, base, [0])
-    again = proposals.without(operator, derived, [0])
-    other = proposals.without(operator, base, [1])
+    derived = derivation.without(operator, base, [0])
+    again = derivation.without(operator, derived, [0])
+    other = derivation.without(operator, base, [1])
     assert again.predicted["dropped"] == 2
-    proposals.approve(approver, again, again.seal)
+    decisions.approve(approver, again, again.seal)
     states = [Proposal.objects.get(pk=one.pk).state for one in (base, derived, other, again)]
     assert states == ["superseded", "superseded", "superseded", "approved"]
 
@@ -68,8 +69,8 @@ def test_the_base_is_superseded_when_the_derived_one_is_approved(
 def test_approving_the_base_supersedes_what_was_derived(
     operator: Actor, approver: Actor, base: Proposal
 ) -> None:
-    derived = proposals.without(operator, base, [0])
-    proposals.approve(approver, base, base.seal)
+    derived = derivation.without(operator, base, [0])
+    decisions.approve(approver, base, base.seal)
     derived.refresh_from_db()
     assert derived.state == "superseded"
 
@@ -78,12 +79,12 @@ def test_derived_from_a_candidate_it_stands_against_the_others(
     operator: Actor, approver: Actor, base: Proposal
 ) -> None:
     asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
-    comparison = comparing.compare(operator, base.cluster, asked)
+    comparison = comparisons.compare(operator, base.cluster, asked)
     for one in comparison.candidates.all():
-        proposals.compute(one.pk)
+        computation.compute(one.pk)
     first, second = comparison.candidates.order_by("pk")
-    derived = proposals.without(operator, first, [0])
-    proposals.approve(approver, derived, derived.seal)
+    derived = derivation.without(operator, first, [0])
+    decisions.approve(approver, derived, derived.seal)
     second.refresh_from_db()
     base.refresh_from_db()
     assert (second.state, base.state) == ("superseded", "ready")
@@ -91,10 +92,10 @@ def test_derived_from_a_candidate_it_stands_against_the_others(
 
 def test_one_asked_for_anew_is_no_rival(operator: Actor, approver: Actor, base: Proposal) -> None:
     """It is a later plan of the cluster as it is by then."""
-    anew = proposals.ask_anew(operator, base)
-    proposals.compute(anew.pk)
+    anew = requests.ask_anew(operator, base)
+    computation.compute(anew.pk)
     anew.refresh_from_db()
-    proposals.approve(approver, anew, anew.seal)
+    decisions.approve(approver, anew, anew.seal)
     base.refresh_from_db()
     assert base.state == "ready"
 
@@ -102,20 +103,20 @@ def test_one_asked_for_anew_is_no_rival(operator: Actor, approver: Actor, base: 
 @pytest.mark.parametrize("places", [[], [-1], [10_000]])
 def test_places_must_be_those_of_moves(operator: Actor, base: Proposal, places: list[int]) -> None:
     with pytest.raises(Invalid):
-        proposals.without(operator, base, places)
+        derivation.without(operator, base, places)
 
 
 def test_something_must_be_left(operator: Actor, base: Proposal) -> None:
     with pytest.raises(Invalid):
-        proposals.without(operator, base, range(len(base.moves)))
+        derivation.without(operator, base, range(len(base.moves)))
 
 
 def test_only_a_ready_one_is_changed_by_operators_alone(
     operator: Actor, approver: Actor, viewer: Actor, base: Proposal
 ) -> None:
     with pytest.raises(Forbidden):
-        proposals.without(viewer, base, [0])
-    proposals.approve(approver, base, base.seal)
+        derivation.without(viewer, base, [0])
+    decisions.approve(approver, base, base.seal)
     with pytest.raises(Conflict) as refused:
-        proposals.without(operator, base, [0])
+        derivation.without(operator, base, [0])
     assert refused.value.code == "not_ready"

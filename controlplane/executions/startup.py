@@ -8,15 +8,15 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from controlplane.errors import Conflict
+from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.staleness import outdate
+from controlplane.proposals.states import BY_NAME, State
+from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.services.access import Actor, require
-from controlplane.services.executions.caps import columns, first_cap
-from controlplane.services.proposals.drift import Drift, drift_of
-from controlplane.services.proposals.outdating import outdate
-from controlplane.services.proposals.states import BY_NAME, State
-from controlplane.services.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 
 logger = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
 from controlplane.problems.snapshot import seal_of
+from controlplane.proposals.notifications import tell
+from controlplane.proposals.states import BY_NAME, Verb, verbs_from
 from controlplane.services import audit
 from controlplane.services.access import APPROVER, Actor, Automatic, require
-from controlplane.services.proposals.states import BY_NAME, Verb, verbs_from
-from controlplane.services.proposals.telling import tell
 
 # Who does what nobody asked for.
 WEIR = Automatic("weir")

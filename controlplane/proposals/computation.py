@@ -13,9 +13,9 @@ from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.policies.store import caps_of, policy_of
 from controlplane.problems import planning
 from controlplane.problems.snapshot import keep_snapshot, take_snapshot
+from controlplane.proposals.notifications import tell
+from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.selectors.metrics import latest_values
-from controlplane.services.proposals.telling import tell
-from controlplane.services.proposals.transitions import WEIR, move_on
 from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit
 
 # Between two writes of the progress: smooth to the eye, nothing to the database.

@@ -16,9 +16,9 @@ from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.policies.store import policy_of
 from controlplane.problems.budget import checked_budget
 from controlplane.problems.planning import CONNECTED
+from controlplane.proposals.notifications import tell
 from controlplane.services import audit
 from controlplane.services.access import Actor, Automatic, require_operator
-from controlplane.services.proposals.telling import tell
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 # With nu = 1 a server may host twice its share; more slack than ten times is no balance at all.
