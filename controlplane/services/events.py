@@ -15,11 +15,15 @@ logger = logging.getLogger(__name__)
 
 
 class Event(TypedDict):
-    """What a browser is told; kind is routing, proposal or state, t in ms since the epoch."""
+    """What a browser receives; kind is routing, proposal or state, t in ms since the epoch.
+
+    version and proposal: of a routing version, the latter where it executes a proposal.
+    """
 
     t: int
     kind: str
     version: int | None
+    proposal: int | None
     text: str
     url: str | None
     id: int | None
@@ -36,13 +40,16 @@ def event(
     text: str,
     *,
     version: int | None = None,
+    proposal: int | None = None,
     url: str | None = None,
     pk: int | None = None,
     state: str | None = None,
 ) -> Event:
     """Return an event that happens now."""
     now = int(timezone.now().timestamp() * 1000)
-    return Event(t=now, kind=kind, version=version, text=text, url=url, id=pk, state=state)
+    return Event(
+        t=now, kind=kind, version=version, proposal=proposal, text=text, url=url, id=pk, state=state
+    )
 
 
 def announce(cluster_id: int, told: Event, *, passing: bool = False) -> None:

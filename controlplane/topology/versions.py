@@ -54,7 +54,8 @@ def append(
         actor=actor,
         proposal=proposal,
     )
-    announce(cluster_id, event("routing", reason, version=version))
+    executed = None if proposal is None else proposal.pk
+    announce(cluster_id, event("routing", reason, version=version, proposal=executed))
     return row
 
 

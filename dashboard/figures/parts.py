@@ -121,8 +121,8 @@ def version_marks(marks: Sequence[VersionMark]) -> Trace:
         "x": [mark.t for mark in marks],
         "y": [1.0] * len(marks),
         "yaxis": "y2",
-        "hovertext": [f"v{mark.version}: {mark.text}" for mark in marks],
-        "hovertemplate": "%{hovertext}<extra></extra>",
+        "customdata": [[mark.version, mark.text, mark.proposal] for mark in marks],
+        "hovertemplate": "v%{customdata[0]}: %{customdata[1]}<extra></extra>",
         "marker": {
             "symbol": "triangle-down",
             "size": [7 if mark.proposal else 0 for mark in marks],

@@ -149,7 +149,7 @@ function fillMarks(trace, marks, oldest) {
   const shown = [...marks.entries()].filter(([t]) => t >= oldest).sort((a, b) => a[0] - b[0]);
   trace.x = shown.map(([t]) => t);
   trace.y = shown.map(() => 1);
-  trace.hovertext = shown.map(([, mark]) => `v${mark.version}: ${mark.text}`);
+  trace.customdata = shown.map(([, mark]) => [mark.version, mark.text, mark.proposal]);
   trace.marker.size = shown.map(([, mark]) => (mark.proposal ? 7 : 0));
   trace.error_y.array = shown.map(() => 0);
   trace.error_y.arrayminus = shown.map(([, mark]) => (mark.proposal ? 1 : 0.06));
@@ -163,6 +163,6 @@ function fillLabels(trace, marks, oldest) {
 }
 
 function markOf(trace, i) {
-  const [, version, text] = /^v(\d+): (.*)$/s.exec(trace.hovertext[i]) ?? [null, "0", ""];
-  return { version: Number(version), text, proposal: trace.marker.size[i] ? version : null };
+  const [version, text, proposal] = trace.customdata[i];
+  return { version, text, proposal };
 }

@@ -39,9 +39,7 @@ async function start() {
 
 addEventListener("weir:sample!", ({ detail }) => take(detail));
 addEventListener("weir:event!", ({ detail }) => {
-  // The reason of a version that carries out a proposal begins with its number.
-  const proposal = /^Proposal (\d+)/.exec(detail.text)?.[1] ?? null;
-  if (detail.version !== null) board?.describe(detail.version, detail.text, proposal);
+  if (detail.version !== null) board?.describe(detail.version, detail.text, detail.proposal);
 });
 
 document.getElementById("pause").addEventListener("click", (event) => {

@@ -101,8 +101,8 @@ def test_a_sample_is_on_the_charts_and_in_the_numbers(operating: Page, cluster: 
 def test_a_version_that_takes_effect_is_marked(operating: Page, cluster: Cluster) -> None:
     page = live(operating)
     measured(cluster, sample(now(), version=78))
-    marks = "document.querySelector('[data-figure=rates]').data.at(-2).hovertext"
-    eventually(page, f"{marks}.some((text) => text.startsWith('v78'))")
+    marks = "document.querySelector('[data-figure=rates]').data.at(-2).customdata"
+    eventually(page, f"{marks}.some(([version]) => version === 78)")
 
 
 def test_a_paused_page_draws_nothing_and_catches_up(operating: Page, cluster: Cluster) -> None:
