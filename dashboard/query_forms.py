@@ -8,9 +8,10 @@ from typing import Final
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-from controlplane.services.texts import PREFIX, pointed
+from controlplane.services.texts import PREFIX
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked, QuerySpec
+from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import DEFAULT_LATENESS_S, SIDES, STREAM, QueryText
 from dashboard.forms import moment, stream_names
@@ -174,8 +175,10 @@ def _field(name: str) -> tuple[str, str]:
 
 
 def _shown(of: str, fault: str) -> ShownFault:
-    found = pointed(fault)
-    return ShownFault(of, found.why, found.line, found.marks)
+    place = place_of(fault)
+    return (
+        ShownFault(of, fault) if place is None else ShownFault(of, fault, place.line, place.marks)
+    )
 
 
 def _named(values: Mapping[str, str], field: str, faults: Fields) -> dict[str, str]:

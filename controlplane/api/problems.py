@@ -3,7 +3,8 @@
 A body is {type, title, status, detail, instance, request, code, fields, rows, data}; what does not
 apply is empty. code is stable and says what went wrong, type is the same as a URN. fields are
 messages per field, rows are fields per row of a bulk request. Where a query's text is at fault,
-data["places"] says where by field: the line, marks below it, the character.
+data["places"] has the place by field: the line, marks below it, the character; data["row_places"]
+has the same by row.
 """
 
 import json
@@ -137,11 +138,14 @@ def translate_errors(api: NinjaAPI) -> None:
 
 def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
     """422: some values are not valid."""
-    # A fault in a text goes on with the line that it points at.
-    whys = [told.partition("\n")[0] for faults in refused.fields.values() for told in faults]
+    whys = [told for faults in refused.fields.values() for told in faults]
     if not whys and refused.rows:
         whys = [f"{len(refused.rows)} rows are at fault: nothing was done"]
-    found = {name: PlaceOut.of(one).dict() for name, one in places(refused.fields).items()}
+    data: dict[str, Any] = {}
+    if found := _places(refused.fields):
+        data["places"] = found
+    if rows := {row: found for row, one in refused.rows.items() if (found := _places(one))}:
+        data["row_places"] = rows
     return problem(
         request,
         422,
@@ -150,8 +154,12 @@ def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
         code="invalid",
         fields=refused.fields,
         rows=refused.rows,
-        data={"places": found} if found else None,
+        data=data,
     )
+
+
+def _places(fields: Fields) -> dict[str, Any]:
+    return {name: PlaceOut.of(one).dict() for name, one in places(fields).items()}
 
 
 def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:

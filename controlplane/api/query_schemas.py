@@ -12,7 +12,7 @@ from controlplane.api.examples import QUERY_EXAMPLES
 from controlplane.api.schemas import ListOut, ReasonIn
 from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
 from controlplane.selectors.query_rows import QueryRow
-from controlplane.services.texts import Pointed
+from controlplane.wire.language.errors import Place
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 
 
@@ -91,7 +91,7 @@ class PlaceOut(Schema):
     character: int
 
     @staticmethod
-    def of(place: Pointed) -> "PlaceOut":
+    def of(place: Place) -> "PlaceOut":
         """Return the body of a place."""
         return PlaceOut(line=place.line, marks=place.marks, character=place.character)
 

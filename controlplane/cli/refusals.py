@@ -18,6 +18,7 @@ from controlplane.errors import (
     VersionMoved,
     WeirError,
 )
+from controlplane.wire.language.errors import place_of
 
 _LISTS: Final = {
     "cluster": "weir clusters list",
@@ -46,22 +47,24 @@ def _invalid(error: Any) -> Refused:
 
 
 def _fields(error: Invalid) -> Iterator[str]:
-    yield from _lines(error.fields)
+    yield from fault_lines(error.fields)
     for row, fields in error.rows.items():
-        yield from _lines({f"queries[{row}].{name}": told for name, told in fields.items()})
+        yield from fault_lines({f"queries[{row}].{name}": told for name, told in fields.items()})
 
 
-def _lines(faults: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for place, told in faults.items():
+def fault_lines(faults: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the messages of fields as lines, with the places in their texts below them."""
+    for field, told in faults.items():
         for one in told:
-            first, *rest = one.split("\n")
-            yield f"{place}: {first}" if place else first
-            yield from (f"    {line}" for line in rest)
+            place = place_of(one)
+            why = one if place is None else f"{one}, at character {place.character}"
+            yield f"{field}: {why}" if field else why
+            yield from () if place is None else (f"    {place.line}", f"    {place.marks}")
 
 
 def _described(error: Any) -> Refused:
     return Refused(
-        Code.WRONG, str(error), list(_lines(error.faults)),
+        Code.WRONG, str(error), list(fault_lines(error.faults)),
         "mend what is named; `weir schema` prints what a description may hold",
     )  # fmt: skip
 
@@ -96,7 +99,7 @@ def _later(error: Any) -> Refused:
 
 
 def _parameters(error: Any) -> Refused:
-    return Refused(Code.WRONG, "Some parameters are not valid", list(_lines(error.fields)),
+    return Refused(Code.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)),
                    "mend the values that are named")  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.errors import Fields, Invalid
+from controlplane.wire.language.errors import Place, place_of, reworded
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of, is_join
 
@@ -20,7 +21,6 @@ MAX_TASKS: Final = 1024
 
 # Which side of a pair a fault is of: on.0.left.
 _SIDE: Final = re.compile(r"(on\.\d+)\.(left|right)")
-_AT_CHARACTER: Final = re.compile(r", at character (\d+)$")
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,6 @@ class OutputColumn:
     name: str
     kind: str
     role: str
-
-
-@dataclass(frozen=True)
-class Pointed:
-    """A fault taken apart: why, and the line with marks below it where it has a place.
-
-    `character` counts from 1 in the text of its field, 0 without a place.
-    """
-
-    why: str
-    line: str = ""
-    marks: str = ""
-    character: int = 0
 
 
 def checked(
@@ -87,20 +74,10 @@ def tasks_faults(tasks: int, *, keyed: bool) -> Fields:
     return {}
 
 
-def pointed(fault: str) -> Pointed:
-    """Take a fault apart that `checked` told."""
-    why, _, place = fault.partition("\n")
-    line, _, marks = place.rpartition("\n")
-    if not marks.strip(" ") or marks.strip(" ^"):
-        return Pointed(fault)
-    found = _AT_CHARACTER.search(why)
-    return Pointed(_AT_CHARACTER.sub("", why), line, marks, int(found[1]) if found else 0)
-
-
-def places(fields: Fields) -> dict[str, Pointed]:
-    """Return where the faults stand, of those fields whose first fault has a place."""
-    found = {field: pointed(faults[0]) for field, faults in fields.items() if faults}
-    return {field: one for field, one in found.items() if one.marks}
+def places(fields: Fields) -> dict[str, Place]:
+    """Return where the faults are, of the fields whose first fault has a place."""
+    found = {field: place_of(faults[0]) for field, faults in fields.items() if faults}
+    return {field: place for field, place in found.items() if place is not None}
 
 
 def _kind_of(function: str, kind: Kind) -> str:
@@ -108,13 +85,15 @@ def _kind_of(function: str, kind: Kind) -> str:
 
 
 def _sentence(why: str) -> str:
-    return why[:1].upper() + why[1:]
+    return reworded(why, why[:1].upper() + why[1:])
 
 
 def _of_pair(field: str, why: str) -> tuple[str, str]:
     """Return field and sentence; what is wrong with one side of a pair is told of the pair."""
     side = _SIDE.fullmatch(field)
-    return (side[1], f"On the {side[2]}, {why}") if side else (field, _sentence(why))
+    if side is None:
+        return field, _sentence(why)
+    return side[1], reworded(why, f"On the {side[2]}, {why}")
 
 
 def _bounds(text: QueryText) -> Fields:

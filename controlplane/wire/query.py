@@ -255,7 +255,7 @@ class _Reader:
         try:
             return parsed(text, kinds)
         except BadExpression as error:
-            self.faults[where] = _shown(error)
+            self.faults[where] = error.fault
             return None
 
     def _fits(self, where: str, text: str, expression: Expression) -> bool:
@@ -269,7 +269,7 @@ class _Reader:
         if operations <= MOST_OPERATIONS and depth <= DEEPEST:
             return True
         why = "stands for too large an expression once the columns it names are put in"
-        self.faults[where] = _shown(BadExpression(text, why))
+        self.faults[where] = BadExpression(text, why).fault
         return False
 
     def where(self, text: str) -> Expression | None:
@@ -294,7 +294,7 @@ class _Reader:
             try:
                 aggregate = aggregate_parsed(text, self.kinds)
             except BadExpression as error:
-                self.faults[where] = _shown(error)
+                self.faults[where] = error.fault
                 continue
             if aggregate.argument is not None:
                 if not self._fits(where, text, aggregate.argument):
@@ -359,10 +359,6 @@ def widened(expression: Expression, kind: Kind) -> Expression:
     if expression.kind is kind:
         return expression
     return Call(f"to {kind}", (expression,), kind)
-
-
-def _shown(error: BadExpression) -> str:
-    return f"{error}\n{error.pointed()}"
 
 
 def inlined(expression: Expression, named: Mapping[str, Expression]) -> Expression:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from controlplane.api.examples import ORDERS_SCHEMA
+from controlplane.cli.refusals import fault_lines
 from controlplane.errors import Invalid
 from controlplane.services.texts import checked
 from controlplane.wire.language.registered import registered, registered_aggregate
@@ -48,7 +49,7 @@ def test_faults_are_told_as_the_page_says() -> None:
     (wrong,) = WRONG
     with pytest.raises(Invalid) as refused:
         checked(QueryText.from_json(wrong), 1, ORDERS.kinds)
-    told = "\n".join(f"{field}\n{faults[0]}\n" for field, faults in refused.value.fields.items())
+    told = "\n".join(fault_lines(refused.value.fields))
     assert told.strip() in [body.strip() for body in PLAIN]
 
 

@@ -94,7 +94,7 @@ def _compiled(
     try:
         return computation_of(QueryText.from_json(json.loads(text)), left, right)
     except BadQuery as bad:
-        return "; ".join(why.partition("\n")[0] for why in bad.fields.values())
+        return "; ".join(bad.fields.values())
 
 
 def _kinds(side: Iterable[int], schemas: Mapping[int, StreamSchema]) -> dict[str, Kind]:

@@ -60,7 +60,7 @@ def test_faults_are_told_by_field_and_point_at_their_place(script: Client, sf: C
     assert sorted(told["fields"]) == [
         "tasks", "text.aggregates.fast", "text.columns.kmh", "text.where",
     ]  # fmt: skip
-    assert told["fields"]["text.where"][0].endswith("at character 1\nspede > 0\n^^^^^")
+    assert told["fields"]["text.where"][0].startswith("There is no column spede")
     place = {"line": "spede > 0", "marks": "^^^^^", "character": 1}
     assert told["data"]["places"]["text.where"] == place
     assert "\n" not in told["detail"]
@@ -93,7 +93,9 @@ def test_a_bulk_request_tells_the_faults_of_each_row(script: Client, sf: Cluster
     assert post(script, f"{QUERIES}/bulk", {"queries": rows}).json()["count"] == 2
     wrong = [GOOD | {"name": "r", "text": {"aggregates": {"a": "mean(spede)"}}}]
     answer = post(script, f"{QUERIES}/bulk", {"queries": wrong}).json()
-    assert "^^^^^" in answer["rows"]["0"]["text.aggregates.a"][0]
+    assert answer["rows"]["0"]["text.aggregates.a"][0].startswith("There is no column spede")
+    place = {"line": "mean(spede)", "marks": "     ^^^^^", "character": 6}
+    assert answer["data"]["row_places"] == {"0": {"text.aggregates.a": place}}
 
 
 def test_a_check_saves_nothing_and_tells_columns(script: Client, sf: Cluster) -> None:

@@ -14,9 +14,10 @@ from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream
 from controlplane.selectors.query_rows import row_of
 from controlplane.selectors.windows import keyed_windows
 from controlplane.services.access import Actor
-from controlplane.services.texts import output_columns, pointed
+from controlplane.services.texts import output_columns
 from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
+from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from tests.support.cluster import replayed_table, stream_id
@@ -120,10 +121,12 @@ def test_every_fault_is_told_at_once_and_points_at_its_place(operator: Actor, sf
     assert found["text.right"] == [
         "There is no stream nowhere", "s0 is on the left side already",
     ]  # fmt: skip
-    left, right = (pointed(told) for told in found["text.on.0"])
-    assert left.why.startswith("On the left, there is no column spede")
-    assert (right.line, right.marks) == ("car + cab", "      ^^^")
-    assert pointed(found["text.aggregates.n"][0]).marks == "               ^^^^^"
+    left, right = found["text.on.0"]
+    assert left.startswith("On the left, there is no column spede")
+    assert place_of(right) == Place("car + cab", "      ^^^", 7)
+    assert place_of(found["text.aggregates.n"][0]) == Place(
+        "mean(b.speed - speed)", "               ^^^^^", 16
+    )
     assert set(found) == {"text.right", "text.on.0", "text.aggregates.n", "text.key"}
 
 
@@ -167,7 +170,9 @@ def test_columns_chained_to_any_depth_are_refused_at_their_place(
     deep = QueryText({"n": "sum(c60)"}, columns=columns)
     found = faults(operator, sf, text=deep, right=())
     assert list(found) == ["text.columns.c2"]
-    assert pointed(found["text.columns.c2"][0]).character == 1
+    place = place_of(found["text.columns.c2"][0])
+    assert place is not None
+    assert place.character == 1
 
 
 def test_a_check_tells_the_columns_of_a_join(operator: Actor, sf: Cluster) -> None:

@@ -14,10 +14,11 @@ from controlplane.selectors.computations import computation_of_query, kinds_of, 
 from controlplane.selectors.queries import QueryFilters, queries_page
 from controlplane.selectors.query_rows import row_of
 from controlplane.services.access import Actor
-from controlplane.services.texts import output_columns, pointed
+from controlplane.services.texts import output_columns
 from controlplane.topology import nodes, placement, queries, rows
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.task_ranges import spans_over
+from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import spans_of
@@ -79,10 +80,9 @@ def test_every_fault_is_told_at_once_and_points_at_its_place(operator: Actor, sf
         "name", "text.aggregates.car", "text.aggregates.fast", "text.columns.kmh", "text.columns.x",
         "text.where", "text.window_s",
     ]  # fmt: skip
-    place = pointed(told["text.where"][0])
-    assert (place.line, place.marks) == ("and colour = 1", "    ^^^^^^")
-    assert place.character == len("speed > 3\nand ") + 1
-    assert place.why.startswith("There is no column colour; there are ts, car")
+    (fault,) = told["text.where"]
+    assert fault.startswith("There is no column colour; there are ts, car")
+    assert place_of(fault) == Place("and colour = 1", "    ^^^^^^", len("speed > 3\nand ") + 1)
 
 
 @pytest.mark.parametrize(
