@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.compiled import compiled, inlined
 from algorithms.placement.bits import Words, include, is_member
 from algorithms.placement.offline import heaps
 from algorithms.placement.offline.heaps import NONE, SIZE, TYPE, Pool
@@ -212,12 +212,28 @@ def _subscribe(board: Board, pool: Pool, server: int, kind: int) -> Pool:
     """Have the server receive the type's sources; other types that read them now add less."""
     for slot in range(board.indptr[kind], board.indptr[kind + 1]):
         source = board.indices[slot]
-        if is_member(board.received[source], server):
-            continue
-        include(board.received[source], server)
-        for at in range(board.reader_indptr[source], board.reader_indptr[source + 1]):
-            if board.waiting[board.readers[at]] > 0:
-                pool = _offer(board, pool, server, board.readers[at])
+        if not is_member(board.received[source], server):
+            include(board.received[source], server)
+            pool = _offer_readers(board, pool, server, source)
+    return pool
+
+
+@compiled
+def _offer_readers(board: Board, pool: Pool, server: int, source: int) -> Pool:
+    """Put the waiting types that read a source into the server's heap."""
+    first, last = board.reader_indptr[source], board.reader_indptr[source + 1]
+    pool = heaps.with_room(pool, last - first)
+    # In the loop that costs most, references to arrays are counted once.
+    added_of, cells, marks = pool
+    rates, indptr, indices, received = board.rates, board.indptr, board.indices, board.received
+    waiting, readers, root = board.waiting, board.readers, board.roots[server]
+    for at in range(first, last):
+        kind = readers[at]
+        if waiting[kind] > 0:
+            added = _rate_to_add(rates, indptr, indices, received, server, kind)
+            root = heaps.insert(added_of, cells, marks, root, added, waiting[kind], kind)
+    board.roots[server] = root
+    board.top_kind[server] = UNKNOWN
     return pool
 
 
@@ -248,12 +264,20 @@ def _refresh(board: Board, pool: Pool, server: int) -> Pool:
 
 @compiled
 def _added_rate(board: Board, server: int, kind: int) -> float:
+    return _rate_to_add(board.rates, board.indptr, board.indices, board.received, server, kind)
+
+
+@inlined
+def _rate_to_add(
+    rates: Floats, indptr: Ints, indices: SmallInts, received: Words, server: int, kind: int
+) -> float:
     """Return f(Q_j with the type) - f(Q_j), summed in order of the sources: the same bits."""
     added = 0.0
-    for at in range(board.indptr[kind], board.indptr[kind + 1]):
-        source = board.indices[at]
-        if not is_member(board.received[source], server):
-            added += board.rates[source]
+    word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
+    for at in range(indptr[kind], indptr[kind + 1]):
+        source = indices[at]
+        if not received[source, word] & bit:
+            added += rates[source]
     return added
 
 
