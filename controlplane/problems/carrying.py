@@ -1,6 +1,5 @@
 """Moves as they are carried out: their order, their steps, what they take, and the way back."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -199,21 +198,48 @@ def next_step(moves: Moves, first: int, caps: Caps, seconds: float) -> int:
 
     `seconds`: how long a step takes, within which its bytes must go over.
     """
-    busy: Counter[int] = Counter()
-    sent = 0
-    for at in range(first, len(moves)):
-        move = moves[at]
-        sent += move["bytes"]
-        ends = {move["from"], move["to"]}
+    # More moves than the cap no step has.
+    return first + _step_end(
+        _Columns.of(moves[first : first + caps.cluster_moves + 1]), 0, caps, seconds
+    )
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What decides the size of a step: both nodes and the bytes of each move."""
+
+    sources: list[int]
+    targets: list[int]
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, moves: Moves) -> "_Columns":
+        """Read moves."""
+        return cls(
+            [move["from"] for move in moves],
+            [move["to"] for move in moves],
+            [move["bytes"] for move in moves],
+        )
+
+
+def _step_end(columns: _Columns, first: int, caps: Caps, seconds: float) -> int:
+    """Return where the step that begins at `first` ends."""
+    busy: dict[int, int] = {}
+    sent, most_bytes = 0, caps.bytes_per_s * seconds
+    for at in range(first, len(columns.sizes)):
+        sent += columns.sizes[at]
+        source, target = columns.sources[at], columns.targets[at]
+        of_source, of_target = busy.get(source, 0), busy.get(target, 0)
         full = (
             at - first >= caps.cluster_moves
-            or any(busy[node] >= caps.node_moves for node in ends)
-            or sent > caps.bytes_per_s * seconds
+            or of_source >= caps.node_moves
+            or of_target >= caps.node_moves
+            or sent > most_bytes
         )
         if full and at > first:
             return at
-        busy.update(ends)
-    return len(moves)
+        busy[source], busy[target] = of_source + 1, of_target + 1
+    return len(columns.sizes)
 
 
 def first_cap(most: int) -> int:
@@ -226,11 +252,12 @@ def price(moves: Moves, caps: Caps, step_s: float) -> dict[str, Any]:
 
     Where no step is slow: from few moves at once on, each step has one more.
     """
+    columns = _Columns.of(moves)
     steps, at, cap = 0, 0, first_cap(caps.cluster_moves)
     while at < len(moves):
-        at = next_step(moves, at, replace(caps, cluster_moves=cap), step_s)
+        at = _step_end(columns, at, replace(caps, cluster_moves=cap), step_s)
         steps, cap = steps + 1, min(cap + 1, caps.cluster_moves)
-    sent = sum(move["bytes"] for move in moves)
+    sent = sum(columns.sizes)
     return {
         "moves": len(moves),
         "bytes": sent,

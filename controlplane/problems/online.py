@@ -46,7 +46,9 @@ def read_online(cluster: Cluster) -> OnlineProblem | None:
     nodes = list(Node.objects.filter(cluster=cluster, active=True).order_by("index"))
     if not nodes:
         return None
-    streams = list(Stream.objects.filter(cluster=cluster).order_by("id"))
+    # Schemas are JSON, which takes long to parse.
+    weighed = Stream.objects.filter(cluster=cluster).only("id", "rate", "declared_rate")
+    streams = list(weighed.order_by("id"))
     sources = {stream.pk: source for source, stream in enumerate(streams)}
     algorithm = LeastCost(nu=cluster.nu, alpha=cluster.alpha)
     rates = [stream.weight for stream in streams]
