@@ -135,7 +135,7 @@ def _streams_of_running(cluster: Cluster) -> tuple[dict[int, list[int]], list[in
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     queries, first = np.unique(pairs[:, 0], return_index=True)
     streams = pairs[:, 1].tolist()
-    stops = [*first[1:].tolist(), len(streams)]
+    stops = [*first.tolist(), len(streams)][1:]
     found = zip(queries.tolist(), first.tolist(), stops, strict=True)
     return (
         {query: streams[start:stop] for query, start, stop in found},

@@ -30,9 +30,9 @@ class Board(NamedTuple):
     places left; `traffic` float64[k] is f(Q_j); `received` uint64[m, words] which servers get a
     source, one bit each; `roots` int64[k + 1] the heaps, the common one last, and their true tops
     in `top_added` float64[k + 1], `top_size` int64[k + 1], `top_kind` int64[k + 1] (-1: empty,
-    -2: to be found); `caps` int64[k], `capacities` float64[k]; `given` int64[T + k, 3] what each
-    round assigned (type, server, queries); `marks` int64[3]: rounds done, queries left, the last
-    round's type.
+    -2: to be found); `caps` int64[k], `capacities` float64[k]; `sizes` float64[k]: capacities by
+    which traffic is divided, 1 on equal servers; `given` int64[T + k, 3] what each round assigned
+    (type, server, queries); `marks` int64[3]: rounds done, queries left, the last round's type.
     """
 
     rates: Floats
@@ -50,6 +50,7 @@ class Board(NamedTuple):
     top_kind: Ints
     caps: Ints
     capacities: Floats
+    sizes: Floats
     given: Ints
     marks: Ints
 
@@ -63,9 +64,9 @@ def greedy_assignment(
 ) -> SmallInts:
     """Return the server of each query, int32[n]; the problem must be feasible.
 
-    The metric is the server's whole traffic with the type (MMS) when `by_traffic`, else only
-    what the type adds to it (IC). Ties: the least added rate, the larger type, the least loaded
-    server, the lowest server, the type that appeared first.
+    The metric is the server's whole traffic with the type (MMS) when `by_traffic`, divided by its
+    capacity where capacities differ, else only what the type adds to it (IC). Ties: the least added
+    rate, the larger type, the least loaded server, the lowest server, the type that appeared first.
     """
     board = _laid_out(problem)
     pool = heaps.new_pool(4 * len(problem.types) + 16)
@@ -109,6 +110,7 @@ def _laid_out(problem: PlacementProblem) -> Board:
         top_kind=np.full(servers + 1, NONE, np.int64),
         caps=problem.caps.copy(),
         capacities=problem.capacities.copy(),
+        sizes=np.ones(servers) if problem.equal_servers else problem.capacities.copy(),
         # Each round empties a type or fills a server.
         given=np.zeros((len(types) + servers, 3), np.int64),
         marks=np.array([0, problem.queries, NONE], np.int64),
@@ -140,6 +142,7 @@ def best_pair(board: Board, pool: Pool, by_traffic: bool) -> tuple[Pool, int, in
     """Return the pool, and the type and server that the round's rule selects."""
     pool = _find_tops(board, pool)
     free, traffic, caps, capacities = board.free, board.traffic, board.caps, board.capacities
+    sizes = board.sizes
     top_added, top_size, top_kind = board.top_added, board.top_size, board.top_kind
     common = len(free)
     server, kind, metric, added, size, pressure = NONE, NONE, 0.0, 0.0, 0, 0.0
@@ -148,7 +151,7 @@ def best_pair(board: Board, pool: Pool, by_traffic: bool) -> tuple[Pool, int, in
             continue
         heap = _better_top(top_added, top_size, top_kind, j, common)
         its_added, its_size = top_added[heap], top_size[heap]
-        its_metric = traffic[j] + its_added if by_traffic else its_added
+        its_metric = (traffic[j] + its_added) / sizes[j] if by_traffic else its_added
         its_pressure = (caps[j] - free[j] + 1) / capacities[j]
         if server != NONE:
             if its_metric > metric:
