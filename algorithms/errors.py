@@ -1,5 +1,6 @@
 """What a planner cannot do, as types with the numbers in them."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 
@@ -29,19 +30,26 @@ class BadParameters(PlanningError):
 
 
 class Infeasible(PlanningError):
-    """All servers filled to their caps do not hold all queries; `caps` has one per server."""
+    """All servers filled to their caps do not hold all queries; `caps` has one per server.
 
-    def __init__(self, queries: int, caps: Sequence[int], nu: float) -> None:
+    `smallest`: the least slack nu at which they do.
+    """
+
+    def __init__(self, queries: int, caps: Sequence[int], nu: float, smallest: float) -> None:
         self.queries = queries
         self.servers = len(caps)
         self.caps = tuple(caps)
         self.places = sum(caps)
         self.nu = nu
-        smallest, largest = min(caps), max(caps)
-        each = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+        self.smallest = smallest
+        least, most = min(caps), max(caps)
+        each = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        # Rounded up: the slack that is named must be enough, too.
+        named = math.ceil(smallest * 1e6) / 1e6
         super().__init__(
             f"{queries:,} queries do not fit on {self.servers:,} servers of {each} queries each "
-            f"({self.places:,} places at slack {nu:g})"
+            f"({self.places:,} places at slack {nu:g}); the smallest slack at which they fit is "
+            f"{named:.10g}"
         )
 
 

@@ -4,6 +4,7 @@ Computed in rationals because `floor` of a rounded product loses a place now and
 (1.15 * 100 is 114.99999999999999 in binary).
 """
 
+import heapq
 import math
 from fractions import Fraction
 from functools import lru_cache
@@ -33,14 +34,52 @@ def _places(bound: Fraction) -> int:
     return min(math.floor(bound), _MOST_QUERIES)
 
 
-def relative_caps(queries: int, capacities: Floats, nu: float) -> Ints:
+def relative_caps(queries: int, capacities: Floats, nu: float, *, round_up: bool = False) -> Ints:
     """Return the most queries each server may host, int64[k].
 
     floor((1 + nu) n / k), section 2; where capacities differ, a server's share of their sum
-    takes the place of 1 / k.
+    takes the place of 1 / k. With `round_up` at least ceil(n / k), so that all queries fit.
     """
     scale = (1 + exact(nu)) * queries
-    return np.array([_places(scale * share) for share in shares(capacities)], np.int64)
+    parts = shares(capacities)
+    caps = [_places(scale * share) for share in parts]
+    if round_up:
+        caps = [
+            max(cap, math.ceil(queries * share)) for cap, share in zip(caps, parts, strict=True)
+        ]
+    return np.array(caps, np.int64)
+
+
+def smallest_slack(queries: int, capacities: Floats) -> float:
+    """Return the least nu at which the caps of `relative_caps` have room for all queries.
+
+    A server has one place more whenever (1 + nu) n times its share reaches the next integer, so
+    the sum of the caps reaches n at one of these points. At most k - 1 places are missing at
+    nu = 0. Rounded up to the next double where the exact number is none.
+    """
+    parts = shares(capacities)
+    places = [math.floor(queries * share) for share in parts]
+    missing = queries - sum(places)
+    if missing <= 0:
+        return 0.0
+    steps = [
+        ((cap + 1) / share, cap, at)
+        for at, (cap, share) in enumerate(zip(places, parts, strict=True))
+    ]
+    heapq.heapify(steps)
+    scale = Fraction(queries)
+    for _ in range(missing):
+        scale, cap, at = steps[0]
+        heapq.heapreplace(steps, ((cap + 2) / parts[at], cap + 1, at))
+    return _rounded_up(scale / queries - 1)
+
+
+def _rounded_up(number: Fraction) -> float:
+    """Return the least double that, read as the decimal it is written as, is not below."""
+    nearest = float(number)
+    while exact(nearest) < number:
+        nearest = math.nextafter(nearest, math.inf)
+    return nearest
 
 
 def online_caps(queries: int, capacities: Floats, nu: float, alpha: float) -> Ints:

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 
 from algorithms.certificates import Refuted
 from algorithms.placement.problem import PlacementProblem
@@ -13,16 +14,32 @@ from algorithms.vocabulary import Ints
 _TOLERANCE = 1e-9
 
 
-def certify(problem: PlacementProblem, plan: PlacementPlan, caps: Sequence[int] | Ints) -> None:
+def certify(
+    problem: PlacementProblem, plan: PlacementPlan, caps: Sequence[int] | Ints | None = None
+) -> None:
     """Raise `Refuted` unless the plan is feasible at `caps` and its measures are true.
 
+    Without `caps` at those of section 2, which are computed anew from capacities and slack.
     Recomputes loads, traffic and replication factor from the assignment and the queries.
     """
-    faults = placement_faults(problem, plan, caps)
+    faults = placement_faults(problem, plan, offline_caps(problem) if caps is None else caps)
     if not faults:
         faults = measure_faults(problem, plan)
     if faults:
         raise Refuted(faults)
+
+
+def offline_caps(problem: PlacementProblem) -> list[int]:
+    """Return the most queries each server may host: floor((1 + nu) n share), by decimals.
+
+    With `round_up` at least n share, rounded up.
+    """
+    sizes = [Fraction(repr(size)) for size in problem.capacities.tolist()]
+    slack, caps = 1 + Fraction(repr(problem.nu)), []
+    for size in sizes:
+        mean = problem.queries * size / sum(sizes)
+        caps.append(max(slack * mean // 1, -(-mean // 1) if problem.round_up else 0))
+    return [int(cap) for cap in caps]
 
 
 def placement_faults(

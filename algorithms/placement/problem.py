@@ -12,7 +12,7 @@ import numpy as np
 from algorithms.checks import as_integers
 from algorithms.errors import Infeasible
 from algorithms.placement import checks
-from algorithms.placement.balance import relative_caps
+from algorithms.placement.balance import relative_caps, smallest_slack
 from algorithms.placement.bounds import lower_bound
 from algorithms.placement.rows import normalised
 from algorithms.placement.types import QueryTypes, collapse
@@ -27,7 +27,9 @@ class PlacementProblem:
     `indptr` int64[n + 1], `indices` int32[...]: query q reads the sources
     `indices[indptr[q]:indptr[q + 1]]`, ascending and each once (compressed sparse rows).
     `servers`: k. `nu`: allowed slack. `capacities` float64[k]: how large each server is relative
-    to the others, in any unit; all 1 where servers are equal, as in the paper.
+    to the others, in any unit; all 1 where servers are equal, as in the paper. `round_up`: whether
+    a cap is at least the server's share of the queries, rounded up. The paper's caps, which are
+    rounded down, may have fewer places than there are queries where these are few.
 
     Build it with `from_lists` or `from_arrays`, which check, sort and copy their input.
     """
@@ -38,6 +40,7 @@ class PlacementProblem:
     servers: int
     nu: float
     capacities: Floats
+    round_up: bool = False
 
     @classmethod
     def from_lists(
@@ -47,6 +50,8 @@ class PlacementProblem:
         servers: int,
         nu: float,
         capacities: Iterable[float] | None = None,
+        *,
+        round_up: bool = False,
     ) -> Self:
         """Build a problem from one collection of source numbers per query.
 
@@ -57,7 +62,7 @@ class PlacementProblem:
         np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
         flat = as_integers("queries", list(chain.from_iterable(rows)))
         sizes = None if capacities is None else list(capacities)
-        return cls.from_arrays(list(rates), indptr, flat, servers, nu, sizes)
+        return cls.from_arrays(list(rates), indptr, flat, servers, nu, sizes, round_up=round_up)
 
     @classmethod
     def from_arrays(
@@ -68,6 +73,8 @@ class PlacementProblem:
         servers: int,
         nu: float,
         capacities: Any = None,
+        *,
+        round_up: bool = False,
     ) -> Self:
         """Build a problem from compressed sparse rows; a source named twice counts once.
 
@@ -84,7 +91,7 @@ class PlacementProblem:
         rows, sources = normalised(rows, sources)
         for array in (checked, rows, sources, sizes):
             array.setflags(write=False)
-        return cls(checked, rows, sources, int(servers), float(nu), sizes)
+        return cls(checked, rows, sources, int(servers), float(nu), sizes, round_up)
 
     @property
     def queries(self) -> int:
@@ -101,18 +108,22 @@ class PlacementProblem:
         """Most queries each server may host, int64[k].
 
         floor((1 + nu) n / k) as in section 2; where capacities differ, each server's share of
-        their sum takes the place of 1 / k.
+        their sum takes the place of 1 / k. With `round_up` at least the share itself, rounded up.
         """
-        return relative_caps(self.queries, self.capacities, self.nu)
+        return relative_caps(self.queries, self.capacities, self.nu, round_up=self.round_up)
 
     def sources_of(self, query: int) -> SmallInts:
         """Return the sources that one query reads, ascending."""
         return self.indices[self.indptr[query] : self.indptr[query + 1]]
 
     def require_feasible(self) -> None:
-        """Raise `Infeasible` when all servers together have fewer places than queries."""
+        """Raise `Infeasible` when all servers together have fewer places than queries.
+
+        Never with `round_up`.
+        """
         if int(self.caps.sum()) < self.queries:
-            raise Infeasible(self.queries, self.caps.tolist(), self.nu)
+            smallest = smallest_slack(self.queries, self.capacities)
+            raise Infeasible(self.queries, self.caps.tolist(), self.nu, smallest)
 
     @cached_property
     def readers(self) -> Ints:

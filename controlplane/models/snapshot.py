@@ -23,6 +23,8 @@ class Snapshot(models.Model):
     size = models.PositiveBigIntegerField()
     taken_at = models.DateTimeField()
 
+    _value: dict[str, Any] | None = None
+
     class Meta:
         ordering = ["-taken_at"]
 
@@ -40,6 +42,11 @@ class Snapshot(models.Model):
         return hashlib.sha256(zlib.decompress(bytes(self.data))).hexdigest() == self.digest
 
     def value(self) -> dict[str, Any]:
-        """Return the snapshot."""
-        found: dict[str, Any] = json.loads(zlib.decompress(bytes(self.data)))
-        return found
+        """Return the snapshot, which callers must not change: this row parses it once."""
+        if self._value is None:
+            self._value = json.loads(zlib.decompress(bytes(self.data)))
+        return self._value
+
+    def remember(self, value: dict[str, Any]) -> None:
+        """Keep the value from which the data was made, so that it is not parsed again."""
+        self._value = value

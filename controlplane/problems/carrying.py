@@ -1,11 +1,16 @@
 """Moves as they are carried out: their order, their steps, what they take, and the way back."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
-from algorithms.ordering import Loads, Move, Unit, ordered
+import numpy as np
+
+from algorithms.ordering import Move, MoveSet, Unit, Units, order_moves
+from algorithms.vocabulary import Ints
+from controlplane.problems import arrays
+from controlplane.problems.arrays import QueryArrays
 
 Row = Mapping[str, Any]
 Moves = Sequence[Row]
@@ -43,13 +48,67 @@ def tasks_of(move: Row) -> tuple[int, int]:
 def in_order(snapshot: Row, moves: Moves) -> Ordered:
     """Return the moves in an order in which operators can stop anywhere."""
     single = singles(moves)
-    board = Board.of(snapshot)
-    found = ordered(board.loads(), board.steps(single))
+    found = order_moves(_move_set(snapshot, single))
     return Ordered(
         [dict(single[at]) for at in found.order],
-        [round(value, 6) for value in found.imbalance.tolist()],
+        np.round(found.imbalance, 6).tolist(),
         found.safe,
     )
+
+
+def _move_set(snapshot: Row, moves: Moves) -> MoveSet:
+    """Return moves of one task each as arrays. Raises `KeyError` on an unknown task or node."""
+    queries = QueryArrays.of(snapshot)
+    tasks = _split_tasks(snapshot)
+    units = Units(
+        np.concatenate([queries.indptr, np.full(len(tasks.own), queries.indptr[-1])]),
+        queries.streams,
+        np.concatenate([np.zeros(len(queries.ids)), tasks.own]),
+        np.concatenate([queries.nodes, tasks.nodes]),
+    )
+    moving = _units_of(queries, tasks, moves)
+    targets = np.fromiter(map(itemgetter("to"), moves), np.int64, len(moves))
+    return MoveSet.from_units(
+        arrays.rates_of(snapshot),
+        arrays.capacities_of(snapshot),
+        units,
+        moving,
+        arrays.node_positions(snapshot, targets),
+    )
+
+
+@dataclass(frozen=True)
+class _SplitTasks:
+    """Tasks of split queries: their position by query and task, records/s and node of each."""
+
+    positions: Mapping[tuple[int, int], int]
+    own: Any
+    nodes: Ints
+
+
+def _split_tasks(snapshot: Row) -> _SplitTasks:
+    rows = [
+        (query, task, work[task], node)
+        for query, _, spans, work, _ in snapshot["split"]
+        for node, first, past in spans
+        for task in range(first, past)
+    ]
+    nodes = np.array([node for *_, node in rows], np.int64)
+    return _SplitTasks(
+        {(query, task): at for at, (query, task, *_) in enumerate(rows)},
+        np.array([work for _, _, work, _ in rows], np.float64),
+        arrays.node_positions(snapshot, nodes),
+    )
+
+
+def _units_of(queries: QueryArrays, tasks: _SplitTasks, moves: Moves) -> Ints:
+    """Return which unit each move moves: queries of one task first, then tasks of split ones."""
+    wanted = np.fromiter(map(itemgetter("query"), moves), np.int64, len(moves))
+    units, known = arrays.positions_if_known(queries.ids, wanted)
+    for at in np.flatnonzero(~known).tolist():
+        key = moves[at]["query"], tasks_of(moves[at])[0]
+        units[at] = len(queries.ids) + tasks.positions[key]
+    return units
 
 
 @dataclass(frozen=True)
@@ -74,10 +133,6 @@ class Board:
             {key: (unit, nodes[node]) for key, (unit, node) in _units(snapshot).items()},
             nodes,
         )
-
-    def loads(self) -> Loads:
-        """Return the loads of the nodes before any move."""
-        return Loads(self.rates, self.capacities, self.units.values())
 
     def steps(self, moves: Moves) -> list[Move]:
         """Return moves of one task each as what is carried out."""
@@ -143,21 +198,48 @@ def next_step(moves: Moves, first: int, caps: Caps, seconds: float) -> int:
 
     `seconds`: how long a step takes, within which its bytes must go over.
     """
-    busy: Counter[int] = Counter()
-    sent = 0
-    for at in range(first, len(moves)):
-        move = moves[at]
-        sent += move["bytes"]
-        ends = {move["from"], move["to"]}
+    # More moves than the cap no step has.
+    return first + _step_end(
+        _Columns.of(moves[first : first + caps.cluster_moves + 1]), 0, caps, seconds
+    )
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What decides the size of a step: both nodes and the bytes of each move."""
+
+    sources: list[int]
+    targets: list[int]
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, moves: Moves) -> "_Columns":
+        """Read moves."""
+        return cls(
+            [move["from"] for move in moves],
+            [move["to"] for move in moves],
+            [move["bytes"] for move in moves],
+        )
+
+
+def _step_end(columns: _Columns, first: int, caps: Caps, seconds: float) -> int:
+    """Return where the step that begins at `first` ends."""
+    busy: dict[int, int] = {}
+    sent, most_bytes = 0, caps.bytes_per_s * seconds
+    for at in range(first, len(columns.sizes)):
+        sent += columns.sizes[at]
+        source, target = columns.sources[at], columns.targets[at]
+        of_source, of_target = busy.get(source, 0), busy.get(target, 0)
         full = (
             at - first >= caps.cluster_moves
-            or any(busy[node] >= caps.node_moves for node in ends)
-            or sent > caps.bytes_per_s * seconds
+            or of_source >= caps.node_moves
+            or of_target >= caps.node_moves
+            or sent > most_bytes
         )
         if full and at > first:
             return at
-        busy.update(ends)
-    return len(moves)
+        busy[source], busy[target] = of_source + 1, of_target + 1
+    return len(columns.sizes)
 
 
 def first_cap(most: int) -> int:
@@ -170,11 +252,12 @@ def price(moves: Moves, caps: Caps, step_s: float) -> dict[str, Any]:
 
     Where no step is slow: from few moves at once on, each step has one more.
     """
+    columns = _Columns.of(moves)
     steps, at, cap = 0, 0, first_cap(caps.cluster_moves)
     while at < len(moves):
-        at = next_step(moves, at, replace(caps, cluster_moves=cap), step_s)
+        at = _step_end(columns, at, replace(caps, cluster_moves=cap), step_s)
         steps, cap = steps + 1, min(cap + 1, caps.cluster_moves)
-    sent = sum(move["bytes"] for move in moves)
+    sent = sum(columns.sizes)
     return {
         "moves": len(moves),
         "bytes": sent,

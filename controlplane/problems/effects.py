@@ -1,18 +1,21 @@
 """What each move of a plan is worth: how every measure changes when it alone is left out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from algorithms.vocabulary import Floats, Ints
+from controlplane.problems import arrays
+from controlplane.problems.arrays import QueryArrays
 from controlplane.problems.carrying import tasks_of
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Effect:
     """The changes when the move at a place is left out of the plan: without it less with it.
 
@@ -40,32 +43,23 @@ def effects(
 
     No measure is taken anew: what changes is at the two nodes of the move.
     """
-    wanted = range(len(moves)) if places is None else places
-    if not wanted:
+    wanted = np.arange(len(moves)) if places is None else np.array(places, np.int64)
+    if not len(wanted):
         return []
     board = _Board(snapshot, moves)
-    indices = [node["index"] for node in snapshot["nodes"]]
+    chosen = [moves[at] for at in wanted.tolist()]
+    sources, targets, less, more = board.undone(chosen)
+    imbalance, worst, share = board.without(sources, targets, less, more)
+    traffic = np.round(more - less, 9) / board.live if board.live else np.zeros(len(wanted))
+    columns = (
+        wanted, np.round(imbalance, 9), traffic, board.indices[worst], share,
+    )  # fmt: skip
     return [
-        Effect(at, imbalance, traffic / board.live if board.live else 0.0, -moves[at]["bytes"],
-               indices[worst], share)
-        for at, imbalance, traffic, worst, share in _without_each(board, moves, wanted)
-    ]  # fmt: skip
-
-
-def _without_each(
-    board: "_Board", moves: Sequence[Row], wanted: Sequence[int] | range
-) -> Iterator[tuple[int, float, float, int, float]]:
-    """Yield changes of imbalance and traffic, and the worst node with its share, without each."""
-    before = board.loads / board.capacities
-    imbalance = float(before.max() - before.mean())
-    for at in wanted:
-        source, target, less, more = board.undone(moves[at])
-        shares = before.copy()
-        shares[target] -= less / board.capacities[target]
-        shares[source] += more / board.capacities[source]
-        worst = int(np.argmax(shares))
-        change = float(shares[worst] - shares.mean()) - imbalance
-        yield at, round(change, 9), round(more - less, 9), worst, float(shares[worst])
+        Effect(place, change, factor, -move["bytes"], index, its_share)
+        for move, place, change, factor, index, its_share in zip(
+            chosen, *(column.tolist() for column in columns), strict=True
+        )
+    ]
 
 
 class _Board:
@@ -75,60 +69,90 @@ class _Board:
     """
 
     def __init__(self, snapshot: Row, moves: Sequence[Row]) -> None:
-        self.nodes = {node["index"]: at for at, node in enumerate(snapshot["nodes"])}
-        self.capacities = np.array([node["capacity"] for node in snapshot["nodes"]])
-        self.rates = np.array([rate for _, rate in snapshot["streams"]], np.float64)
-        streams = {stream: at for at, (stream, _) in enumerate(snapshot["streams"])}
-        self.readers = self._readers(snapshot["queries"], streams)
+        self.snapshot = snapshot
+        self.indices = np.array([node["index"] for node in snapshot["nodes"]], np.int64)
+        self.capacities = arrays.capacities_of(snapshot)
+        self.rates = arrays.rates_of(snapshot)
+        self.queries = QueryArrays.of(snapshot).after(snapshot, moves)
+        self.readers = self.queries.readers(len(self.indices), len(self.rates))
         self.live = float(self.rates[self.readers.any(axis=0)].sum())
-        moving = {move["query"] for move in moves}
-        self.read = {
-            query: [streams[one] for one in read]
-            for query, _, _, read in snapshot["queries"]
-            if query in moving
-        }
         self.work = {query: works for query, _, _, works, _ in snapshot["split"]}
-        self.own = self._own(snapshot["split"])
-        for move in moves:
-            self._make(move)
-        self.loads = (self.readers > 0) @ self.rates + self.own
+        self.loads = (self.readers > 0) @ self.rates + self._own(moves)
 
-    def _readers(self, queries: Sequence[Any], streams: Mapping[int, int]) -> Any:
-        reads = [read for _, _, _, read in queries]
-        owners = [self.nodes[node] for _, _, node, _ in queries]
-        rows = np.repeat(np.array(owners, np.int64), [len(read) for read in reads])
-        columns = np.array([streams[one] for one in chain.from_iterable(reads)], np.int64)
-        shape = len(self.nodes), len(streams)
-        flat = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
-        return flat.reshape(shape)
-
-    def _own(self, split: Sequence[Any]) -> Any:
-        """Return the records/s of the tasks of split queries on each node."""
-        own = np.zeros(len(self.nodes))
-        for _, _, spans, works, _ in split:
+    def _own(self, moves: Sequence[Row]) -> Floats:
+        """Return the records/s of the tasks of split queries on each node after the moves."""
+        nodes = {index: at for at, index in enumerate(self.indices.tolist())}
+        own = np.zeros(len(nodes))
+        for _, _, spans, works, _ in self.snapshot["split"]:
             for node, first, past in spans:
-                own[self.nodes[node]] += sum(works[first:past])
+                own[nodes[node]] += sum(works[first:past])
+        for move in moves if self.work else ():
+            if move["query"] in self.work:
+                load = self._load(move)
+                own[nodes[move["from"]]] -= load
+                own[nodes[move["to"]]] += load
         return own
 
-    def _make(self, move: Row) -> None:
-        source, target = self.nodes[move["from"]], self.nodes[move["to"]]
-        read = self.read.get(move["query"])
-        if read is None:
-            load = self.work[move["query"]][tasks_of(move)[0]]
-            self.own[source] -= load
-            self.own[target] += load
-        else:
-            self.readers[source, read] -= 1
-            self.readers[target, read] += 1
+    def _load(self, move: Row) -> float:
+        """Return the records/s of the task of a split query that moves."""
+        return float(self.work[move["query"]][tasks_of(move)[0]])
 
-    def undone(self, move: Row) -> tuple[int, int, float, float]:
-        """Return source and target of a move, and what these get more and less without it."""
-        source, target = self.nodes[move["from"]], self.nodes[move["to"]]
-        read = self.read.get(move["query"])
-        if read is None:
-            load = float(self.work[move["query"]][tasks_of(move)[0]])
-            return source, target, load, load
-        rates = self.rates[read]
-        less = float(rates[self.readers[target, read] == 1].sum())
-        more = float(rates[self.readers[source, read] == 0].sum())
-        return source, target, less, more
+    def undone(self, moves: Sequence[Row]) -> tuple[Ints, Ints, Floats, Floats]:
+        """Return source and target of each move, and what these get more and less without it."""
+        sources, targets, ids = (
+            np.fromiter(map(itemgetter(name), moves), np.int64, len(moves))
+            for name in ("from", "to", "query")
+        )
+        sources, targets = (
+            arrays.node_positions(self.snapshot, nodes) for nodes in (sources, targets)
+        )
+        at, known = arrays.positions_if_known(self.queries.ids, ids)
+        rows, owner = self._entries(at, known)
+        alone = self.readers[targets[owner], rows] == 1
+        gone = self.readers[sources[owner], rows] == 0
+        less, more = (
+            np.bincount(owner, self.rates[rows] * changes, len(moves)).astype(np.float64)
+            for changes in (alone, gone)
+        )
+        for one in np.flatnonzero(~known).tolist():
+            less[one] = more[one] = self._load(moves[one])
+        return sources, targets, less, more
+
+    def _entries(self, at: Ints, known: Any) -> tuple[Ints, Ints]:
+        """Return the streams that the queries at these positions read, and whose each is."""
+        indptr, streams = self.queries.indptr, self.queries.streams
+        if not len(self.queries.ids):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        lengths = np.where(known, indptr[at + 1] - indptr[at], 0)
+        owner = np.repeat(np.arange(len(at)), lengths)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return streams[np.repeat(indptr[at], lengths) + within], owner
+
+    def without(
+        self, sources: Ints, targets: Ints, less: Floats, more: Floats
+    ) -> tuple[Floats, Ints, Floats]:
+        """Return the change of imbalance, the worst node and its load/capacity without each move.
+
+        Of the nodes that are no part of a move the worst is one of the three worst of all.
+        """
+        shares = self.loads / self.capacities
+        lowered = shares[targets] - less / self.capacities[targets]
+        raised = shares[sources] + more / self.capacities[sources]
+        worst, share = _worst_of_others(shares, sources, targets)
+        for nodes, values in ((sources, raised), (targets, lowered)):
+            better = (values > share) | ((values == share) & (nodes < worst))
+            worst, share = np.where(better, nodes, worst), np.where(better, values, share)
+        total = shares.sum() + (lowered - shares[targets]) + (raised - shares[sources])
+        imbalance = float(shares.max() - shares.mean())
+        return share - total / len(shares) - imbalance, worst, share
+
+
+def _worst_of_others(shares: Floats, sources: Ints, targets: Ints) -> tuple[Ints, Floats]:
+    """Return the worst loaded node besides source and target of each move, and its share."""
+    worst = np.full(len(sources), len(shares), np.int64)
+    share = np.full(len(sources), -np.inf)
+    # The last of the three is written first, so that a worse one replaces it.
+    for node in np.argsort(-shares, kind="stable")[:3][::-1].tolist():
+        other = (sources != node) & (targets != node)
+        worst, share = np.where(other, node, worst), np.where(other, shares[node], share)
+    return worst, share

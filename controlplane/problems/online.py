@@ -38,23 +38,26 @@ class OnlineProblem:
 def read_online(cluster: Cluster) -> OnlineProblem | None:
     """Return the cluster's online problem, None while no node is active.
 
+    Nodes host queries in proportion to their capacity (decision 0009).
+
     A query that is split counts once, on the node of its first task.
     The counts are summed by the database: ten thousand queries become a few thousand rows.
     """
     nodes = list(Node.objects.filter(cluster=cluster, active=True).order_by("index"))
     if not nodes:
         return None
-    streams = list(Stream.objects.filter(cluster=cluster).order_by("id"))
+    # Schemas are JSON, which takes long to parse.
+    weighed = Stream.objects.filter(cluster=cluster).only("id", "rate", "declared_rate")
+    streams = list(weighed.order_by("id"))
     sources = {stream.pk: source for source, stream in enumerate(streams)}
     algorithm = LeastCost(nu=cluster.nu, alpha=cluster.alpha)
     rates = [stream.weight for stream in streams]
-    state = _read_state(rates, {node.pk: server for server, node in enumerate(nodes)}, sources)
+    state = _read_state(rates, nodes, sources)
     return OnlineProblem(algorithm, nodes, sources, state)
 
 
-def _read_state(
-    rates: list[float], servers: dict[int, int], sources: dict[int, int]
-) -> OnlineState:
+def _read_state(rates: list[float], nodes: list[Node], sources: dict[int, int]) -> OnlineState:
+    servers = {node.pk: server for server, node in enumerate(nodes)}
     loads = np.zeros(len(servers), np.int64)
     for node, queries in _queries_per_node(servers):
         loads[servers[node]] = queries
@@ -62,7 +65,8 @@ def _read_state(
         (servers[node], sources[stream], queries)
         for node, stream, queries in _readers_per_node(servers)
     )
-    return OnlineState.from_counts(len(servers), rates, loads, readers)
+    capacities = [node.capacity for node in nodes]
+    return OnlineState.from_counts(len(servers), rates, loads, readers, capacities)
 
 
 def _queries_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int]]:

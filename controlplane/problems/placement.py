@@ -12,7 +12,10 @@ from scipy.optimize import linear_sum_assignment
 
 from algorithms.placement.planner import PlacementAlgorithm, PlacementParameters
 from algorithms.placement.problem import PlacementProblem
+from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
+from controlplane.problems import arrays
+from controlplane.problems.arrays import QueryArrays
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ def plan_moves(
     problem = placement_problem(snapshot, len(servers))
     plan = algorithm.solve(problem, parameters, progress)
     present = present_positions(snapshot)
-    labels = fewest_moves_labels(present, plan.assignment, servers, len(snapshot["nodes"]))
+    sizes = arrays.capacities_of(snapshot)
+    labels = fewest_moves_labels(present, plan.assignment, servers, len(sizes), sizes)
     return Planned(
         moves=moves_between(snapshot, present, labels[plan.assignment]),
         lower_bound=plan.lower_bound / problem.live_rate if problem.live_rate else None,
@@ -49,17 +53,23 @@ def plan_moves(
 
 
 def placement_problem(snapshot: dict[str, Any], servers: int) -> PlacementProblem:
-    """Return the offline problem: the running queries on the active nodes."""
+    """Return the offline problem: the running queries on the active nodes, by their capacities.
+
+    Caps are rounded up, so that few queries on many nodes have a plan, too (decision 0030).
+    """
     if not servers:
         raise Conflict("no_node", "No node of the cluster is active")
     if not snapshot["queries"]:
         raise Conflict("no_query", "No query runs, so there is nothing to place")
-    sources = {stream: source for source, (stream, _) in enumerate(snapshot["streams"])}
-    return PlacementProblem.from_lists(
-        [rate for _, rate in snapshot["streams"]],
-        [[sources[stream] for stream in streams] for _, _, _, streams in snapshot["queries"]],
+    queries = QueryArrays.of(snapshot)
+    return PlacementProblem.from_arrays(
+        arrays.rates_of(snapshot),
+        queries.indptr,
+        queries.streams,
         servers,
         snapshot["nu"],
+        arrays.capacities_of(snapshot)[active_positions(snapshot)],
+        round_up=True,
     )
 
 
@@ -68,23 +78,29 @@ def active_positions(snapshot: dict[str, Any]) -> list[int]:
     return [position for position, node in enumerate(snapshot["nodes"]) if node["active"]]
 
 
-def present_positions(snapshot: dict[str, Any]) -> Any:
+def present_positions(snapshot: dict[str, Any]) -> Ints:
     """Return the node position of each query now, int64[n]."""
-    positions = {node["index"]: position for position, node in enumerate(snapshot["nodes"])}
-    return np.array([positions[node] for _, _, node, _ in snapshot["queries"]], np.int64)
+    return QueryArrays.of(snapshot).nodes
 
 
-def fewest_moves_labels(present: Any, assignment: Any, servers: Sequence[int], nodes: int) -> Any:
+def fewest_moves_labels(
+    present: Any, assignment: Any, servers: Sequence[int], nodes: int, capacities: Any = None
+) -> Ints:
     """Return which node each of the plan's servers should be, so that fewest queries move.
 
-    An algorithm numbers equal servers arbitrarily; the numbering with the largest overlap with
-    the present assignment is a maximum weight matching.
+    `servers`: the node that each server is; `capacities` float64[nodes], equal if not given. An
+    algorithm numbers servers of equal capacity arbitrarily; among these the numbering with the
+    largest overlap with the present assignment is a maximum weight matching.
     """
-    overlap = np.zeros((len(servers), nodes), np.int64)
+    known = np.asarray(servers, np.int64)
+    sizes = np.ones(nodes) if capacities is None else np.asarray(capacities, np.float64)
+    overlap = np.zeros((len(known), nodes), np.int64)
     np.add.at(overlap, (np.asarray(assignment), present), 1)
-    rows, columns = linear_sum_assignment(overlap[:, servers], maximize=True)
-    labels = np.empty(len(servers), np.int64)
-    labels[rows] = np.asarray(servers)[columns]
+    labels = np.empty(len(known), np.int64)
+    for size in np.unique(sizes[known]):
+        equal = np.flatnonzero(sizes[known] == size)
+        rows, columns = linear_sum_assignment(overlap[np.ix_(equal, known[equal])], maximize=True)
+        labels[equal[rows]] = known[equal[columns]]
     return labels
 
 
@@ -102,12 +118,3 @@ def moves_between(snapshot: dict[str, Any], present: Any, planned: Any) -> list[
         }
         for row in np.flatnonzero(present != planned).tolist()
     ]
-
-
-def received_rates(problem: PlacementProblem, positions: Any, nodes: int) -> list[float]:
-    """Return f(Q_j) of the placement paper (section 2) per node: each stream counts once."""
-    owner = np.repeat(positions, np.diff(problem.indptr))
-    received = np.zeros((nodes, len(problem.rates)), bool)
-    received[owner, problem.indices] = True
-    rates: list[float] = (received * problem.rates).sum(axis=1).tolist()
-    return rates

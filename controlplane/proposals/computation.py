@@ -12,7 +12,11 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.policies.store import caps_of, policy_of
 from controlplane.problems import planning
-from controlplane.problems.snapshot import keep_snapshot, take_snapshot
+from controlplane.problems.snapshot import (
+    keep_snapshot,
+    take_snapshot,
+    without_garbage_collection,
+)
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.selectors.metrics import latest_values
@@ -34,7 +38,9 @@ def compute(proposal_id: int) -> None:
     if proposal is None or proposal.state != Proposal.State.COMPUTING:
         return
     try:
-        columns = _computed(proposal)
+        # Rows and moves of a large cluster are hundreds of thousands of objects without cycles.
+        with without_garbage_collection():
+            columns = _computed(proposal)
     except Cancelled:
         return
     except (PlanningError, Conflict) as impossible:

@@ -47,7 +47,7 @@ def test_unknown_names_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [BadProblem("nu", "bad"), BadParameters({"nu": ["bad"]}), Infeasible(10, [3, 3, 3], 0.0)],
+    [BadProblem("nu", "bad"), BadParameters({"nu": ["bad"]}), Infeasible(10, [3, 3, 3], 0.0, 0.2)],
 )
 def test_errors_travel_between_processes_with_their_data(error: PlanningError) -> None:
     """Celery and process pools pickle what is raised."""

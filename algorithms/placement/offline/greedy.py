@@ -14,6 +14,7 @@ from algorithms.vocabulary import Parameters, Progress, SmallInts
 class Mms(Parameters):
     """Min-max traffic per server, section 4.1.2: each round keeps the busiest link low.
 
+    On servers of unequal capacity it is the traffic divided by the capacity that is kept low.
     Queries that all read one source go to the algorithm of Figure 1, as in section 6.1.
     """
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.compiled import compiled, inlined
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 # Columns of `Pool.cells`.
@@ -38,89 +38,97 @@ def is_better(added_a: float, size_a: int, added_b: float, size_b: int) -> bool:
     return added_a < added_b or (added_a == added_b and size_a > size_b)
 
 
-@compiled
-def meld(pool: Pool, a: int, b: int) -> int:
-    """Join two heaps and return the root."""
-    if a == NONE:
-        return b
-    if b == NONE:
-        return a
-    if _precedes(pool, b, a):
-        a, b = b, a
-    pool.cells[b, NEXT] = pool.cells[a, CHILD]
-    pool.cells[a, CHILD] = b
-    return a
+@inlined
+def meld(added: Floats, cells: SmallInts, a: int, b: int) -> int:
+    """Join two heaps, of which neither is empty, and return the root.
+
+    `added`, `cells` are those of the pool.
+    """
+    first, second = a, b
+    if added[b] != added[a]:
+        swap = added[b] < added[a]
+    elif cells[b, SIZE] != cells[a, SIZE]:
+        swap = cells[b, SIZE] > cells[a, SIZE]
+    else:
+        swap = cells[b, TYPE] < cells[a, TYPE]
+    if swap:
+        first, second = b, a
+    cells[second, NEXT] = cells[first, CHILD]
+    cells[first, CHILD] = second
+    return first
 
 
 @compiled
 def push(pool: Pool, root: int, added: float, size: int, kind: int) -> tuple[Pool, int]:
     """Add an entry and return the pool, which may have grown, and the root."""
-    pool, cell = _taken(pool)
-    pool.added[cell] = added
-    pool.cells[cell, SIZE] = size
-    pool.cells[cell, TYPE] = kind
-    pool.cells[cell, CHILD] = NONE
-    pool.cells[cell, NEXT] = NONE
-    return pool, meld(pool, root, cell)
+    pool = with_room(pool, 1)
+    return pool, insert(pool.added, pool.cells, pool.marks, root, added, size, kind)
+
+
+@inlined
+def insert(
+    added_of: Floats,
+    cells: SmallInts,
+    marks: Ints,
+    root: int,
+    added: float,
+    size: int,
+    kind: int,
+) -> int:
+    """Add an entry to a pool that has room for it (`with_room`), and return the root.
+
+    The first three are the arrays of the pool: in a loop over many entries, references to them
+    are counted once.
+    """
+    cell = marks[FREED]
+    if cell != NONE:
+        marks[FREED] = cells[cell, NEXT]
+    else:
+        cell = marks[USED]
+        marks[USED] += 1
+    added_of[cell] = added
+    cells[cell, SIZE] = size
+    cells[cell, TYPE] = kind
+    cells[cell, CHILD] = NONE
+    cells[cell, NEXT] = NONE
+    return cell if root == NONE else meld(added_of, cells, root, cell)
 
 
 @compiled
 def pop(pool: Pool, root: int) -> int:
     """Give the top's cell back and return the new root, or -1 of an empty heap."""
-    pairs = _paired(pool, pool.cells[root, CHILD])
-    pool.cells[root, NEXT] = pool.marks[FREED]
-    pool.marks[FREED] = root
+    added, cells, marks = pool.added, pool.cells, pool.marks
+    pairs, node = NONE, cells[root, CHILD]
+    # Siblings are joined two by two, and the joined from the last one on.
+    while node != NONE:
+        first, second = node, cells[node, NEXT]
+        joined = first
+        if second == NONE:
+            node = NONE
+        else:
+            node = cells[second, NEXT]
+            joined = meld(added, cells, first, second)
+        cells[joined, NEXT] = pairs
+        pairs = joined
+    cells[root, NEXT] = marks[FREED]
+    marks[FREED] = root
     top = NONE
     while pairs != NONE:
-        rest = pool.cells[pairs, NEXT]
-        pool.cells[pairs, NEXT] = NONE
-        top = meld(pool, top, pairs)
+        rest = cells[pairs, NEXT]
+        cells[pairs, NEXT] = NONE
+        top = pairs if top == NONE else meld(added, cells, top, pairs)
         pairs = rest
     return top
 
 
 @compiled
-def _precedes(pool: Pool, a: int, b: int) -> bool:
-    if pool.added[a] != pool.added[b]:
-        return bool(pool.added[a] < pool.added[b])
-    if pool.cells[a, SIZE] != pool.cells[b, SIZE]:
-        return bool(pool.cells[a, SIZE] > pool.cells[b, SIZE])
-    return bool(pool.cells[a, TYPE] < pool.cells[b, TYPE])
-
-
-@compiled
-def _paired(pool: Pool, node: int) -> int:
-    """Join siblings two by two and return the chain of the joined, last pair first."""
-    pairs = NONE
-    while node != NONE:
-        first, second = node, pool.cells[node, NEXT]
-        node = NONE if second == NONE else pool.cells[second, NEXT]
-        pool.cells[first, NEXT] = NONE
-        if second != NONE:
-            pool.cells[second, NEXT] = NONE
-        joined = meld(pool, first, second)
-        pool.cells[joined, NEXT] = pairs
-        pairs = joined
-    return pairs
-
-
-@compiled
-def _taken(pool: Pool) -> tuple[Pool, int]:
-    cell = pool.marks[FREED]
-    if cell != NONE:
-        pool.marks[FREED] = pool.cells[cell, NEXT]
-        return pool, cell
-    cell = pool.marks[USED]
-    pool.marks[USED] += 1
-    if cell == len(pool.added):
-        pool = _grown(pool)
-    return pool, cell
-
-
-@compiled
-def _grown(pool: Pool) -> Pool:
-    had = len(pool.added)
-    added, cells = np.empty(2 * had), np.empty((2 * had, 4), np.int32)
+def with_room(pool: Pool, entries: int) -> Pool:
+    """Return the pool, grown if necessary, with unused cells for so many entries."""
+    had, used = len(pool.added), pool.marks[USED]
+    if used + entries <= had:
+        return pool
+    room = max(2 * had, used + entries)
+    added, cells = np.empty(room), np.empty((room, 4), np.int32)
     added[:had] = pool.added
     cells[:had] = pool.cells
     return Pool(added, cells, pool.marks)

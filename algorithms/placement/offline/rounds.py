@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.compiled import compiled, inlined
 from algorithms.placement.bits import Words, include, is_member
 from algorithms.placement.offline import heaps
 from algorithms.placement.offline.heaps import NONE, SIZE, TYPE, Pool
@@ -30,9 +30,9 @@ class Board(NamedTuple):
     places left; `traffic` float64[k] is f(Q_j); `received` uint64[m, words] which servers get a
     source, one bit each; `roots` int64[k + 1] the heaps, the common one last, and their true tops
     in `top_added` float64[k + 1], `top_size` int64[k + 1], `top_kind` int64[k + 1] (-1: empty,
-    -2: to be found); `caps` int64[k], `capacities` float64[k]; `given` int64[T + k, 3] what each
-    round assigned (type, server, queries); `marks` int64[3]: rounds done, queries left, the last
-    round's type.
+    -2: to be found); `caps` int64[k], `capacities` float64[k]; `sizes` float64[k]: capacities by
+    which traffic is divided, 1 on equal servers; `given` int64[T + k, 3] what each round assigned
+    (type, server, queries); `marks` int64[3]: rounds done, queries left, the last round's type.
     """
 
     rates: Floats
@@ -50,6 +50,7 @@ class Board(NamedTuple):
     top_kind: Ints
     caps: Ints
     capacities: Floats
+    sizes: Floats
     given: Ints
     marks: Ints
 
@@ -63,9 +64,9 @@ def greedy_assignment(
 ) -> SmallInts:
     """Return the server of each query, int32[n]; the problem must be feasible.
 
-    The metric is the server's whole traffic with the type (MMS) when `by_traffic`, else only
-    what the type adds to it (IC). Ties: the least added rate, the larger type, the least loaded
-    server, the lowest server, the type that appeared first.
+    The metric is the server's whole traffic with the type (MMS) when `by_traffic`, divided by its
+    capacity where capacities differ, else only what the type adds to it (IC). Ties: the least added
+    rate, the larger type, the least loaded server, the lowest server, the type that appeared first.
     """
     board = _laid_out(problem)
     pool = heaps.new_pool(4 * len(problem.types) + 16)
@@ -109,6 +110,7 @@ def _laid_out(problem: PlacementProblem) -> Board:
         top_kind=np.full(servers + 1, NONE, np.int64),
         caps=problem.caps.copy(),
         capacities=problem.capacities.copy(),
+        sizes=np.ones(servers) if problem.equal_servers else problem.capacities.copy(),
         # Each round empties a type or fills a server.
         given=np.zeros((len(types) + servers, 3), np.int64),
         marks=np.array([0, problem.queries, NONE], np.int64),
@@ -140,6 +142,7 @@ def best_pair(board: Board, pool: Pool, by_traffic: bool) -> tuple[Pool, int, in
     """Return the pool, and the type and server that the round's rule selects."""
     pool = _find_tops(board, pool)
     free, traffic, caps, capacities = board.free, board.traffic, board.caps, board.capacities
+    sizes = board.sizes
     top_added, top_size, top_kind = board.top_added, board.top_size, board.top_kind
     common = len(free)
     server, kind, metric, added, size, pressure = NONE, NONE, 0.0, 0.0, 0, 0.0
@@ -148,7 +151,7 @@ def best_pair(board: Board, pool: Pool, by_traffic: bool) -> tuple[Pool, int, in
             continue
         heap = _better_top(top_added, top_size, top_kind, j, common)
         its_added, its_size = top_added[heap], top_size[heap]
-        its_metric = traffic[j] + its_added if by_traffic else its_added
+        its_metric = (traffic[j] + its_added) / sizes[j] if by_traffic else its_added
         its_pressure = (caps[j] - free[j] + 1) / capacities[j]
         if server != NONE:
             if its_metric > metric:
@@ -212,12 +215,28 @@ def _subscribe(board: Board, pool: Pool, server: int, kind: int) -> Pool:
     """Have the server receive the type's sources; other types that read them now add less."""
     for slot in range(board.indptr[kind], board.indptr[kind + 1]):
         source = board.indices[slot]
-        if is_member(board.received[source], server):
-            continue
-        include(board.received[source], server)
-        for at in range(board.reader_indptr[source], board.reader_indptr[source + 1]):
-            if board.waiting[board.readers[at]] > 0:
-                pool = _offer(board, pool, server, board.readers[at])
+        if not is_member(board.received[source], server):
+            include(board.received[source], server)
+            pool = _offer_readers(board, pool, server, source)
+    return pool
+
+
+@compiled
+def _offer_readers(board: Board, pool: Pool, server: int, source: int) -> Pool:
+    """Put the waiting types that read a source into the server's heap."""
+    first, last = board.reader_indptr[source], board.reader_indptr[source + 1]
+    pool = heaps.with_room(pool, last - first)
+    # In the loop that costs most, references to arrays are counted once.
+    added_of, cells, marks = pool
+    rates, indptr, indices, received = board.rates, board.indptr, board.indices, board.received
+    waiting, readers, root = board.waiting, board.readers, board.roots[server]
+    for at in range(first, last):
+        kind = readers[at]
+        if waiting[kind] > 0:
+            added = _rate_to_add(rates, indptr, indices, received, server, kind)
+            root = heaps.insert(added_of, cells, marks, root, added, waiting[kind], kind)
+    board.roots[server] = root
+    board.top_kind[server] = UNKNOWN
     return pool
 
 
@@ -248,12 +267,20 @@ def _refresh(board: Board, pool: Pool, server: int) -> Pool:
 
 @compiled
 def _added_rate(board: Board, server: int, kind: int) -> float:
+    return _rate_to_add(board.rates, board.indptr, board.indices, board.received, server, kind)
+
+
+@inlined
+def _rate_to_add(
+    rates: Floats, indptr: Ints, indices: SmallInts, received: Words, server: int, kind: int
+) -> float:
     """Return f(Q_j with the type) - f(Q_j), summed in order of the sources: the same bits."""
     added = 0.0
-    for at in range(board.indptr[kind], board.indptr[kind + 1]):
-        source = board.indices[at]
-        if not is_member(board.received[source], server):
-            added += board.rates[source]
+    word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
+    for at in range(indptr[kind], indptr[kind + 1]):
+        source = indices[at]
+        if not received[source, word] & bit:
+            added += rates[source]
     return added
 
 

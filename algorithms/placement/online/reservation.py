@@ -85,6 +85,7 @@ def _first(problem: PlacementProblem, queries: int) -> PlacementProblem:
         problem.servers,
         problem.nu,
         problem.capacities,
+        round_up=problem.round_up,
     )
 
 

@@ -85,15 +85,20 @@ class OnlineState:
 
     @classmethod
     def from_counts(
-        cls, servers: int, rates: Any, loads: Ints, readers: Iterable[tuple[int, int, int]]
+        cls,
+        servers: int,
+        rates: Any,
+        loads: Ints,
+        readers: Iterable[tuple[int, int, int]],
+        capacities: Any = None,
     ) -> Self:
         """Return the state of which only sums are known, as a database gives them.
 
         `loads` int64[k]: queries per server. `readers`: (server, source, how many queries of the
-        server read it). Query types are not known then.
+        server read it). `capacities`: as for a problem. Query types are not known then.
         """
         rows = np.array(list(readers), np.int64).reshape(-1, 3)
-        state = cls(servers, rates, room=max(_ROOM, len(rows)))
+        state = cls(servers, rates, capacities=capacities, room=max(_ROOM, len(rows)))
         changing.enter_counts(state.board, rows)
         state.board.loads[:] = loads
         state.board.marks[[LIVE, ARRIVALS]] = int(np.sum(loads))

@@ -64,12 +64,18 @@ def problems(
     count = draw(st.integers(1, servers))
     sizes = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=count, max_size=count)
     capacities = draw(sizes) if unequal else None
-    return PlacementProblem.from_lists(rates, rows, count, slack, capacities)
+    round_up = draw(st.booleans())
+    return PlacementProblem.from_lists(rates, rows, count, slack, capacities, round_up=round_up)
 
 
 def first_sources(problem: PlacementProblem) -> PlacementProblem:
     """Return the same queries, each reading the first of its sources only."""
     firsts = [[int(problem.sources_of(query)[0])] for query in range(problem.queries)]
     return PlacementProblem.from_lists(
-        problem.rates, firsts, problem.servers, problem.nu, problem.capacities
+        problem.rates,
+        firsts,
+        problem.servers,
+        problem.nu,
+        problem.capacities,
+        round_up=problem.round_up,
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.placement.balance import even_caps, online_caps, relative_caps
+from algorithms.placement.balance import even_caps, online_caps, relative_caps, smallest_slack
 
 HUNDREDTHS = st.integers(0, 2000)
 CAPACITIES = st.lists(st.integers(1, 40).map(lambda n: n / 4), min_size=1, max_size=8)
@@ -36,6 +36,43 @@ def test_unequal_servers_get_their_share(n: int, capacities: list[float], nu: in
     for cap, capacity in zip(caps.tolist(), capacities, strict=True):
         bound = (1 + Fraction(nu, 100)) * n * Fraction(capacity) / Fraction(sum(capacities))
         assert cap == math.floor(bound)
+
+
+@given(st.integers(1, 10**4), CAPACITIES, HUNDREDTHS)
+def test_rounded_up_caps_have_room_and_are_else_the_papers(
+    n: int, capacities: list[float], nu: int
+) -> None:
+    """On equal servers nothing changes where the queries fit anyway."""
+    sizes = np.array(capacities)
+    paper, caps = (
+        relative_caps(n, sizes, nu / 100),
+        relative_caps(n, sizes, nu / 100, round_up=True),
+    )
+    for cap, given_cap, capacity in zip(caps.tolist(), paper.tolist(), capacities, strict=True):
+        share = n * Fraction(capacity) / Fraction(sum(capacities))
+        assert cap == max(given_cap, math.ceil(share))
+    assert caps.sum() >= n
+    if len(set(capacities)) == 1 and paper.sum() >= n:
+        assert caps.tolist() == paper.tolist()
+
+
+@given(st.integers(1, 2000), CAPACITIES)
+def test_the_smallest_slack_is_enough_and_less_is_not(n: int, capacities: list[float]) -> None:
+    sizes = np.array(capacities)
+    smallest = smallest_slack(n, sizes)
+    assert relative_caps(n, sizes, smallest).sum() >= n
+    if smallest:
+        assert relative_caps(n, sizes, smallest * (1 - 1e-9)).sum() < n
+
+
+@pytest.mark.parametrize(
+    ("queries", "capacities", "smallest"),
+    [(10, [1.0] * 3, 0.2), (3, [1.0] * 4, 1 / 3), (8, [1.0] * 4, 0.0), (1, [1.0, 3.0], 1 / 3)],
+)
+def test_the_smallest_slack_of_small_clusters(
+    queries: int, capacities: list[float], smallest: float
+) -> None:
+    assert smallest_slack(queries, np.array(capacities)) == pytest.approx(smallest)
 
 
 def test_even_share_rounds_up() -> None:

@@ -1,6 +1,7 @@
 """What must hold for every registered placement algorithm."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from algorithms.errors import Infeasible
 from algorithms.placement.certificate import certify
+from algorithms.placement.online import OnlinePlacement
 from algorithms.placement.planner import PlacementAlgorithm
 from algorithms.placement.problem import PlacementProblem
 from algorithms.registry import PLACEMENT, algorithms
@@ -43,7 +45,44 @@ def test_plans_are_certified(algorithm: PlacementAlgorithm, drawn: PlacementProb
     """On equal servers and on unequal ones."""
     problem = suited(algorithm, drawn)
     if is_solvable(algorithm, problem):
-        certify(problem, algorithm.solve(problem), algorithm.promised_caps(problem))
+        caps = None if algorithm.kind == "offline" else algorithm.promised_caps(problem)
+        certify(problem, algorithm.solve(problem), caps)
+
+
+@every
+@pytest.mark.parametrize("shared", [False, True], ids=["distinct", "shared"])
+def test_queries_follow_the_capacities(algorithm: PlacementAlgorithm, shared: bool) -> None:
+    """Of 40 queries a node of capacity 10 gets about 4 beside one of 90 (decision 0009).
+
+    Online without the absolute slack alpha, which lets queries of shared sources gather.
+    """
+    if algorithm.name == "hypergraph":
+        pytest.importorskip("mtkahypar")
+    queries = [[query, (query + 1) % 40] if shared else [query] for query in range(40)]
+    problem = PlacementProblem.from_lists([1.0] * 40, queries, 2, 0.05, [10.0, 90.0])
+    parameters = algorithm.parameters()
+    if isinstance(parameters, OnlinePlacement):
+        parameters = replace(parameters, alpha=0.0)
+    plan = algorithm.solve(suited(algorithm, problem), parameters)
+    assert plan.loads.tolist() == pytest.approx([4, 36], abs=2)
+    if algorithm.kind == "offline":
+        assert plan.loads.tolist() in ([3, 37], [4, 36])
+
+
+@offline
+@pytest.mark.parametrize("capacities", [None, [1.0, 2.0, 3.0, 500.0]], ids=["equal", "unequal"])
+def test_few_queries_have_a_plan_with_caps_rounded_up(
+    algorithm: PlacementAlgorithm, capacities: list[float] | None
+) -> None:
+    """Three queries on four servers, without slack: one each, where servers are equal."""
+    if algorithm.name == "hypergraph":
+        pytest.importorskip("mtkahypar")
+    queries = [[0], [1], [0]]
+    problem = PlacementProblem.from_lists([1.0, 2.0], queries, 4, 0.0, capacities, round_up=True)
+    plan = algorithm.solve(problem)
+    certify(problem, plan)
+    if capacities is None:
+        assert plan.max_load == 1
 
 
 @every
@@ -99,8 +138,12 @@ def test_no_queries_make_an_empty_plan(algorithm: PlacementAlgorithm) -> None:
 
 @offline
 def test_an_infeasible_problem_is_refused(algorithm: PlacementAlgorithm) -> None:
-    with pytest.raises(Infeasible):
+    """The slack that is named is enough."""
+    with pytest.raises(Infeasible) as caught:
         algorithm.solve(crowded())
+    assert caught.value.smallest == 0.2
+    problem = replace(crowded(), nu=caught.value.smallest)
+    certify(problem, algorithm.solve(problem))
 
 
 @every

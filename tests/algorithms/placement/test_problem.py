@@ -59,6 +59,23 @@ def test_too_few_places_are_infeasible_with_the_numbers() -> None:
         9,
         0.0,
     )
+    assert error.smallest == 0.2
+    assert "the smallest slack at which they fit is 0.2" in str(error)
+
+
+def test_the_slack_that_the_message_names_is_enough() -> None:
+    """A third is no decimal: 0.333333 would be too little."""
+    problem = PlacementProblem.from_lists([1.0], [[0]] * 3, 4, 0.05)
+    with pytest.raises(Infeasible, match=r"is 0\.333334$") as caught:
+        problem.require_feasible()
+    for slack in (0.333334, caught.value.smallest):
+        PlacementProblem.from_lists([1.0], [[0]] * 3, 4, slack).require_feasible()
+
+
+def test_caps_rounded_up_have_room_for_few_queries() -> None:
+    problem = PlacementProblem.from_lists([1.0], [[0]] * 3, 4, 0.05, round_up=True)
+    problem.require_feasible()
+    assert problem.caps.tolist() == [1, 1, 1, 1]
 
 
 def test_lower_bound_counts_the_servers_a_popular_source_must_reach() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.registry import PLACEMENT, algorithm
+from algorithms.errors import MissingDependency
+from algorithms.registry import PLACEMENT, algorithm, algorithms
 from controlplane.errors import Conflict
 from controlplane.problems.measures import measures
 from controlplane.problems.placement import (
@@ -63,6 +64,66 @@ def test_queries_of_an_inactive_node_move_to_active_ones() -> None:
     plan = plan_moves(told, chosen, chosen.parameters(), lambda share: None)
     assert {(move["query"], move["to"]) for move in plan.moves} == {(2, 0), (4, 0)}
     assert measures(told, plan.moves)["loads"] == [4, 0]
+
+
+def test_only_servers_of_equal_capacity_exchange_their_names() -> None:
+    """Servers 0 and 1 would exchange theirs if they were equal; 1 and 2 are."""
+    present = np.array([1, 1, 1, 0, 2])
+    assignment = np.array([0, 0, 0, 1, 1])
+    found = fewest_moves_labels(present, assignment, [0, 1, 2], 3, [10.0, 90.0, 90.0])
+    assert found[0] == 0
+    assert sorted(found.tolist()) == [0, 1, 2]
+    equal = fewest_moves_labels(present, assignment, [0, 1, 2], 3)
+    assert equal[0] == 1
+
+
+def unequal(queries: int) -> dict[str, Any]:
+    """Return a snapshot of nodes of capacity 10 and 90 with half of the queries on each."""
+    nodes = [
+        {"index": 0, "name": "small", "capacity": 10.0, "active": True},
+        {"index": 1, "name": "large", "capacity": 90.0, "active": True},
+    ]
+    return snapshot(
+        nu=0.05,
+        nodes=nodes,
+        streams=[[stream, 1.0] for stream in range(queries)],
+        queries=[
+            [query, f"q{query}", query % 2, sorted({query, (query + 1) % queries})]
+            for query in range(queries)
+        ],
+    )
+
+
+@pytest.mark.parametrize("algorithm_name", [one.name for one in algorithms(PLACEMENT)])
+def test_queries_follow_the_capacities(algorithm_name: str) -> None:
+    """Of 40 queries about 4 and 36; no algorithm looks at the nodes they are on now."""
+    chosen = algorithm(PLACEMENT, algorithm_name)
+    told = unequal(40)
+    if algorithm_name == "single_source":
+        for query in told["queries"]:
+            query[3] = query[3][:1]
+    fields = {field.name for field in chosen.parameters.fields()}
+    settings = {"seconds": 1.0, "alpha": 0.0}
+    given = {name: value for name, value in settings.items() if name in fields}
+    parameters = chosen.parameters.from_mapping(given)
+    try:
+        plan = plan_moves(told, chosen, parameters, lambda share: None)
+    except MissingDependency:
+        pytest.skip("the package of this algorithm is not installed")
+    assert measures(told, plan.moves)["loads"] == pytest.approx([4, 36], abs=2)
+
+
+@pytest.mark.parametrize("nodes", [4, 9])
+def test_few_queries_have_a_plan(nodes: int) -> None:
+    """The paper's floor((1 + nu) n / k) leaves no place on any node."""
+    told = snapshot(nu=0.05, queries=snapshot()["queries"][:3])
+    told["nodes"] = [
+        {"index": i, "name": f"n{i}", "capacity": 100.0, "active": True} for i in range(nodes)
+    ]
+    chosen = algorithm(PLACEMENT, "mms")
+    plan = plan_moves(told, chosen, chosen.parameters(), lambda share: None)
+    assert measures(told, plan.moves)["max_load"] == 1
+    assert placement_problem(told, nodes).caps.tolist() == [1] * nodes
 
 
 @pytest.mark.parametrize("missing", ["queries", "nodes"])

@@ -182,7 +182,7 @@ def test_what_the_planner_refuses_is_told(operator: Actor, monkeypatch: pytest.M
     """The refusal's own words, with its numbers."""
 
     def refuse(report: Progress) -> None:
-        raise Infeasible(10, [3, 3, 3], 0.0)
+        raise Infeasible(10, [3, 3, 3], 0.0, 0.2)
 
     know(monkeypatch, small_experiment(refuse))
     run = carried_out(asked(operator))

@@ -48,9 +48,12 @@ def test_single_source_queries_cost_at_most_twice_their_rates(problem: Placement
     assert sum(single.rates[source] for _, source in delivered) <= 2 * single.live_rate
 
 
-@given(problems(), st.booleans())
+@given(st.booleans().flatmap(lambda unequal: problems(unequal=unequal)), st.booleans())
 def test_rounds_follow_the_rule_to_the_letter(problem: PlacementProblem, by_traffic: bool) -> None:
-    """The heaps must choose what trying every type on every server would choose."""
+    """The heaps must choose what trying every type on every server would choose.
+
+    On unequal servers by traffic and load for each unit of capacity.
+    """
     if problem.caps.sum() < problem.queries:
         return
     found = rounds.greedy_assignment(problem, by_traffic=by_traffic, progress=None)
@@ -72,6 +75,13 @@ def test_progress_can_stop_a_run() -> None:
 
     with pytest.raises(InterruptedError):
         Mms().solve(chain(), cancel)
+
+
+def test_traffic_follows_the_capacities_where_the_slack_would_allow_more() -> None:
+    """Twice the share would be 8 queries of 40 on the node of capacity 10."""
+    queries = [[query, (query + 1) % 40] for query in range(40)]
+    problem = PlacementProblem.from_lists([1.0] * 40, queries, 2, 1.0, [10.0, 90.0])
+    assert Mms().solve(problem).loads.tolist() == pytest.approx([4, 36], abs=1)
 
 
 def test_random_baseline_depends_on_its_seed() -> None:
@@ -96,8 +106,9 @@ def _by_trying_everything(problem: PlacementProblem, by_traffic: bool) -> list[i
     def key(kind: int, server: int) -> Key:
         added = sum(problem.rates[s] for s in sets[kind] - received[server])
         traffic = sum(problem.rates[s] for s in received[server])
-        metric = traffic + added if by_traffic else added
-        return (metric, added, -waiting[kind], loads[server], server, kind)
+        size = problem.capacities[server]
+        metric = (traffic + added) / size if by_traffic else added
+        return (metric, added, -waiting[kind], (loads[server] + 1) / size, server, kind)
 
     while any(waiting):
         best = min(

@@ -1,7 +1,9 @@
 """MQP and Figure 1: worked cases, and the theorems that bound them."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
@@ -68,9 +70,7 @@ def test_theorem_3(problem: PlacementProblem) -> None:
     assume(single.queries and single.caps.sum() >= single.queries)
     best = optimum(single, single.caps)
     assert SingleSource().solve(single).traffic <= 2 * best
-    flat = PlacementProblem.from_arrays(
-        [1.0] * len(single.rates), single.indptr, single.indices, single.servers, single.nu
-    )
+    flat = replace(single, rates=np.ones(len(single.rates)))
     sources = int((flat.readers > 0).sum())
     # Its proof takes types that fit on a server; a larger one fills servers by itself first.
     if flat.readers.max() <= flat.caps.max() and sources >= flat.servers:

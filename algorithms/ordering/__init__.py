@@ -1,0 +1,11 @@
+"""In which order the moves of a plan are made, so that no node is worse off on the way.
+
+What Weir adds to the papers, which look at the beginning and the end of a plan only. A prefix of
+the order is what has been done when an operator stops.
+"""
+
+from algorithms.ordering.loads import Loads, Move, Unit
+from algorithms.ordering.ordering import order_moves, ordered
+from algorithms.ordering.problem import SLACK, MoveSet, Order, Units
+
+__all__ = ["SLACK", "Loads", "Move", "MoveSet", "Order", "Unit", "Units", "order_moves", "ordered"]

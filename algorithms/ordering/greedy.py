@@ -1,0 +1,259 @@
+"""The greedy order of moves as one compiled loop over flat arrays.
+
+Moves with the same source and target node form a *bucket*, a binary heap by the load that each
+move would add to the target. A bucket is *ready* while its least addition fits: then the worst
+loaded node with a ready bucket makes its next move. A move changes the loads of two nodes, so only
+the buckets into these two are examined again: a step takes time in proportion to the number of
+nodes, whatever the number of moves.
+
+What a move adds changes only when the target receives its first reader of a source or loses the
+last one. A unit moves once, so each of the two happens at most once for a node and a source: all
+additions together are computed again at most twice per move and source.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.vocabulary import Flags, Floats, Ints
+
+NONE: Final = -1
+
+
+class Board(NamedTuple):
+    """Nodes, buckets and moves; k nodes, b buckets, n moves, e entries (a source of a move each).
+
+    `loads`, `capacities` float64[k]; `limit` float64[1]: a safe move leaves its target at most at
+    this load/capacity. A *spot* is a node and a source: `readers` int64[spots] counts units.
+    Moves: `sources`, `targets` int64[n] are nodes; `own` float64[n]; entries by rows `indptr`
+    int64[n + 1]: `leaving`, `coming` int64[e] are spots, `rates` float64[e]. Moves that bring a
+    source to a spot by rows `spot_indptr`, `spot_moves`. `added` float64[n]: load at the target;
+    `bucket_of` int64[n]; `place` int64[n]: position in `heap` int64[n], -1 once made. Buckets:
+    `first`, `size` int64[b] of `heap`; `origin` int64[b]: source node; `ready` bool[b]. Buckets
+    into a node are `into[t]:into[t + 1]`; those out of one are rows `out_indptr`, `out_buckets`.
+    `ready_out` int64[k]: ready buckets out of each node; `least` int64[k]: the bucket into each
+    node with the least addition, -1 if all are empty.
+    """
+
+    loads: Floats
+    capacities: Floats
+    limit: Floats
+    readers: Ints
+    sources: Ints
+    targets: Ints
+    own: Floats
+    indptr: Ints
+    leaving: Ints
+    coming: Ints
+    rates: Floats
+    spot_indptr: Ints
+    spot_moves: Ints
+    added: Floats
+    bucket_of: Ints
+    place: Ints
+    heap: Ints
+    first: Ints
+    size: Ints
+    origin: Ints
+    ready: Flags
+    into: Ints
+    out_indptr: Ints
+    out_buckets: Ints
+    ready_out: Ints
+    least: Ints
+
+
+@compiled
+def fill(board: Board) -> None:
+    """Compute what every move adds, and build the heaps."""
+    for move in range(len(board.own)):
+        board.added[move] = _addition(board, move)
+        _place(board, board.place[move], move)
+    for bucket in range(len(board.first)):
+        for position in range(board.size[bucket] // 2 - 1, -1, -1):
+            _sink(board, bucket, position)
+    for node in range(len(board.loads)):
+        _examine(board, node)
+
+
+@compiled
+def play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
+    """Make all moves; write their order, and the balance after each."""
+    loads, capacities = board.loads, board.capacities
+    for step in range(len(order)):
+        bucket = _safe_bucket(board)
+        if bucket == NONE:
+            bucket = _least_harm(board)
+        move = board.heap[board.first[bucket]]
+        _make(board, bucket, move)
+        order[step] = move
+        largest, total = 0.0, 0.0
+        for node in range(len(loads)):
+            share = loads[node] / capacities[node]
+            total += share
+            largest = max(largest, share)
+        worst[step] = largest
+        imbalance[step] = largest - total / len(loads)
+
+
+@compiled
+def _safe_bucket(board: Board) -> int:
+    """Return a ready bucket out of the worst loaded node that has one, -1 if none is ready.
+
+    Of its ready buckets the one after whose move the target has the least load/capacity.
+    """
+    worst, largest = NONE, -1.0
+    for node in range(len(board.loads)):
+        if board.ready_out[node]:
+            share = board.loads[node] / board.capacities[node]
+            if share > largest:
+                worst, largest = node, share
+    if worst == NONE:
+        return NONE
+    best, least = NONE, np.inf
+    for at in range(board.out_indptr[worst], board.out_indptr[worst + 1]):
+        bucket = board.out_buckets[at]
+        if board.ready[bucket]:
+            share = _share_after(board, bucket)
+            if share < least:
+                best, least = bucket, share
+    return best
+
+
+@compiled
+def _least_harm(board: Board) -> int:
+    """Return the bucket after whose move the target has the least load/capacity."""
+    best, least = NONE, np.inf
+    for node in range(len(board.loads)):
+        bucket = board.least[node]
+        if bucket != NONE:
+            share = _share_after(board, bucket)
+            if share < least:
+                best, least = bucket, share
+    return best
+
+
+@compiled
+def _share_after(board: Board, bucket: int) -> float:
+    """Return the load/capacity of the target after the bucket's next move."""
+    move = board.heap[board.first[bucket]]
+    target = board.targets[move]
+    return float((board.loads[target] + board.added[move]) / board.capacities[target])
+
+
+@compiled
+def _make(board: Board, bucket: int, move: int) -> None:
+    """Make the first move of a bucket."""
+    _remove_first(board, bucket)
+    source, target = board.sources[move], board.targets[move]
+    board.loads[source] -= board.own[move]
+    board.loads[target] += board.own[move]
+    for entry in range(board.indptr[move], board.indptr[move + 1]):
+        spot = board.leaving[entry]
+        board.readers[spot] -= 1
+        if board.readers[spot] == 0:
+            board.loads[source] -= board.rates[entry]
+            _add_again(board, spot)
+        spot = board.coming[entry]
+        board.readers[spot] += 1
+        if board.readers[spot] == 1:
+            board.loads[target] += board.rates[entry]
+            _add_again(board, spot)
+    _examine(board, source)
+    _examine(board, target)
+
+
+@compiled
+def _add_again(board: Board, spot: int) -> None:
+    """Compute again what the remaining moves add that bring a source to this spot."""
+    for at in range(board.spot_indptr[spot], board.spot_indptr[spot + 1]):
+        move = board.spot_moves[at]
+        if board.place[move] == NONE:
+            continue
+        board.added[move] = _addition(board, move)
+        bucket = board.bucket_of[move]
+        _rise(board, bucket, board.place[move] - board.first[bucket])
+        _sink(board, bucket, board.place[move] - board.first[bucket])
+
+
+@compiled
+def _addition(board: Board, move: int) -> float:
+    added = float(board.own[move])
+    for entry in range(board.indptr[move], board.indptr[move + 1]):
+        if board.readers[board.coming[entry]] == 0:
+            added += float(board.rates[entry])
+    return added
+
+
+@compiled
+def _examine(board: Board, node: int) -> None:
+    """Find which buckets into a node are ready, and which adds least."""
+    board.least[node] = NONE
+    best = np.inf
+    for bucket in range(board.into[node], board.into[node + 1]):
+        ready = False
+        if board.size[bucket]:
+            added = board.added[board.heap[board.first[bucket]]]
+            if added < best:
+                best = added
+                board.least[node] = bucket
+            ready = (board.loads[node] + added) / board.capacities[node] <= board.limit[0]
+        if ready != board.ready[bucket]:
+            board.ready[bucket] = ready
+            board.ready_out[board.origin[bucket]] += 1 if ready else -1
+
+
+@compiled
+def _place(board: Board, position: int, move: int) -> None:
+    board.heap[position] = move
+    board.place[move] = position
+
+
+@compiled
+def _precedes(board: Board, a: int, b: int) -> bool:
+    """Tell whether a move adds less than another; of equals, the one that was given first."""
+    if board.added[a] != board.added[b]:
+        return bool(board.added[a] < board.added[b])
+    return a < b
+
+
+@compiled
+def _remove_first(board: Board, bucket: int) -> None:
+    first = board.first[bucket]
+    last = first + board.size[bucket] - 1
+    board.place[board.heap[first]] = NONE
+    board.size[bucket] -= 1
+    if last > first:
+        _place(board, first, board.heap[last])
+        _sink(board, bucket, 0)
+
+
+@compiled
+def _rise(board: Board, bucket: int, position: int) -> None:
+    first = board.first[bucket]
+    move = board.heap[first + position]
+    while position > 0:
+        parent = (position - 1) // 2
+        if not _precedes(board, move, board.heap[first + parent]):
+            break
+        _place(board, first + position, board.heap[first + parent])
+        position = parent
+    _place(board, first + position, move)
+
+
+@compiled
+def _sink(board: Board, bucket: int, position: int) -> None:
+    first, size = board.first[bucket], board.size[bucket]
+    move = board.heap[first + position]
+    while 2 * position + 1 < size:
+        child = 2 * position + 1
+        if child + 1 < size and _precedes(
+            board, board.heap[first + child + 1], board.heap[first + child]
+        ):
+            child += 1
+        if not _precedes(board, board.heap[first + child], move):
+            break
+        _place(board, first + position, board.heap[first + child])
+        position = child
+    _place(board, first + position, move)

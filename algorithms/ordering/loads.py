@@ -1,0 +1,79 @@
+"""Units of work on nodes, and the loads of the nodes while units move.
+
+The readable form for few units; `algorithms.ordering.problem` has the arrays for many.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.vocabulary import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What moves as a whole: the sources it reads, and a load that it shares with nobody.
+
+    A node receives a source once, whatever number of its units read it (paper 000, section 2).
+    """
+
+    sources: tuple[int, ...] = ()
+    load: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A unit that moves from one node to another."""
+
+    unit: Unit
+    source: int
+    target: int
+
+
+class Loads:
+    """The loads of nodes while units are added and removed.
+
+    `rates`: records/s of each source; `capacities`: records/s of each node; `resident`: the units
+    and the node of each.
+    """
+
+    def __init__(
+        self,
+        rates: Sequence[float],
+        capacities: Sequence[float],
+        resident: Iterable[tuple[Unit, int]],
+    ) -> None:
+        if any(not capacity > 0 for capacity in capacities):
+            raise BadProblem("capacities", "must be above 0")
+        self.rates: Floats = np.array(rates, np.float64)
+        self.capacities: Floats = np.array(capacities, np.float64)
+        self._readers: list[dict[int, int]] = [{} for _ in capacities]
+        self.loads: Floats = np.zeros(len(capacities))
+        for unit, node in resident:
+            self.put(unit, node)
+
+    def added(self, unit: Unit, node: int) -> float:
+        """Return by how much a unit would raise a node's load, records/s."""
+        readers = self._readers[node]
+        new = (float(self.rates[source]) for source in unit.sources if not readers.get(source))
+        return sum(new, unit.load)
+
+    def put(self, unit: Unit, node: int) -> None:
+        """Put a unit on a node."""
+        self.loads[node] += self.added(unit, node)
+        readers = self._readers[node]
+        for source in unit.sources:
+            readers[source] = readers.get(source, 0) + 1
+
+    def take(self, unit: Unit, node: int) -> None:
+        """Take a unit from a node that has it."""
+        readers = self._readers[node]
+        for source in unit.sources:
+            readers[source] -= 1
+        self.loads[node] -= self.added(unit, node)
+
+    def readers(self, node: int, source: int) -> int:
+        """Return how many units of a node read a source."""
+        return self._readers[node].get(source, 0)

@@ -1,0 +1,87 @@
+"""The order in which the moves of a plan are made."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from algorithms.ordering import greedy
+from algorithms.ordering.loads import Loads, Move
+from algorithms.ordering.problem import SLACK, MoveSet, Order
+from algorithms.vocabulary import Ints
+
+
+def ordered(loads: Loads, moves: Sequence[Move]) -> Order:
+    """Order moves greedily; `loads` is as it is before them, and as after them in the end.
+
+    The same as `order_moves`, for few moves.
+    """
+    found = order_moves(MoveSet.from_loads(loads, moves))
+    for move in moves:
+        loads.take(move.unit, move.source)
+        loads.put(move.unit, move.target)
+    return found
+
+
+def order_moves(moves: MoveSet) -> Order:
+    """Order moves greedily, so that an operator can stop after each.
+
+    Among the moves after which the target is no worse off than the worst node at the beginning,
+    those of the worst loaded node come first, and of these the one whose target has the least
+    load/capacity then. Where there is none, the move that does least harm is next: some plans have
+    no safe order, as when two full nodes swap.
+    """
+    start = float((moves.loads / moves.capacities).max(initial=0.0))
+    order = np.empty(len(moves), np.int64)
+    imbalance, worst = np.empty(len(moves)), np.empty(len(moves))
+    if len(moves):
+        board = _laid_out(moves, start + SLACK)
+        greedy.fill(board)
+        greedy.play(board, order, imbalance, worst)
+    safe = bool((worst <= start + SLACK).all())
+    return Order(tuple(order.tolist()), imbalance, worst, start, safe)
+
+
+def _laid_out(moves: MoveSet, limit: float) -> greedy.Board:
+    nodes, count = len(moves.loads), len(moves)
+    keys, bucket_of = np.unique(moves.targets * nodes + moves.sources, return_inverse=True)
+    place = np.empty(count, np.int64)
+    place[np.argsort(bucket_of, kind="stable")] = np.arange(count)
+    size = np.bincount(bucket_of, minlength=len(keys)).astype(np.int64)
+    origin = keys % nodes
+    spot_indptr, entries = _grouped(moves.coming, len(moves.readers))
+    out_indptr, out_buckets = _grouped(origin, nodes)
+    return greedy.Board(
+        loads=moves.loads.copy(),
+        capacities=moves.capacities,
+        limit=np.array([limit]),
+        readers=moves.readers.copy(),
+        sources=moves.sources,
+        targets=moves.targets,
+        own=moves.own,
+        indptr=moves.indptr,
+        leaving=moves.leaving,
+        coming=moves.coming,
+        rates=moves.rates,
+        spot_indptr=spot_indptr,
+        spot_moves=np.repeat(np.arange(count), np.diff(moves.indptr))[entries],
+        added=np.zeros(count),
+        bucket_of=bucket_of,
+        place=place,
+        heap=np.empty(count, np.int64),
+        first=np.cumsum(size) - size,
+        size=size,
+        origin=origin,
+        ready=np.zeros(len(keys), np.bool_),
+        into=np.searchsorted(keys, np.arange(nodes + 1) * nodes),
+        out_indptr=out_indptr,
+        out_buckets=out_buckets,
+        ready_out=np.zeros(nodes, np.int64),
+        least=np.full(nodes, greedy.NONE, np.int64),
+    )
+
+
+def _grouped(numbers: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Return the positions of each number from 0 on, as rows: boundaries and positions."""
+    indptr = np.zeros(groups + 1, np.int64)
+    np.cumsum(np.bincount(numbers, minlength=groups), out=indptr[1:])
+    return indptr, np.argsort(numbers, kind="stable")

@@ -1,0 +1,134 @@
+"""Moves to be ordered, as flat arrays, and the order that is found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.ordering.loads import Loads, Move
+from algorithms.vocabulary import Floats, Ints
+
+# Sums of rates in another order differ in the last digits.
+SLACK: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of moves, by their positions in what was given, and its balance.
+
+    `imbalance`, `worst` float64[moves]: after each of them, the largest load/capacity less the
+    mean, and the largest. `start`: the largest at the beginning. `safe`: whether no prefix has a
+    node worse loaded than the worst one at the beginning.
+    """
+
+    order: tuple[int, ...]
+    imbalance: Floats
+    worst: Floats
+    start: float
+    safe: bool
+
+
+class Units(NamedTuple):
+    """Units of work and the node of each; u units, e entries (a source that a unit reads).
+
+    `indptr` int64[u + 1], `sources` int64[e]: the sources of a unit, each once; `own` float64[u]:
+    the load that a unit shares with nobody; `nodes` int64[u].
+    """
+
+    indptr: Ints
+    sources: Ints
+    own: Floats
+    nodes: Ints
+
+
+@dataclass(frozen=True)
+class MoveSet:
+    """Moves of units that each move once; k nodes, n moves, e entries (a source of a move each).
+
+    `loads`, `capacities` float64[k]: records/s of each node before the moves. `sources`, `targets`
+    int64[n]: nodes. `own` float64[n]: the load that the unit shares with nobody. Entries by rows
+    `indptr` int64[n + 1]: `leaving`, `coming` int64[e] are *spots* (a source at the node that the
+    unit leaves, at the one to which it moves), `rates` float64[e] that of the source. `readers`
+    int64[spots]: units that read the source there before the moves.
+    """
+
+    loads: Floats
+    capacities: Floats
+    sources: Ints
+    targets: Ints
+    own: Floats
+    indptr: Ints
+    leaving: Ints
+    coming: Ints
+    rates: Floats
+    readers: Ints
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    @classmethod
+    def from_units(
+        cls, rates: Any, capacities: Any, units: Units, moving: Ints, targets: Ints
+    ) -> Self:
+        """Return the moves of the units `moving` int64[n] to the nodes `targets` int64[n].
+
+        `rates`: records/s of each source; `capacities`: of each node. Raises `BadProblem`.
+        """
+        sizes = checked_capacities(capacities)
+        known = np.asarray(rates, np.float64)
+        resident = np.repeat(units.nodes, np.diff(units.indptr)) * len(known) + units.sources
+        indptr, entries = _rows(units.indptr, moving)
+        read = units.sources[entries]
+        coming = np.repeat(targets, np.diff(indptr)) * len(known) + read
+        keys, spots = np.unique(np.concatenate([resident, coming]), return_inverse=True)
+        readers = np.bincount(spots[: len(resident)], minlength=len(keys)).astype(np.int64)
+        loads: Floats = np.bincount(units.nodes, units.own, len(sizes)).astype(np.float64)
+        if len(keys):
+            received = known[keys % len(known)] * (readers > 0)
+            loads += np.bincount(keys // len(known), received, len(sizes))
+        return cls(
+            loads, sizes, units.nodes[moving], targets, units.own[moving], indptr,
+            spots[entries], spots[len(resident) :], known[read], readers,
+        )  # fmt: skip
+
+    @classmethod
+    def from_loads(cls, loads: Loads, moves: Sequence[Move]) -> Self:
+        """Return moves between nodes of which the loads and readers are known."""
+        lengths = [len(move.unit.sources) for move in moves]
+        indptr = np.zeros(len(moves) + 1, np.int64)
+        np.cumsum(np.array(lengths, np.int64), out=indptr[1:])
+        leaving = [(move.source, source) for move in moves for source in move.unit.sources]
+        coming = [(move.target, source) for move in moves for source in move.unit.sources]
+        spots = {spot: at for at, spot in enumerate(dict.fromkeys(chain(leaving, coming)))}
+        return cls(
+            loads.loads.copy(),
+            loads.capacities,
+            np.array([move.source for move in moves], np.int64),
+            np.array([move.target for move in moves], np.int64),
+            np.array([move.unit.load for move in moves], np.float64),
+            indptr,
+            np.array([spots[spot] for spot in leaving], np.int64),
+            np.array([spots[spot] for spot in coming], np.int64),
+            loads.rates[np.array([source for _, source in coming], np.int64)],
+            np.array([loads.readers(*spot) for spot in spots], np.int64),
+        )
+
+
+def checked_capacities(capacities: Any) -> Floats:
+    """Return the capacities as float64 vector. Raises `BadProblem` unless all are above 0."""
+    sizes = np.asarray(capacities, np.float64)
+    if not (sizes > 0).all():
+        raise BadProblem("capacities", "must be above 0")
+    return sizes
+
+
+def _rows(indptr: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+    """Return the boundaries of the chosen rows, int64[n + 1], and their entries' positions."""
+    lengths = indptr[chosen + 1] - indptr[chosen]
+    rows = np.zeros(len(chosen) + 1, np.int64)
+    np.cumsum(lengths, out=rows[1:])
+    within = np.arange(rows[-1]) - np.repeat(rows[:-1], lengths)
+    return rows, np.repeat(indptr[chosen], lengths) + within

@@ -1,0 +1,104 @@
+"""A snapshot's queries and moves as flat arrays: positions of nodes, streams and units."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from algorithms.vocabulary import Floats, Ints
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class QueryArrays:
+    """The queries of one task; n queries, e entries (a stream that a query reads).
+
+    `ids`, `nodes` int64[n]: the query's id, and the position of its node in the snapshot. Streams
+    by rows `indptr` int64[n + 1], `streams` int64[e]: positions in the snapshot.
+    """
+
+    ids: Ints
+    nodes: Ints
+    indptr: Ints
+    streams: Ints
+
+    @classmethod
+    def of(cls, snapshot: Row) -> "QueryArrays":
+        """Read a snapshot. Raises `KeyError` on a node or a stream that it does not have."""
+        queries: Sequence[Any] = snapshot["queries"]
+        read = list(map(itemgetter(3), queries))
+        indptr = np.zeros(len(queries) + 1, np.int64)
+        np.cumsum(_integers(map(len, read), len(read)), out=indptr[1:])
+        entries = _integers(chain.from_iterable(read), int(indptr[-1]))
+        nodes = _integers(map(itemgetter(2), queries), len(queries))
+        return cls(
+            _integers(map(itemgetter(0), queries), len(queries)),
+            node_positions(snapshot, nodes),
+            indptr,
+            positions(_column(snapshot["streams"], 0), entries),
+        )
+
+    def after(self, snapshot: Row, moves: Sequence[Row]) -> "QueryArrays":
+        """Return the queries on their nodes after moves, of which some may be of other queries."""
+        if not moves:
+            return self
+        moved = _integers(map(itemgetter("query"), moves), len(moves))
+        targets = node_positions(snapshot, _integers(map(itemgetter("to"), moves), len(moves)))
+        at, known = positions_if_known(self.ids, moved)
+        nodes = self.nodes.copy()
+        nodes[at[known]] = targets[known]
+        return QueryArrays(self.ids, nodes, self.indptr, self.streams)
+
+    def readers(self, nodes: int, streams: int) -> Ints:
+        """Return how many queries of a node read a stream, int64[nodes, streams]."""
+        owners = np.repeat(self.nodes, np.diff(self.indptr))
+        flat = np.bincount(owners * streams + self.streams, minlength=nodes * streams)
+        return flat.reshape(nodes, streams)
+
+
+def rates_of(snapshot: Row) -> Floats:
+    """Return the records/s of each stream."""
+    return np.array([rate for _, rate in snapshot["streams"]], np.float64)
+
+
+def capacities_of(snapshot: Row) -> Floats:
+    """Return the records/s that each node can process."""
+    return np.array([node["capacity"] for node in snapshot["nodes"]], np.float64)
+
+
+def node_positions(snapshot: Row, indices: Ints) -> Ints:
+    """Return the positions in the snapshot of nodes by their index. Raises `KeyError`."""
+    return positions(np.array([node["index"] for node in snapshot["nodes"]], np.int64), indices)
+
+
+def positions(known: Ints, wanted: Ints) -> Ints:
+    """Return where in `known`, which has no value twice, each wanted value is.
+
+    Raises `KeyError` with the first that is not there.
+    """
+    found, there = positions_if_known(known, wanted)
+    if not there.all():
+        raise KeyError(int(wanted[~there][0]))
+    return found
+
+
+def positions_if_known(known: Ints, wanted: Ints) -> tuple[Ints, Any]:
+    """Return where in `known` each wanted value is, and whether it is there (bool)."""
+    if not len(known):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    order = np.argsort(known, kind="stable")
+    ascending = known[order]
+    at = np.minimum(np.searchsorted(ascending, wanted), len(known) - 1)
+    return order[at], ascending[at] == wanted
+
+
+def _column(rows: Sequence[Any], number: int) -> Ints:
+    return _integers(map(itemgetter(number), rows), len(rows))
+
+
+def _integers(values: Iterable[int], count: int) -> Ints:
+    return np.fromiter(values, np.int64, count)
