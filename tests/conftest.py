@@ -1,6 +1,7 @@
 """What the tests of the control plane, the workers and the pages share: real parts, kept small."""
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,16 @@ FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 def pytest_configure() -> None:
     """Leave the memory of this process unlimited: tests call in it what limits Spark's workers."""
     os.environ.setdefault("WEIR_WORKER_MEMORY_MB", str(1 << 20))
+    _keep_bytecode()
+
+
+def _keep_bytecode() -> None:
+    """Write compiled modules to `__pycache__`, also where the environment forbids it.
+
+    Otherwise every process of a run compiles all of Weir, and each worker rewrites all tests.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
