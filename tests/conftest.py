@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -136,6 +137,18 @@ def django_db_setup(
         yield
     with django_db_blocker.unblock():
         connections.close_all()
+
+
+@pytest.fixture(scope="module")
+def class_archive(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Let Spark's JVM start from an archive of its classes, on the Java of JAVA_HOME."""
+    from tests.support.class_archive import VARIABLE, archive_option  # noqa: PLC0415
+
+    home, folder = os.environ.get("JAVA_HOME"), pytestconfig.rootpath / ".pytest_cache" / "classes"
+    with pytest.MonkeyPatch.context() as patch:
+        if home and (option := archive_option(Path(home), folder)):
+            patch.setenv(VARIABLE, option)
+        yield
 
 
 @pytest.fixture(scope="session")
