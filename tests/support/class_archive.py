@@ -17,7 +17,7 @@ import pyspark
 # How Spark's launcher takes options for the JVM of the driver, and for no other.
 VARIABLE: Final = "SPARK_SUBMIT_OPTS"
 # On two busy cores it takes a minute.
-_SECONDS: Final = 400.0
+_SECONDS: Final = 400
 
 
 def archive_option(java_home: Path, folder: Path) -> str:
