@@ -1,7 +1,9 @@
 """What the tests of the control plane, the workers and the pages share: real parts, kept small."""
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +29,16 @@ FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 def pytest_configure() -> None:
     """Leave the memory of this process unlimited: tests call in it what limits Spark's workers."""
     os.environ.setdefault("WEIR_WORKER_MEMORY_MB", str(1 << 20))
+    _keep_bytecode()
+
+
+def _keep_bytecode() -> None:
+    """Write compiled modules to `__pycache__`, also where the environment forbids it.
+
+    Otherwise every process of a run compiles all of Weir, and each worker rewrites all tests.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -125,6 +137,18 @@ def django_db_setup(
         yield
     with django_db_blocker.unblock():
         connections.close_all()
+
+
+@pytest.fixture(scope="module")
+def class_archive(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Let Spark's JVM start from an archive of its classes, on the Java of JAVA_HOME."""
+    from tests.support.class_archive import VARIABLE, archive_option  # noqa: PLC0415
+
+    home, folder = os.environ.get("JAVA_HOME"), pytestconfig.rootpath / ".pytest_cache" / "classes"
+    with pytest.MonkeyPatch.context() as patch:
+        if home and (option := archive_option(Path(home), folder)):
+            patch.setenv(VARIABLE, option)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from controlplane.archive.router import DEFAULT, RESULTS, is_shared
 class Command(BaseCommand):
     """Migrates the databases of both aliases; one alone where both are the same."""
 
+    # As Django's own migrate: its checks would import the whole API, for seconds of every start.
+    requires_system_checks = ()
     help = "Migrate the database, and the one of archived results where that is another."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -15,6 +15,8 @@ from controlplane.services.access import APPROVER, OPERATOR, VIEWER
 class Command(BaseCommand):
     """Makes roles, the users operator, viewer and replayer, the demo's clusters, and a token."""
 
+    # Django's checks would import the whole API, for seconds of every start.
+    requires_system_checks = ()
     help = "Set up clusters of the demo, its users and the replayer's token."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

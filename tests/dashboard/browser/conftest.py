@@ -8,7 +8,10 @@ from typing import TypeVar
 
 import pytest
 import uvicorn
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connections
+from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 
 from controlplane.asgi import application
@@ -34,11 +37,24 @@ def apart(work: Callable[[], T]) -> T:
         return threads.submit(done).result(timeout=30)
 
 
-@pytest.fixture(scope="module")
+def log_in(page: Page, web: str, name: str) -> None:
+    """Give the page a session of the user; tests of the login form are in other files."""
+
+    def session() -> str:
+        client = Client()
+        client.force_login(User.objects.get(username=name))
+        return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+    key = apart(session)
+    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": key, "url": web}])
+
+
+# Of the package, not of the session: Playwright keeps an event loop in this thread, which later
+# tests of asynchronous code must not meet.
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One browser for the tests of a file; each has a context of its own."""
-    # Playwright keeps an event loop in this thread; the test still reads its own database, which
-    # is emptied after all fixtures of the test have ended.
+    """One browser for the tests of this folder; each test has a context of its own."""
+    # The test still reads its own database, which is emptied after all fixtures have ended.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         with running_chromium() as browser:

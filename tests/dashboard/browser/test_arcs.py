@@ -1,15 +1,13 @@
 """Dropping some of a stream, and choosing a scheme, in a real browser."""
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from controlplane.models import Cluster, Drop, Query
-from tests.dashboard.browser.conftest import apart
+from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.browser
-PHRASE = "a-long-pass-phrase"
 
 
 @pytest.fixture
@@ -20,19 +18,14 @@ def split(web: str) -> Query:
 
 def _split() -> Query:
     by = made.actor("operator")
-    assert isinstance(by.user, User)
-    by.user.set_password(PHRASE)
-    by.user.save()
     return made.placed_split(by, made.small_cluster(by), "split", "hash")
 
 
 @pytest.fixture
-def operating(page: Page, split: Query) -> Page:
+def operating(page: Page, web: str, split: Query) -> Page:
     """An operator's browser."""
-    page.goto("/login/")
-    page.get_by_label("User name").fill("a-operator")
-    page.get_by_label("Password").fill(PHRASE)
-    page.get_by_role("button", name="Log in").click()
+    log_in(page, web, "a-operator")
+    page.goto("/")
     expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
     return page
 

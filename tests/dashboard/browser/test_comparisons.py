@@ -3,13 +3,12 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from controlplane.models import Cluster, LedgerEntry, Node, Proposal, Task
 from tests.dashboard.browser.conftest import apart
-from tests.dashboard.browser.test_live_pages import PHRASE, answering, eventually, operating
+from tests.dashboard.browser.test_live_pages import answering, eventually, operating
 from tests.support.cluster import actor, placed, small_cluster
 
 __all__ = ["operating"]
@@ -19,9 +18,6 @@ pytestmark = pytest.mark.browser
 def scattered_cluster() -> Cluster:
     """Sixty queries on six streams, wherever they happened to be."""
     by = actor("operator")
-    assert isinstance(by.user, User)
-    by.user.set_password(PHRASE)
-    by.user.save()
     cluster = small_cluster(by)
     rows = placed(by, cluster, {f"q{i}": sorted({f"s{i % 6}", f"s{i % 5}"}) for i in range(60)})
     nodes = list(Node.objects.order_by("index"))

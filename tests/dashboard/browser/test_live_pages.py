@@ -4,17 +4,15 @@ import time
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from controlplane.models import Cluster
 from controlplane.services.events import send_samples
-from tests.dashboard.browser.conftest import PATIENCE_S, apart
+from tests.dashboard.browser.conftest import PATIENCE_S, apart, log_in
 from tests.dashboard.conftest import add_samples, sample
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.browser
-PHRASE = "a-long-pass-phrase"
 
 
 @pytest.fixture
@@ -25,9 +23,6 @@ def cluster(web: str) -> Cluster:
 
 def _cluster() -> Cluster:
     by = made.actor("operator")
-    assert isinstance(by.user, User)
-    by.user.set_password(PHRASE)
-    by.user.save()
     found = made.small_cluster(by)
     made.placed(by, found, {"a": ["s0"]})
     add_samples(found, 5)
@@ -35,12 +30,10 @@ def _cluster() -> Cluster:
 
 
 @pytest.fixture
-def operating(page: Page, cluster: Cluster) -> Page:
+def operating(page: Page, web: str, cluster: Cluster) -> Page:
     """An operator's browser, on the fleet."""
-    page.goto("/login/")
-    page.get_by_label("User name").fill("a-operator")
-    page.get_by_label("Password").fill(PHRASE)
-    page.get_by_role("button", name="Log in").click()
+    log_in(page, web, "a-operator")
+    page.goto("/")
     expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
     return page
 

@@ -3,18 +3,16 @@
 import time
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from controlplane.executions import progression
 from controlplane.models import Proposal, Step
-from tests.dashboard.browser.conftest import apart
+from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.execution import batch, ready, scattered, under_way
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.browser
-PHRASE = "a-long-pass-phrase"
 
 
 @pytest.fixture
@@ -25,21 +23,16 @@ def proposal(web: str) -> Proposal:
 
 def _proposal() -> Proposal:
     by = made.actor("approver")
-    assert isinstance(by.user, User)
-    by.user.set_password(PHRASE)
-    by.user.save()
     cluster = made.small_cluster(by)
     set_policy(cluster, cluster_moves=3)
     return ready(by, scattered(by, cluster))
 
 
 @pytest.fixture
-def page_of(page: Page, proposal: Proposal) -> Page:
+def page_of(page: Page, web: str, proposal: Proposal) -> Page:
     """The approver's browser on the page of the proposal, live."""
-    page.goto(f"/login/?next=/clusters/sf/proposals/{proposal.pk}/")
-    page.get_by_label("User name").fill("a-approver")
-    page.get_by_label("Password").fill(PHRASE)
-    page.get_by_role("button", name="Log in").click()
+    log_in(page, web, "a-approver")
+    page.goto(f"/clusters/sf/proposals/{proposal.pk}/")
     expect(page.locator("#connection")).to_contain_text("live", timeout=20_000)
     return page
 

@@ -3,16 +3,14 @@
 import re
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from controlplane.models import Cluster, Query
-from tests.dashboard.browser.conftest import apart
+from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.windows import write_windows
 
 pytestmark = pytest.mark.browser
-PHRASE = "a-long-pass-phrase"
 NEW = "/clusters/sf/queries/new/"
 
 
@@ -24,20 +22,13 @@ def cluster(web: str) -> Cluster:
 
 def _cluster() -> Cluster:
     by = made.actor("operator")
-    assert isinstance(by.user, User)
-    by.user.set_password(PHRASE)
-    by.user.save()
     return made.small_cluster(by)
 
 
 @pytest.fixture
-def operating(page: Page, cluster: Cluster) -> Page:
+def operating(page: Page, web: str, cluster: Cluster) -> Page:
     """An operator's browser, on the form."""
-    page.goto("/login/")
-    page.get_by_label("User name").fill("a-operator")
-    page.get_by_label("Password").fill(PHRASE)
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    log_in(page, web, "a-operator")
     page.goto(NEW)
     page.locator("body[data-ready]").wait_for(state="attached")
     return page

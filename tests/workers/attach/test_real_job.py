@@ -19,7 +19,11 @@ from tests.support import cluster as made
 from tests.support.redis_server import free_port
 from workers.attach.attaching import FLUSH_SECONDS, SETTLE_SECONDS
 
-pytestmark = [pytest.mark.spark, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("class_archive"),
+    pytest.mark.django_db(transaction=True),
+]
 # For a busy machine to end a Python and a Java process.
 ROOM_SECONDS = 5.0
 JOB = Path(__file__).with_name("job.py")

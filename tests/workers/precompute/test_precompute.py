@@ -17,6 +17,7 @@ from tests.support.signals import HEARING
 from workers.precompute.__main__ import main
 from workers.precompute.store import Store
 
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("class_archive")]
 PROBLEM: dict[str, Any] = {
     "starts": [0, 13],
     "work": [1] * 20,

@@ -29,9 +29,12 @@ def is_dropped(shed: Shed, luck: Luck, ts_ms: Int64s) -> NDArray[np.bool_]:
     """Return which records an arc drops: those of bad luck, or of dropped windows alone."""
     if not shed.window_ms:
         return _is_below(_with_seed(luck, shed.seed), _shares(shed, ts_ms))
+    if not len(ts_ms):
+        return np.zeros(0, np.bool_)
     last = ts_ms // shed.slide_ms
     first = -((shed.window_ms - 1 - ts_ms) // shed.slide_ms)
-    low, high = int(first.min(initial=0)), int(last.max(initial=0))
+    # The windows of these records alone: from 1970 on there would be millions.
+    low, high = int(first.min()), int(last.max())
     starts = np.arange(low, high + 1) * shed.slide_ms
     # How many of the windows before each are dropped: a record goes where all of its are.
     before = np.concatenate([[0], np.cumsum(is_window_dropped(shed, starts))])

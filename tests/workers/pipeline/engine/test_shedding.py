@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.errors import InconsistentDelta
@@ -36,6 +36,7 @@ def test_what_a_larger_share_keeps_a_smaller_one_keeps() -> None:
     assert not (small & ~large).any()
 
 
+@settings(deadline=None)
 @given(
     size=st.integers(1, 6), slide=st.integers(1, 6), batch=st.integers(1, 4), seed=st.integers(0, 9)
 )

@@ -184,6 +184,7 @@ def _minutes(rng: np.random.Generator) -> Iterator[dict[int, pa.RecordBatch]]:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("class_archive")
 @pytest.mark.parametrize("seed", range(1, SCHEDULES + 1))
 def test_every_window_is_what_the_input_says(seed: int, tmp_path: Path) -> None:
     schedule = Schedule(tmp_path, seed)
