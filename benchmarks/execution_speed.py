@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _measure_snapshots(count: int, streams: int, nodes: int) -> None:
-    from controlplane.problems.snapshot import keep_snapshot, take_snapshot  # noqa: PLC0415
+    from controlplane.planning.snapshots import keep_snapshot, take_snapshot  # noqa: PLC0415
 
     cluster = fill(count, streams, nodes)
     taken, kept = [], []
@@ -51,7 +51,7 @@ def _measure_snapshots(count: int, streams: int, nodes: int) -> None:
         begun = time.perf_counter()
         snapshot = take_snapshot(cluster.pk, 0.05)
         taken.append(time.perf_counter() - begun)
-        assert len(snapshot["state"]) == count
+        assert len(snapshot.state) == count
         begun = time.perf_counter()
         row = keep_snapshot(snapshot)
         kept.append(time.perf_counter() - begun)

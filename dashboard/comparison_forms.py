@@ -10,7 +10,7 @@ from django.http import QueryDict
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
-from controlplane.problems.budget import KINDS
+from controlplane.planning.budget import KINDS
 from controlplane.proposals.comparisons import Asked
 from controlplane.selectors.planners import Offered, planner_kinds
 from dashboard.forms import parameters, shown_fields

@@ -20,7 +20,7 @@ from controlplane.api.examples import with_examples
 from controlplane.api.proposal_schemas import ProposalOut
 from controlplane.api.schemas import ReasonIn
 from controlplane.api.security import caller
-from controlplane.problems.planning import CONNECTED
+from controlplane.planning.computation import CONNECTED
 from controlplane.proposals import comparisons, derivation
 from controlplane.proposals.comparisons import Asked
 from controlplane.selectors.clusters import cluster_by_slug

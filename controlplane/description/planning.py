@@ -4,9 +4,8 @@ Ids are places in the document, counted from 1. What is not placed yet has no no
 planner it is on a node that nobody may use, and what it says of that is not a move.
 """
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.utils import timezone
@@ -14,11 +13,20 @@ from django.utils import timezone
 from controlplane.description.document import ClusterDescription, QueryPart
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Snapshot
+from controlplane.planning import computation as planning
+from controlplane.planning.computation import Progress
+from controlplane.planning.snapshot import (
+    ClusterSnapshot,
+    Excluded,
+    NodeRow,
+    QueryRow,
+    SplitQueryRow,
+    StreamRow,
+    canonical,
+    digest_of,
+)
 from controlplane.policies.settings import settings_of
 from controlplane.policies.store import caps_of
-from controlplane.problems import planning
-from controlplane.problems.planning import Progress
-from controlplane.problems.snapshot import canonical
 from controlplane.proposals.requests import chosen_algorithm, chosen_parameters
 
 # Above any index: nodes stand in the order of their indices.
@@ -80,7 +88,7 @@ def plan_for(
         2 * description.cluster.trigger_ms / 1000,
         budget=given.get("budget"),
     )
-    names = {number: name for number, name, *_ in snapshot["queries"]}
+    names = {number: name for number, name, *_ in snapshot.queries}
     return Planned(
         planner=planner,
         algorithm=chosen.name,
@@ -92,36 +100,36 @@ def plan_for(
     )
 
 
-def snapshot_of(description: ClusterDescription) -> dict[str, Any]:
-    """Return the described cluster as a snapshot (problems.snapshot); what is placed counts."""
+def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
+    """Return the described cluster as a snapshot ; what is placed counts."""
     placed = [(n, q) for n, q in _numbered(description) if q.name in description.placement]
     single = [(n, q) for n, q in placed if q.tasks == 1]
     ids = _streams(description)
     queries = [_row_of(ids, n, q, description.spans(q)[0].node) for n, q in single]
     split = [_split_row(description, n, q) for n, q in placed if q.tasks > 1]
-    return {
-        "version": 0,
-        "nu": description.cluster.nu,
-        "nodes": [
-            {"index": n.index, "name": n.name, "capacity": n.capacity, "active": n.active}
-            for n in sorted(description.nodes, key=lambda node: node.index)
+    return ClusterSnapshot(
+        version=0,
+        nu=description.cluster.nu,
+        nodes=[
+            NodeRow(node.index, node.name, node.capacity, node.active)
+            for node in sorted(description.nodes, key=lambda node: node.index)
         ],
-        "streams": _read(description, queries),
-        "queries": queries,
-        "state": [
-            [number, one.measured.state_bytes[0]]
+        streams=_read(description, queries),
+        queries=queries,
+        state={
+            number: one.measured.state_bytes[0]
             for number, one in single
             if one.measured is not None and one.measured.state_bytes
-        ],
-        "split": split,
-        "excluded": _excluded(description, ids),
-    }
+        },
+        split=split,
+        excluded=_excluded(description, ids),
+    )
 
 
-def _excluded(description: ClusterDescription, ids: Mapping[str, int]) -> list[list[Any]]:
+def _excluded(description: ClusterDescription, ids: Mapping[str, int]) -> list[Excluded]:
     now = timezone.now()
     live = sorted(one.about for one in description.exclusions if one.until > now)
-    return [[kind, ids[subject] if kind == "stream" else subject] for kind, subject in live]
+    return [Excluded(kind, ids[subject] if kind == "stream" else subject) for kind, subject in live]
 
 
 def _numbered(description: ClusterDescription) -> list[tuple[int, QueryPart]]:
@@ -132,28 +140,28 @@ def _streams(description: ClusterDescription) -> dict[str, int]:
     return {stream.name: at for at, stream in enumerate(description.streams, start=1)}
 
 
-def _row_of(ids: Mapping[str, int], number: int, query: QueryPart, node: int) -> list[Any]:
-    return [number, query.name, node, sorted(ids[name] for name in query.reads)]
+def _row_of(ids: Mapping[str, int], number: int, query: QueryPart, node: int) -> QueryRow:
+    return QueryRow(number, query.name, node, sorted(ids[name] for name in query.reads))
 
 
-def _read(description: ClusterDescription, queries: list[list[Any]]) -> list[list[Any]]:
+def _read(description: ClusterDescription, queries: list[QueryRow]) -> list[StreamRow]:
     used = {stream for *_, streams in queries for stream in streams}
     weights = enumerate((stream.weight for stream in description.streams), start=1)
-    return [[number, weight] for number, weight in weights if number in used]
+    return [StreamRow(number, weight) for number, weight in weights if number in used]
 
 
-def _split_row(description: ClusterDescription, number: int, query: QueryPart) -> list[Any]:
+def _split_row(description: ClusterDescription, number: int, query: QueryPart) -> SplitQueryRow:
     measured = query.measured
-    return [
+    return SplitQueryRow(
         number,
         query.name,
         [[span.node, span.first, span.past] for span in description.spans(query)],
         list(measured.records_per_s if measured else ()) or [0.0] * query.tasks,
         list(measured.state_bytes if measured else ()) or [0] * query.tasks,
-    ]
+    )
 
 
-def _with_nowhere(description: ClusterDescription, snapshot: dict[str, Any]) -> dict[str, Any]:
+def _with_nowhere(description: ClusterDescription, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot with the queries of one task that have no node, on a node apart."""
     ids = _streams(description)
     waiting = [
@@ -163,35 +171,34 @@ def _with_nowhere(description: ClusterDescription, snapshot: dict[str, Any]) -> 
     ]
     if not waiting:
         return snapshot
-    queries = sorted([*snapshot["queries"], *waiting])
-    apart = {"index": _NOWHERE, "name": "", "capacity": 1.0, "active": False}
-    return snapshot | {
-        "queries": queries,
-        "streams": _read(description, queries),
-        "nodes": [*snapshot["nodes"], apart],
-    }
+    queries = sorted([*snapshot.queries, *waiting])
+    apart = NodeRow(_NOWHERE, "", 1.0, active=False)
+    return replace(
+        snapshot, queries=queries, streams=_read(description, queries),
+        nodes=[*snapshot.nodes, apart],
+    )  # fmt: skip
 
 
 def _now_placed(
-    description: ClusterDescription, snapshot: dict[str, Any], placed: Mapping[int, int]
-) -> dict[str, Any]:
+    description: ClusterDescription, snapshot: ClusterSnapshot, placed: Mapping[int, int]
+) -> ClusterSnapshot:
     ids = _streams(description)
     added = [
         _row_of(ids, number, query, placed[number])
         for number, query in _numbered(description)
         if number in placed
     ]
-    queries = sorted([*snapshot["queries"], *added])
-    return snapshot | {"queries": queries, "streams": _read(description, queries)}
+    queries = sorted([*snapshot.queries, *added])
+    return replace(snapshot, queries=queries, streams=_read(description, queries))
 
 
-def _row(snapshot: dict[str, Any]) -> Snapshot:
+def _row(snapshot: ClusterSnapshot) -> Snapshot:
     """Return the snapshot as proposals keep it, in no database."""
-    if not snapshot["nodes"]:
+    if not snapshot.nodes:
         raise Conflict("no_node", "The description has no node")
-    text = canonical(snapshot)
+    text = canonical(snapshot.to_json())
     return Snapshot(
-        digest=hashlib.sha256(text.encode()).hexdigest(),
+        digest=digest_of(text),
         data=Snapshot.packed(text),
         size=len(text),
         taken_at=timezone.now(),

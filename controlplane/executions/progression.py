@@ -17,9 +17,9 @@ from controlplane.executions.startup import begun
 from controlplane.executions.step_limits import step_caps
 from controlplane.executions.steps import publish
 from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.planning.execution_plan import backwards, next_step, price
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import caps_of, policy_of
-from controlplane.problems.carrying import backwards, next_step, price
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.staleness import outdate

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.models import Execution, Step
+from controlplane.planning import execution_plan as carrying
+from controlplane.planning.execution_plan import Caps
 from controlplane.policies.settings import PolicySettings
-from controlplane.problems import carrying
-from controlplane.problems.carrying import Caps
 
 # How long the latency is given to come down before the next step.
 RECOVERY_S = 5.0

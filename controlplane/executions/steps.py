@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.models import Cluster, Execution, Step
-from controlplane.problems.carrying import tasks_of
+from controlplane.planning.execution_plan import tasks_of
 from controlplane.proposals.drift import places_of
 from controlplane.selectors.metrics import latest_values
 from controlplane.topology.apply import Change, apply

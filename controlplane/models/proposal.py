@@ -1,13 +1,13 @@
 """Proposals: plans under review, sealed over their moves and their snapshot."""
 
 from functools import cached_property
-from typing import Any
 
 from django.db import models
 from django.db.models import F, Q
 
 from controlplane.models.cluster import Cluster
 from controlplane.models.snapshot import Snapshot
+from controlplane.planning.snapshot import EMPTY, ClusterSnapshot
 from controlplane.proposals.states import ACTIVE, State
 
 _STATES = [(state.value, state.name.replace("_", " ").title()) for state in State]
@@ -34,7 +34,7 @@ class Proposal(models.Model):
 
     parameters holds what the algorithm was called with and nu, the balance slack. before and after
     are {replication_factor, traffic, loads: [queries per node], rates: [records/s per node],
-    imbalance, max_load}, nodes in the order of snapshot["nodes"]. moves are
+    imbalance, max_load}, nodes in the order of the snapshot. moves are
     {query, name, from, to, bytes, outcome, note} in the order in which they are carried out, with
     first and past where only some tasks of a query move; from and to are node indices, bytes the
     state as last measured. path is the imbalance after each move. predicted says what carrying it
@@ -129,6 +129,6 @@ class Proposal(models.Model):
         return f"proposal {self.pk}"
 
     @cached_property
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> ClusterSnapshot:
         """Return what it was computed from, empty before it is."""
-        return self.snapshot_row.value() if self.snapshot_row is not None else {}
+        return self.snapshot_row.value() if self.snapshot_row is not None else EMPTY

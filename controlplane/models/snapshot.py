@@ -3,16 +3,17 @@
 import hashlib
 import json
 import zlib
-from typing import Any
 
 from django.db import models
+
+from controlplane.planning.snapshot import ClusterSnapshot
 
 # A twentieth larger than at level 6, in a third of its time.
 LEVEL = 4
 
 
 class Snapshot(models.Model):
-    """A cluster as it was, as canonical JSON (controlplane.problems.snapshot), compressed.
+    """A cluster as it was, as canonical JSON (controlplane.planning.snapshot), compressed.
 
     digest is the sha256 of the JSON, in hex: two proposals on equal clusters share one row. size
     is the length of the JSON in bytes.
@@ -23,7 +24,7 @@ class Snapshot(models.Model):
     size = models.PositiveBigIntegerField()
     taken_at = models.DateTimeField()
 
-    _value: dict[str, Any] | None = None
+    _value: ClusterSnapshot | None = None
 
     class Meta:
         ordering = ["-taken_at"]
@@ -41,12 +42,13 @@ class Snapshot(models.Model):
         """Tell whether the data is what the digest names."""
         return hashlib.sha256(zlib.decompress(bytes(self.data))).hexdigest() == self.digest
 
-    def value(self) -> dict[str, Any]:
+    def value(self) -> ClusterSnapshot:
         """Return the snapshot, which callers must not change: this row parses it once."""
         if self._value is None:
-            self._value = json.loads(zlib.decompress(bytes(self.data)))
+            stored = json.loads(zlib.decompress(bytes(self.data)))
+            self._value = ClusterSnapshot.from_json(stored)
         return self._value
 
-    def remember(self, value: dict[str, Any]) -> None:
+    def remember(self, value: ClusterSnapshot) -> None:
         """Keep the value from which the data was made, so that it is not parsed again."""
         self._value = value

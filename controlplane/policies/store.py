@@ -7,8 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.models import Cluster, Policy
+from controlplane.planning.execution_plan import Caps
 from controlplane.policies.settings import PolicySettings, settings_of
-from controlplane.problems.carrying import Caps
 from controlplane.services import audit
 from controlplane.services.access import ADMIN, Actor, require
 from controlplane.services.events import announce, event

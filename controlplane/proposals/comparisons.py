@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Comparison, Proposal
-from controlplane.problems.budget import checked_budget
-from controlplane.problems.snapshot import canonical, keep_snapshot, take_snapshot
+from controlplane.planning.budget import checked_budget
+from controlplane.planning.snapshot import canonical
+from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.proposals import decisions, requests
 from controlplane.services import audit
 from controlplane.services.access import Actor, Automatic, require_operator

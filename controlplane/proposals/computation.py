@@ -10,13 +10,13 @@ from django.db import transaction
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Proposal, Snapshot
-from controlplane.policies.store import caps_of, policy_of
-from controlplane.problems import planning
-from controlplane.problems.snapshot import (
+from controlplane.planning import computation as planning
+from controlplane.planning.snapshots import (
     keep_snapshot,
     take_snapshot,
     without_garbage_collection,
 )
+from controlplane.policies.store import caps_of, policy_of
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.selectors.metrics import latest_values
@@ -82,7 +82,7 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
     return columns | {
         "progress": 1.0,
         "snapshot_row": row,
-        "snapshot_version": snapshot["version"],
+        "snapshot_version": snapshot.version,
         "lower_bound": found.lower_bound,
     }
 

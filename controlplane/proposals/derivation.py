@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
+from controlplane.planning import computation as planning
 from controlplane.policies.store import caps_of, policy_of
-from controlplane.problems import planning
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.states import BY_NAME

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from controlplane.models import Node, Proposal, Query, Stream, Task
+from controlplane.planning.execution_plan import tasks_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.problems.carrying import tasks_of
 
 CHUNK = 500
 
@@ -51,7 +51,7 @@ class Drift:
 def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = None) -> Drift:
     """Return the drift of a proposal that has a snapshot, of which `done` moves are carried out."""
     snapshot = proposal.snapshot
-    known = {query for query, *_ in (*snapshot["queries"], *snapshot["split"])}
+    known = {query for query, *_ in (*snapshot.queries, *snapshot.split)}
     running = set(
         Query.objects.filter(
             cluster=proposal.cluster_id, state=Query.State.RUNNING
@@ -130,9 +130,7 @@ def _moved(moves: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _nodes(proposal: Proposal) -> tuple[list[int], list[int]]:
     """Return the nodes that are active no more, and those that are not as fast as they were."""
-    then = {
-        node["index"]: node["capacity"] for node in proposal.snapshot["nodes"] if node["active"]
-    }
+    then = {node.index: node.capacity for node in proposal.snapshot.nodes if node.active}
     active = Node.objects.filter(cluster=proposal.cluster_id, active=True)
     now = dict(active.values_list("index", "capacity"))
     changed = [index for index, capacity in then.items() if now.get(index, capacity) != capacity]
@@ -143,7 +141,7 @@ def _rate_change(proposal: Proposal) -> float:
     now = {
         stream.pk: stream.weight for stream in Stream.objects.filter(cluster=proposal.cluster_id)
     }
-    then = proposal.snapshot["streams"]
+    then = proposal.snapshot.streams
     total = sum(rate for _, rate in then)
     changed = sum(abs(now.get(stream, 0.0) - rate) for stream, rate in then)
     return changed / total if total else 0.0

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from controlplane.models import Execution, LedgerEntry, MetricSample, Proposal
-from controlplane.problems.measures import measures
+from controlplane.planning.measures import measures
 from controlplane.services.samples import Sample, imbalance
 
 logger = logging.getLogger(__name__)
@@ -139,6 +139,8 @@ def _made(proposal: Proposal, steps: Iterable[Mapping[str, Any]]) -> list[dict[s
 def _predicted(
     proposal: Proposal, made: Sequence[Mapping[str, Any]], before: Sequence[Sample]
 ) -> dict[str, float]:
+    if proposal.snapshot_row is None:
+        raise ValueError(f"{proposal} has no snapshot")
     found = measures(proposal.snapshot, made)
     return _known(
         imbalance=found["imbalance"],
@@ -166,12 +168,12 @@ def _measured(
 
 def _is_split(proposal: Proposal) -> bool:
     """Tell whether split queries ran: these are delivered, too, and no part of the prediction."""
-    return bool(proposal.snapshot["split"])
+    return bool(proposal.snapshot.split)
 
 
 def _capacities(proposal: Proposal) -> list[float]:
     """Return the capacities by node index, as they were when it was planned."""
-    return [node["capacity"] for node in proposal.snapshot["nodes"]]
+    return [node.capacity for node in proposal.snapshot.nodes]
 
 
 def _mean_loads(samples: Sequence[Sample]) -> list[float]:

@@ -13,9 +13,9 @@ from algorithms.planner import Algorithm
 from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.planning.budget import checked_budget
+from controlplane.planning.computation import CONNECTED
 from controlplane.policies.store import policy_of
-from controlplane.problems.budget import checked_budget
-from controlplane.problems.planning import CONNECTED
 from controlplane.proposals.notifications import tell
 from controlplane.services import audit
 from controlplane.services.access import Actor, Automatic, require_operator

@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
+from controlplane.planning.snapshots import seal_of
 from controlplane.policies.store import policy_of
-from controlplane.problems.snapshot import seal_of
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.states import BY_NAME, Verb, verbs_from
 from controlplane.services import audit

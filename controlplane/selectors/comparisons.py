@@ -7,8 +7,8 @@ from django.db.models import Count, Q, QuerySet
 
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Comparison, Proposal
-from controlplane.problems.measures import measures
-from controlplane.problems.pareto import pareto
+from controlplane.planning.measures import measures
+from controlplane.planning.pareto import pareto
 from controlplane.selectors.paging import PER_PAGE, Page, page_of
 
 

@@ -35,9 +35,9 @@ from controlplane.models import (
     Stream,
     Task,
 )
+from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
-from controlplane.problems.measured import Measured, measured_tasks
 from controlplane.selectors.computations import schema_of
 from controlplane.wire.log import shown as without_password
 from controlplane.wire.routing import spans_from

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
-from controlplane.problems.carrying import tasks_of
-from controlplane.problems.effects import Effect, effects
+from controlplane.planning.effects import Effect, effects
+from controlplane.planning.execution_plan import tasks_of
 from controlplane.selectors.paging import PER_PAGE, Page
 
 
@@ -32,8 +32,8 @@ def effects_page(proposal: Proposal, number: int, per_page: int = PER_PAGE) -> P
     total = len(proposal.moves)
     number = min(max(1, number), max(1, -(-total // per_page)))
     places = range((number - 1) * per_page, min(total, number * per_page))
-    names = {node["index"]: node["name"] for node in snapshot["nodes"]}
-    split = {query for query, *_ in snapshot["split"]}
+    names = {node.index: node.name for node in snapshot.nodes}
+    split = {query for query, *_ in snapshot.split}
     rows = [
         EffectRow(
             place=found.place,

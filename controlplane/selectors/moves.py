@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.models import Execution, Proposal, Step
-from controlplane.problems.carrying import tasks_of
+from controlplane.planning.execution_plan import tasks_of
 from controlplane.selectors.paging import Page
 
 WAITING, LEFT_OUT, UNMOVED = "waiting", "left out", "not moved"

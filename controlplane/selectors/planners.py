@@ -7,7 +7,7 @@ from algorithms.planner import Algorithm
 from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import ParameterField
 from controlplane.models import Cluster, Proposal
-from controlplane.problems.planning import CONNECTED
+from controlplane.planning.computation import CONNECTED
 from controlplane.proposals.requests import DEFAULTS, MAX_SLACK, TAU
 
 NU_HELP = "Slack: a node hosts at most (1 + nu) times its even share of the queries."

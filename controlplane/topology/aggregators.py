@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from controlplane.models import Cluster, Node, Query
-from controlplane.problems.online import OnlineProblem
+from controlplane.planning.online import OnlineProblem
 
 # A query is merged as long as the routing table has it.
 ROUTED = (Query.State.RUNNING, Query.State.ENDING)

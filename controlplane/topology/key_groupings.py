@@ -7,7 +7,7 @@ one without never has. Only the former can change its scheme.
 
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Node, Query
-from controlplane.problems.online import read_online
+from controlplane.planning.online import read_online
 from controlplane.selectors.computations import text_of
 from controlplane.services.access import Actor, require_operator
 from controlplane.topology.aggregators import MergeNodes

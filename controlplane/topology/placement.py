@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from controlplane.errors import Conflict, VersionMoved
 from controlplane.models import Cluster, Node, Query, QueryStream, Task
-from controlplane.problems.online import OnlineProblem, read_online
+from controlplane.planning.online import OnlineProblem, read_online
 from controlplane.topology.aggregators import MergeNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.task_ranges import spans_over

@@ -3,7 +3,7 @@
 from django.http import HttpResponse, JsonResponse
 
 from controlplane.models import Cluster, LedgerEntry
-from controlplane.problems.planning import CONNECTED
+from controlplane.planning.computation import CONNECTED
 from controlplane.selectors.ledger import FIGURES, calibration, ledger_page, record_of
 from controlplane.selectors.paging import whole
 from dashboard.figures.ledger import ledger_figures

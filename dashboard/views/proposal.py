@@ -42,7 +42,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the bars before and after and the imbalance on the way, as JSON."""
     proposal = proposal_by_id(cluster, pk)
-    names = [node["name"] for node in proposal.snapshot.get("nodes", [])]
+    names = [node.name for node in proposal.snapshot.nodes]
     drawn = proposal_figures(names, proposal.before, proposal.after, proposal.path)
     return JsonResponse({"figures": drawn})
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 from algorithms.planner import Algorithm
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Proposal
-from controlplane.problems.planning import CONNECTED
+from controlplane.planning.computation import CONNECTED
 from controlplane.proposals import requests, verbs
 from controlplane.selectors.planners import offered_algorithms, parameter_fields
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page

@@ -20,7 +20,7 @@ from benchmarks import (
     result_store_speed,
 )
 from controlplane.models import Cluster, Query, Task
-from controlplane.problems.snapshot import take_snapshot
+from controlplane.planning.snapshots import take_snapshot
 from controlplane.selectors.computations import computation_of_query
 from controlplane.services import tokens
 from controlplane.wire import log
@@ -68,8 +68,8 @@ def test_a_snapshot_has_all_queries_with_their_state(redis_url: str) -> None:
     cluster = execution_speed.fill(12, streams=6, nodes=3)
     require_computable(cluster)
     snapshot = take_snapshot(cluster.pk, 0.05)
-    assert len(snapshot["state"]) == 12
-    assert all(size > 0 for _, size in snapshot["state"])
+    assert len(snapshot.state) == 12
+    assert all(size > 0 for size in snapshot.state.values())
 
 
 def test_the_queries_of_the_placement_run(redis_url: str) -> None:

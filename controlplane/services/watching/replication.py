@@ -7,9 +7,9 @@ from typing import Final
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster
-from controlplane.problems.measures import measures
-from controlplane.problems.placement import active_positions, placement_problem
-from controlplane.problems.snapshot import take_snapshot
+from controlplane.planning.measures import measures
+from controlplane.planning.placement import active_positions, placement_problem
+from controlplane.planning.snapshots import take_snapshot
 
 # While queries come every second, so do versions, and neither figure changes much by one of them.
 KEEP_S: Final = 60.0
@@ -62,4 +62,4 @@ def _computed(cluster: Cluster, now: datetime) -> Replication | None:
     if factor is None or not problem.live_rate:
         return None
     bound = problem.lower_bound(problem.caps) / problem.live_rate
-    return Replication(snapshot["version"], now, factor, max(1.0, bound))
+    return Replication(snapshot.version, now, factor, max(1.0, bound))

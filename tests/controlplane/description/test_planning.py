@@ -6,7 +6,7 @@ from controlplane.description.document import ClusterDescription
 from controlplane.description.planning import Planned, plan_for, snapshot_of
 from controlplane.description.text import described
 from controlplane.errors import Conflict, Invalid
-from controlplane.problems.measures import measures
+from controlplane.planning.measures import measures
 from tests.support.descriptions import SMALL, small, soon
 
 
@@ -51,8 +51,8 @@ def test_a_shielded_stream_is_named_by_its_id() -> None:
     stream = "{kind: stream, subject: flow, until: SOON, reason: x}"
     text = SMALL + f"exclusions: [{stream}]\n".replace("SOON", soon())
     snapshot = snapshot_of(described(text))
-    assert snapshot["excluded"] == [["stream", 2]]
-    assert ["b", [2]] in [[name, reads] for _, name, _, reads in snapshot["queries"]]
+    assert snapshot.excluded == [("stream", 2)]
+    assert ["b", [2]] in [[name, reads] for _, name, _, reads in snapshot.queries]
 
 
 def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:

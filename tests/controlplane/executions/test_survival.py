@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from controlplane.errors import Conflict, Invalid, WeirError
 from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, Query, Step
-from controlplane.problems.snapshot import seal_of
+from controlplane.planning.snapshots import seal_of
 from controlplane.proposals import computation, decisions, requests
 from controlplane.services.access import Actor
 from controlplane.topology import nodes, placement, queries, rows, streams

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Node, Proposal
-from controlplane.problems.measures import measures
+from controlplane.planning.measures import measures
 from controlplane.proposals import ledger
 from controlplane.selectors.ledger import record_of
 from controlplane.services.access import Actor

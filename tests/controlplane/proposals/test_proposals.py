@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
-from controlplane.problems.snapshot import seal_of
+from controlplane.planning.snapshots import seal_of
 from controlplane.proposals import computation, decisions, requests, transitions
 from controlplane.services.access import Actor
 from controlplane.topology import placement, queries
@@ -61,7 +61,7 @@ def test_no_placement_moves_a_split_query(operator: Actor, scattered: Cluster) -
     split = queries.submit(operator, scattered, QuerySpec("split", ["s0"], text=text, tasks=8))
     placement.drain(scattered.pk)
     proposal = ready(operator, scattered)
-    assert split.pk in {query for query, *_ in proposal.snapshot["split"]}
+    assert split.pk in {query for query, *_ in proposal.snapshot.split}
     assert split.pk not in {move["query"] for move in proposal.moves}
 
 
@@ -259,4 +259,4 @@ def test_bad_requests_name_the_field(
 def test_pending_queries_are_not_in_the_snapshot(operator: Actor, scattered: Cluster) -> None:
     """Only what runs can move."""
     submit(actor("operator", "other"), scattered, {"waiting": ["s0"]})
-    assert len(ready(operator, scattered).snapshot["queries"]) == 12
+    assert len(ready(operator, scattered).snapshot.queries) == 12

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
+from controlplane.planning.snapshot import ClusterSnapshot
 
 Row = Mapping[str, Any]
 
@@ -27,9 +28,9 @@ class QueryArrays:
     streams: Ints
 
     @classmethod
-    def of(cls, snapshot: Row) -> "QueryArrays":
+    def of(cls, snapshot: ClusterSnapshot) -> "QueryArrays":
         """Read a snapshot. Raises `KeyError` on a node or a stream that it does not have."""
-        queries: Sequence[Any] = snapshot["queries"]
+        queries: Sequence[Any] = snapshot.queries
         read = list(map(itemgetter(3), queries))
         indptr = np.zeros(len(queries) + 1, np.int64)
         np.cumsum(_integers(map(len, read), len(read)), out=indptr[1:])
@@ -39,10 +40,10 @@ class QueryArrays:
             _integers(map(itemgetter(0), queries), len(queries)),
             node_positions(snapshot, nodes),
             indptr,
-            positions(_column(snapshot["streams"], 0), entries),
+            positions(_column(snapshot.streams, 0), entries),
         )
 
-    def after(self, snapshot: Row, moves: Sequence[Row]) -> "QueryArrays":
+    def after(self, snapshot: ClusterSnapshot, moves: Sequence[Row]) -> "QueryArrays":
         """Return the queries on their nodes after moves, of which some may be of other queries."""
         if not moves:
             return self
@@ -60,19 +61,19 @@ class QueryArrays:
         return flat.reshape(nodes, streams)
 
 
-def rates_of(snapshot: Row) -> Floats:
+def rates_of(snapshot: ClusterSnapshot) -> Floats:
     """Return the records/s of each stream."""
-    return np.array([rate for _, rate in snapshot["streams"]], np.float64)
+    return np.array([rate for _, rate in snapshot.streams], np.float64)
 
 
-def capacities_of(snapshot: Row) -> Floats:
+def capacities_of(snapshot: ClusterSnapshot) -> Floats:
     """Return the records/s that each node can process."""
-    return np.array([node["capacity"] for node in snapshot["nodes"]], np.float64)
+    return np.array([node.capacity for node in snapshot.nodes], np.float64)
 
 
-def node_positions(snapshot: Row, indices: Ints) -> Ints:
+def node_positions(snapshot: ClusterSnapshot, indices: Ints) -> Ints:
     """Return the positions in the snapshot of nodes by their index. Raises `KeyError`."""
-    return positions(np.array([node["index"] for node in snapshot["nodes"]], np.int64), indices)
+    return positions(np.array([node.index for node in snapshot.nodes], np.int64), indices)
 
 
 def positions(known: Ints, wanted: Ints) -> Ints:

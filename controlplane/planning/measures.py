@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from controlplane.problems import arrays
-from controlplane.problems.arrays import QueryArrays
+from controlplane.planning import arrays
+from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.snapshot import ClusterSnapshot
 
 Row = Mapping[str, Any]
 
 
-def measures(snapshot: Row, moves: Iterable[Row] = ()) -> dict[str, Any]:
+def measures(snapshot: ClusterSnapshot, moves: Iterable[Row] = ()) -> dict[str, Any]:
     """Return the measures of the snapshot after these moves.
 
     {replication_factor, traffic, loads, rates, imbalance, max_load}: traffic and rates in
@@ -19,7 +20,7 @@ def measures(snapshot: Row, moves: Iterable[Row] = ()) -> dict[str, Any]:
     queries and tasks per node, nodes in the order of the snapshot. The replication factor is that
     of the queries of one task.
     """
-    moved, nodes = list(moves), len(snapshot["nodes"])
+    moved, nodes = list(moves), len(snapshot.nodes)
     rates = arrays.rates_of(snapshot)
     queries = QueryArrays.of(snapshot).after(snapshot, moved)
     received = queries.readers(nodes, len(rates)) > 0
@@ -39,12 +40,12 @@ def measures(snapshot: Row, moves: Iterable[Row] = ()) -> dict[str, Any]:
     }
 
 
-def _of_tasks(snapshot: Row, moves: Sequence[Row]) -> tuple[Any, Any]:
+def _of_tasks(snapshot: ClusterSnapshot, moves: Sequence[Row]) -> tuple[Any, Any]:
     """Return the records/s that tasks of split queries take on each node, and their number."""
-    place = {node["index"]: at for at, node in enumerate(snapshot["nodes"])}
+    place = {node.index: at for at, node in enumerate(snapshot.nodes)}
     work, count = np.zeros(len(place)), np.zeros(len(place), np.int64)
     moved = _targets(snapshot, moves)
-    for query, _, spans, works, _ in snapshot["split"]:
+    for query, _, spans, works, _ in snapshot.split:
         for node, first, past in spans:
             for task in range(first, past):
                 at = place[moved.get((query, task), node)]
@@ -53,9 +54,9 @@ def _of_tasks(snapshot: Row, moves: Sequence[Row]) -> tuple[Any, Any]:
     return work, count
 
 
-def _targets(snapshot: Row, moves: Sequence[Row]) -> dict[tuple[int, int], int]:
+def _targets(snapshot: ClusterSnapshot, moves: Sequence[Row]) -> dict[tuple[int, int], int]:
     """Return the node index of every task of a split query that moves, by query and task."""
-    split = {query for query, *_ in snapshot["split"]}
+    split = {query for query, *_ in snapshot.split}
     if not split:
         return {}
     return {

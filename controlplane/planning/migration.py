@@ -9,6 +9,7 @@ import numpy as np
 from algorithms.migration.problem import MigrationProblem
 from algorithms.planner import Algorithm
 from controlplane.errors import Conflict
+from controlplane.planning.snapshot import ClusterSnapshot
 
 Progress = Callable[[float], None]
 
@@ -22,16 +23,16 @@ class TaskMoves:
 
 
 def plan_task_moves(
-    snapshot: dict[str, Any], algorithm: Algorithm, parameters: Any, tau: float, progress: Progress
+    snapshot: ClusterSnapshot, algorithm: Algorithm, parameters: Any, tau: float, progress: Progress
 ) -> TaskMoves:
     """Spread the tasks of every split query anew over the active nodes.
 
     Raises `Conflict` where there is nothing to spread or nowhere, and what the algorithm raises.
     """
-    split = snapshot["split"]
+    split = snapshot.split
     if not split:
         raise Conflict("no_split_query", "No query with several tasks runs: nothing to spread")
-    if not any(node["active"] for node in snapshot["nodes"]):
+    if not any(node.active for node in snapshot.nodes):
         raise Conflict("no_node", "No node of the cluster is active")
     moves: list[dict[str, Any]] = []
     bound = 0.0
@@ -45,7 +46,7 @@ def plan_task_moves(
 
 
 def task_problem(
-    snapshot: dict[str, Any], query: Sequence[Any], tau: float
+    snapshot: ClusterSnapshot, query: Sequence[Any], tau: float
 ) -> tuple[MigrationProblem, list[int]]:
     """Return the problem of one split query, and the node index of each of its nodes.
 
@@ -53,7 +54,7 @@ def task_problem(
     of fewer tasks than that leaves out the slowest.
     """
     _, _, spans, work, state = query
-    capacity = {n["index"]: n["capacity"] if n["active"] else 0.0 for n in snapshot["nodes"]}
+    capacity = {n.index: n.capacity if n.active else 0.0 for n in snapshot.nodes}
     holding = list(dict.fromkeys(node for node, _, _ in spans))
     others = [n for n in sorted(capacity, key=lambda n: (-capacity[n], n)) if n not in holding]
     room = max(0, len(work) - sum(capacity[node] > 0 for node in holding))

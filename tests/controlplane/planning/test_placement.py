@@ -1,5 +1,6 @@
 """A snapshot becomes a problem, a plan becomes the fewest moves and true measures."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,24 +9,25 @@ import pytest
 from algorithms.errors import MissingDependency
 from algorithms.registry import PLACEMENT, algorithm, algorithms
 from controlplane.errors import Conflict
-from controlplane.problems.measures import measures
-from controlplane.problems.placement import (
+from controlplane.planning.measures import measures
+from controlplane.planning.placement import (
     active_positions,
     fewest_moves_labels,
     placement_problem,
     plan_moves,
 )
-from controlplane.problems.snapshot import canonical, seal_of
+from controlplane.planning.snapshot import ClusterSnapshot, canonical
+from controlplane.planning.snapshots import seal_of
 
 
-def snapshot(**changed: Any) -> dict[str, Any]:
+def snapshot(**changed: Any) -> ClusterSnapshot:
     """Return two streams (10/s, 1/s) and four queries on nodes 0, 1, 0, 1."""
     nodes = [{"index": i, "name": f"n{i}", "capacity": 100.0, "active": True} for i in (0, 1)]
     queries = [[1, "a", 0, [7]], [2, "b", 1, [7]], [3, "c", 0, [8]], [4, "d", 1, [8]]]
-    return {
+    return ClusterSnapshot.from_json({
         "version": 3, "nu": 0.0, "nodes": nodes, "streams": [[7, 10.0], [8, 1.0]],
         "queries": queries, "state": [], "split": [], "excluded": [],
-    } | changed  # fmt: skip
+    } | changed)  # fmt: skip
 
 
 def test_measures_count_each_stream_once_per_node() -> None:
@@ -58,7 +60,7 @@ def test_labels_follow_the_largest_overlap() -> None:
 def test_queries_of_an_inactive_node_move_to_active_ones() -> None:
     """It hosts nothing in the plan, and still counts in what is before."""
     told = snapshot()
-    told["nodes"][1]["active"] = False
+    told = replace(told, nodes=[told.nodes[0], replace(told.nodes[1], active=False)])
     assert active_positions(told) == [0]
     chosen = algorithm(PLACEMENT, "mms")
     plan = plan_moves(told, chosen, chosen.parameters(), lambda share: None)
@@ -77,7 +79,7 @@ def test_only_servers_of_equal_capacity_exchange_their_names() -> None:
     assert equal[0] == 1
 
 
-def unequal(queries: int) -> dict[str, Any]:
+def unequal(queries: int) -> ClusterSnapshot:
     """Return a snapshot of nodes of capacity 10 and 90 with half of the queries on each."""
     nodes = [
         {"index": 0, "name": "small", "capacity": 10.0, "active": True},
@@ -100,8 +102,9 @@ def test_queries_follow_the_capacities(algorithm_name: str) -> None:
     chosen = algorithm(PLACEMENT, algorithm_name)
     told = unequal(40)
     if algorithm_name == "single_source":
-        for query in told["queries"]:
-            query[3] = query[3][:1]
+        told = replace(
+            told, queries=[query._replace(streams=query.streams[:1]) for query in told.queries]
+        )
     fields = {field.name for field in chosen.parameters.fields()}
     settings = {"seconds": 1.0, "alpha": 0.0}
     given = {name: value for name, value in settings.items() if name in fields}
@@ -116,10 +119,13 @@ def test_queries_follow_the_capacities(algorithm_name: str) -> None:
 @pytest.mark.parametrize("nodes", [4, 9])
 def test_few_queries_have_a_plan(nodes: int) -> None:
     """The paper's floor((1 + nu) n / k) leaves no place on any node."""
-    told = snapshot(nu=0.05, queries=snapshot()["queries"][:3])
-    told["nodes"] = [
-        {"index": i, "name": f"n{i}", "capacity": 100.0, "active": True} for i in range(nodes)
-    ]
+    told = snapshot(
+        nu=0.05,
+        queries=snapshot().queries[:3],
+        nodes=[
+            {"index": i, "name": f"n{i}", "capacity": 100.0, "active": True} for i in range(nodes)
+        ],
+    )
     chosen = algorithm(PLACEMENT, "mms")
     plan = plan_moves(told, chosen, chosen.parameters(), lambda share: None)
     assert measures(told, plan.moves)["max_load"] == 1

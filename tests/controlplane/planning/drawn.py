@@ -4,17 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from controlplane.problems.carrying import priced
+from controlplane.planning.execution_plan import priced
+from controlplane.planning.snapshot import ClusterSnapshot
 
 
-def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> dict[str, Any]:
+def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> ClusterSnapshot:
     """Return a snapshot whose queries lie anywhere; a split query lies beside them."""
     random = np.random.default_rng(seed)
     read = [
         sorted(random.choice(streams, random.integers(1, 4), replace=False).tolist())
         for _ in range(queries)
     ]
-    return {
+    return ClusterSnapshot.from_json({
         "version": 3,
         "nu": 1.0,
         "nodes": [
@@ -31,18 +32,18 @@ def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> 
             [queries, "split", [[0, 0, 2], [1, 2, 4]], [5.0, 4.0, 3.0, 2.0], [10, 20, 30, 40]]
         ],
         "excluded": [],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
-def gathered(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
+def gathered(snapshot: ClusterSnapshot) -> list[dict[str, Any]]:
     """Return moves of every query to the node of its first stream, and of a task, with bytes."""
-    nodes = len(snapshot["nodes"])
+    nodes = len(snapshot.nodes)
     moves = [
         {"query": query, "name": name, "from": node, "to": read[0] % nodes}
-        for query, name, node, read in snapshot["queries"]
+        for query, name, node, read in snapshot.queries
         if node != read[0] % nodes
     ]
-    number = snapshot["split"][0][0]
+    number = snapshot.split[0].id
     task = {
         "query": number,
         "name": "split",

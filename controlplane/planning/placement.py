@@ -14,8 +14,9 @@ from algorithms.placement.planner import PlacementAlgorithm, PlacementParameters
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
-from controlplane.problems import arrays
-from controlplane.problems.arrays import QueryArrays
+from controlplane.planning import arrays
+from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Planned:
 
 
 def plan_moves(
-    snapshot: dict[str, Any],
+    snapshot: ClusterSnapshot,
     algorithm: PlacementAlgorithm,
     parameters: PlacementParameters,
     progress: Callable[[float], None],
@@ -52,14 +53,14 @@ def plan_moves(
     )
 
 
-def placement_problem(snapshot: dict[str, Any], servers: int) -> PlacementProblem:
+def placement_problem(snapshot: ClusterSnapshot, servers: int) -> PlacementProblem:
     """Return the offline problem: the running queries on the active nodes, by their capacities.
 
     Caps are rounded up, so that few queries on many nodes have a plan, too (decision 0030).
     """
     if not servers:
         raise Conflict("no_node", "No node of the cluster is active")
-    if not snapshot["queries"]:
+    if not snapshot.queries:
         raise Conflict("no_query", "No query runs, so there is nothing to place")
     queries = QueryArrays.of(snapshot)
     return PlacementProblem.from_arrays(
@@ -67,18 +68,18 @@ def placement_problem(snapshot: dict[str, Any], servers: int) -> PlacementProble
         queries.indptr,
         queries.streams,
         servers,
-        snapshot["nu"],
+        snapshot.nu,
         arrays.capacities_of(snapshot)[active_positions(snapshot)],
         round_up=True,
     )
 
 
-def active_positions(snapshot: dict[str, Any]) -> list[int]:
+def active_positions(snapshot: ClusterSnapshot) -> list[int]:
     """Return the positions of the nodes that may host queries."""
-    return [position for position, node in enumerate(snapshot["nodes"]) if node["active"]]
+    return [position for position, node in enumerate(snapshot.nodes) if node.active]
 
 
-def present_positions(snapshot: dict[str, Any]) -> Ints:
+def present_positions(snapshot: ClusterSnapshot) -> Ints:
     """Return the node position of each query now, int64[n]."""
     return QueryArrays.of(snapshot).nodes
 
@@ -104,13 +105,13 @@ def fewest_moves_labels(
     return labels
 
 
-def moves_between(snapshot: dict[str, Any], present: Any, planned: Any) -> list[dict[str, Any]]:
+def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list[dict[str, Any]]:
     """Return the queries whose node changes, as a proposal keeps them."""
-    index = [node["index"] for node in snapshot["nodes"]]
+    index = [node.index for node in snapshot.nodes]
     return [
         {
-            "query": snapshot["queries"][row][0],
-            "name": snapshot["queries"][row][1],
+            "query": snapshot.queries[row][0],
+            "name": snapshot.queries[row][1],
             "from": index[present[row]],
             "to": index[planned[row]],
             "outcome": None,

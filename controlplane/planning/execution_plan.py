@@ -9,8 +9,9 @@ import numpy as np
 
 from algorithms.ordering import Move, MoveSet, Unit, Units, order_moves
 from algorithms.vocabulary import Ints
-from controlplane.problems import arrays
-from controlplane.problems.arrays import QueryArrays
+from controlplane.planning import arrays
+from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.snapshot import ClusterSnapshot
 
 Row = Mapping[str, Any]
 Moves = Sequence[Row]
@@ -45,7 +46,7 @@ def tasks_of(move: Row) -> tuple[int, int]:
     return move.get("first", 0), move.get("past", 1)
 
 
-def in_order(snapshot: Row, moves: Moves) -> Ordered:
+def in_order(snapshot: ClusterSnapshot, moves: Moves) -> Ordered:
     """Return the moves in an order in which operators can stop anywhere."""
     single = singles(moves)
     found = order_moves(_move_set(snapshot, single))
@@ -56,7 +57,7 @@ def in_order(snapshot: Row, moves: Moves) -> Ordered:
     )
 
 
-def _move_set(snapshot: Row, moves: Moves) -> MoveSet:
+def _move_set(snapshot: ClusterSnapshot, moves: Moves) -> MoveSet:
     """Return moves of one task each as arrays. Raises `KeyError` on an unknown task or node."""
     queries = QueryArrays.of(snapshot)
     tasks = _split_tasks(snapshot)
@@ -86,10 +87,10 @@ class _SplitTasks:
     nodes: Ints
 
 
-def _split_tasks(snapshot: Row) -> _SplitTasks:
+def _split_tasks(snapshot: ClusterSnapshot) -> _SplitTasks:
     rows = [
         (query, task, work[task], node)
-        for query, _, spans, work, _ in snapshot["split"]
+        for query, _, spans, work, _ in snapshot.split
         for node, first, past in spans
         for task in range(first, past)
     ]
@@ -124,12 +125,12 @@ class Board:
     nodes: Mapping[int, int]
 
     @classmethod
-    def of(cls, snapshot: Row) -> "Board":
+    def of(cls, snapshot: ClusterSnapshot) -> "Board":
         """Read a snapshot."""
-        nodes = {node["index"]: at for at, node in enumerate(snapshot["nodes"])}
+        nodes = {node.index: at for at, node in enumerate(snapshot.nodes)}
         return cls(
-            [rate for _, rate in snapshot["streams"]],
-            [node["capacity"] for node in snapshot["nodes"]],
+            [rate for _, rate in snapshot.streams],
+            [node.capacity for node in snapshot.nodes],
             {key: (unit, nodes[node]) for key, (unit, node) in _units(snapshot).items()},
             nodes,
         )
@@ -155,33 +156,33 @@ def singles(moves: Moves) -> list[Row]:
     ]
 
 
-def _units(snapshot: Row) -> dict[tuple[int, int], tuple[Unit, int]]:
+def _units(snapshot: ClusterSnapshot) -> dict[tuple[int, int], tuple[Unit, int]]:
     """Return what moves as a whole, with the index of its node, by query and task."""
-    sources = {stream: at for at, (stream, _) in enumerate(snapshot["streams"])}
+    sources = {stream: at for at, (stream, _) in enumerate(snapshot.streams)}
     found: dict[tuple[int, int], tuple[Unit, int]] = {
         (query, 0): (Unit(tuple(sources[stream] for stream in streams)), node)
-        for query, _, node, streams in snapshot["queries"]
+        for query, _, node, streams in snapshot.queries
     }
-    for query, _, spans, work, _ in snapshot["split"]:
+    for query, _, spans, work, _ in snapshot.split:
         for node, first, past in spans:
             for task in range(first, past):
                 found[query, task] = Unit(load=work[task]), node
     return found
 
 
-def priced(snapshot: Row, moves: Moves) -> list[dict[str, Any]]:
+def priced(snapshot: ClusterSnapshot, moves: Moves) -> list[dict[str, Any]]:
     """Return the moves with the bytes of state that each takes along, as last measured."""
-    state = dict(snapshot["state"])
+    state = snapshot.state
     return [{**move, "bytes": move.get("bytes", state.get(move["query"], 0))} for move in moves]
 
 
-def allowed(snapshot: Row, moves: Moves) -> list[dict[str, Any]]:
+def allowed(snapshot: ClusterSnapshot, moves: Moves) -> list[dict[str, Any]]:
     """Return the moves that no exclusion forbids."""
-    excluded = {(kind, subject) for kind, subject in snapshot["excluded"]}
+    excluded = {(kind, subject) for kind, subject in snapshot.excluded}
     if not excluded:
         return [dict(move) for move in moves]
-    names = {node["index"]: node["name"] for node in snapshot["nodes"]}
-    streams = {query: read for query, _, _, read in snapshot["queries"]}
+    names = {node.index: node.name for node in snapshot.nodes}
+    streams = {query: read for query, _, _, read in snapshot.queries}
     shielded = {subject for kind, subject in excluded if kind == "stream"}
     return [
         dict(move)

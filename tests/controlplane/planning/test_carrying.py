@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from controlplane.problems.carrying import in_order, singles
-from controlplane.problems.measures import measures
-from tests.controlplane.problems.drawn import drawn, gathered
+from controlplane.planning.execution_plan import in_order, singles
+from controlplane.planning.measures import measures
+from tests.controlplane.planning.drawn import drawn, gathered
 
 
 def keys(moves: Any) -> list[tuple[int, int]]:
@@ -17,7 +17,7 @@ def keys(moves: Any) -> list[tuple[int, int]]:
 def test_the_path_is_the_imbalance_of_every_prefix(seed: int) -> None:
     """Of queries and of tasks of a split query, which share no stream."""
     snapshot = drawn(seed)
-    number = snapshot["split"][0][0]
+    number = snapshot.split[0][0]
     several = {"query": number, "name": "split", "first": 2, "past": 4, "from": 1, "to": 2}
     moves = [*gathered(snapshot), several]
     found = in_order(snapshot, moves)

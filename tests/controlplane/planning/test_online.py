@@ -6,7 +6,7 @@ import pytest
 from django.db.models import Count
 
 from controlplane.models import Cluster, Node
-from controlplane.problems.online import read_online
+from controlplane.planning.online import read_online
 from controlplane.services.access import Actor
 from tests.support.cluster import placed, small_cluster, submit
 

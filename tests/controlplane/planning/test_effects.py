@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from controlplane.problems.effects import effects
-from controlplane.problems.measures import measures
-from tests.controlplane.problems.drawn import drawn, gathered
+from controlplane.planning.effects import effects
+from controlplane.planning.measures import measures
+from tests.controlplane.planning.drawn import drawn, gathered
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -19,8 +19,8 @@ def test_each_is_the_difference_of_measures_from_scratch(seed: int) -> None:
     for one in found:
         without = measures(snapshot, [*moves[: one.place], *moves[one.place + 1 :]])
         shares = [
-            rate / node["capacity"]
-            for rate, node in zip(without["rates"], snapshot["nodes"], strict=True)
+            rate / node.capacity
+            for rate, node in zip(without["rates"], snapshot.nodes, strict=True)
         ]
         assert one.imbalance == pytest.approx(without["imbalance"] - whole["imbalance"], abs=1e-6)
         factor = without["replication_factor"] - whole["replication_factor"]

@@ -1,25 +1,28 @@
 """A proposal's parts from its snapshot: moves in their order, measures, price, way back, seal."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from algorithms.migration.planner import MIGRATION
 from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Conflict
 from controlplane.models import Snapshot
-from controlplane.problems import budget as budgets
-from controlplane.problems import carrying, migration, placement
-from controlplane.problems.carrying import Caps
-from controlplane.problems.measures import measures
-from controlplane.problems.placement import Planned
-from controlplane.problems.snapshot import seal_of
+from controlplane.planning import budget as budgets
+from controlplane.planning import execution_plan as carrying
+from controlplane.planning import migration, placement
+from controlplane.planning.execution_plan import Caps
+from controlplane.planning.measures import measures
+from controlplane.planning.placement import Planned
+from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.planning.snapshots import seal_of
 
 Progress = Callable[[float], None]
 Row = Mapping[str, Any]
 
 
 def planned(
-    planner: str, name: str, parameters: Row, snapshot: dict[str, Any], progress: Progress
+    planner: str, name: str, parameters: Row, snapshot: ClusterSnapshot, progress: Progress
 ) -> Planned:
     """Run an algorithm of a planner. Raises `Conflict` and what the algorithm raises."""
     if planner not in _PLANNERS:
@@ -27,14 +30,14 @@ def planned(
     return _PLANNERS[planner](name, parameters, snapshot, progress)
 
 
-def _placement(name: str, given: Row, snapshot: dict[str, Any], progress: Progress) -> Planned:
+def _placement(name: str, given: Row, snapshot: ClusterSnapshot, progress: Progress) -> Planned:
     chosen = algorithm(PLACEMENT, name)
     # Candidates of a comparison share a snapshot, and may differ in their slack.
-    slack = {"nu": given.get("nu", snapshot["nu"])}
-    return placement.plan_moves(snapshot | slack, chosen, _own(chosen, given), progress)
+    slack = {"nu": given.get("nu", snapshot.nu)}
+    return placement.plan_moves(replace(snapshot, **slack), chosen, _own(chosen, given), progress)
 
 
-def _migration(name: str, given: Row, snapshot: dict[str, Any], progress: Progress) -> Planned:
+def _migration(name: str, given: Row, snapshot: ClusterSnapshot, progress: Progress) -> Planned:
     chosen = algorithm(MIGRATION, name)
     found = migration.plan_task_moves(
         snapshot, chosen, _own(chosen, given), float(given["tau"]), progress

@@ -18,7 +18,8 @@ import numpy as np
 
 from algorithms.subset import Choice, SubsetProblem, choose
 from controlplane.errors import Invalid
-from controlplane.problems.carrying import Board, Caps, singles, tasks_of
+from controlplane.planning.execution_plan import Board, Caps, singles, tasks_of
+from controlplane.planning.snapshot import ClusterSnapshot
 
 Row = Mapping[str, Any]
 KINDS: Final = ("bytes", "moves", "pause_ms")
@@ -58,7 +59,7 @@ def _fault(name: str, value: Any) -> str:
 
 
 def afforded(
-    snapshot: Row,
+    snapshot: ClusterSnapshot,
     moves: Sequence[Row],
     budget: Mapping[str, float],
     caps: Caps,
@@ -78,13 +79,13 @@ def afforded(
 
 
 def _first(
-    snapshot: Row, moves: Sequence[Row], costs: Any, limits: Mapping[str, float]
+    snapshot: ClusterSnapshot, moves: Sequence[Row], costs: Any, limits: Mapping[str, float]
 ) -> list[int]:
     """Return the moves off nodes that are to host nothing, the cheapest that can be afforded.
 
     They come before all that only balances: such a node is lost or being emptied.
     """
-    active = {node["index"] for node in snapshot["nodes"] if node["active"]}
+    active = {node.index for node in snapshot.nodes if node.active}
     leaving = [at for at, move in enumerate(moves) if move["from"] not in active]
     allowed = np.array([limits.get(name, math.inf) for name in KINDS])
     spent, chosen = np.zeros(len(KINDS)), []
@@ -96,7 +97,7 @@ def _first(
 
 
 def _problem(
-    snapshot: Row,
+    snapshot: ClusterSnapshot,
     moves: Sequence[Row],
     first: Sequence[int],
     rest: Sequence[int],
@@ -137,10 +138,12 @@ def _limits(budget: Mapping[str, float], costs: Any) -> dict[str, float]:
     return limits
 
 
-def _told(snapshot: Row, costs: Any, chosen: Sequence[int], choice: Choice) -> dict[str, Any]:
+def _told(
+    snapshot: ClusterSnapshot, costs: Any, chosen: Sequence[int], choice: Choice
+) -> dict[str, Any]:
     spent = costs[np.array(chosen, np.int64)].sum(axis=0)
-    live = sum(rate for _, rate in snapshot["streams"])
-    split = sum(sum(work) for _, _, _, work, _ in snapshot["split"])
+    live = sum(rate for _, rate in snapshot.streams)
+    split = sum(sum(work) for _, _, _, work, _ in snapshot.split)
     bound = choice.traffic_bound
     return {
         "used": {name: round(float(spent[at]), 1) for at, name in enumerate(KINDS)},

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
-from controlplane.problems import arrays
-from controlplane.problems.arrays import QueryArrays
-from controlplane.problems.carrying import tasks_of
+from controlplane.planning import arrays
+from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.execution_plan import tasks_of
+from controlplane.planning.snapshot import ClusterSnapshot
 
 Row = Mapping[str, Any]
 
@@ -37,7 +38,7 @@ class Effect:
 
 
 def effects(
-    snapshot: Row, moves: Sequence[Row], places: Sequence[int] | range | None = None
+    snapshot: ClusterSnapshot, moves: Sequence[Row], places: Sequence[int] | range | None = None
 ) -> list[Effect]:
     """Return the effects of moves of one task each, of those at `places` or of all.
 
@@ -68,22 +69,22 @@ class _Board:
     `readers` int64[nodes, streams]: how many queries of one task read a stream on a node.
     """
 
-    def __init__(self, snapshot: Row, moves: Sequence[Row]) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, moves: Sequence[Row]) -> None:
         self.snapshot = snapshot
-        self.indices = np.array([node["index"] for node in snapshot["nodes"]], np.int64)
+        self.indices = np.array([node.index for node in snapshot.nodes], np.int64)
         self.capacities = arrays.capacities_of(snapshot)
         self.rates = arrays.rates_of(snapshot)
         self.queries = QueryArrays.of(snapshot).after(snapshot, moves)
         self.readers = self.queries.readers(len(self.indices), len(self.rates))
         self.live = float(self.rates[self.readers.any(axis=0)].sum())
-        self.work = {query: works for query, _, _, works, _ in snapshot["split"]}
+        self.work = {query: works for query, _, _, works, _ in snapshot.split}
         self.loads = (self.readers > 0) @ self.rates + self._own(moves)
 
     def _own(self, moves: Sequence[Row]) -> Floats:
         """Return the records/s of the tasks of split queries on each node after the moves."""
         nodes = {index: at for at, index in enumerate(self.indices.tolist())}
         own = np.zeros(len(nodes))
-        for _, _, spans, works, _ in self.snapshot["split"]:
+        for _, _, spans, works, _ in self.snapshot.split:
             for node, first, past in spans:
                 own[nodes[node]] += sum(works[first:past])
         for move in moves if self.work else ():

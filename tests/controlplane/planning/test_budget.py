@@ -1,15 +1,16 @@
 """A plan under a budget: within it, measured as any plan is, and told with its bound."""
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import pytest
 
 from controlplane.errors import Invalid
-from controlplane.problems.budget import afforded, checked_budget
-from controlplane.problems.carrying import Caps
-from controlplane.problems.measures import measures
-from tests.controlplane.problems.drawn import drawn, gathered
+from controlplane.planning.budget import afforded, checked_budget
+from controlplane.planning.execution_plan import Caps
+from controlplane.planning.measures import measures
+from tests.controlplane.planning.drawn import drawn, gathered
 
 CAPS = Caps(10, 40, 1000.0)
 STEP_S = 2.0
@@ -81,7 +82,7 @@ def test_where_more_may_be_spent_nothing_gets_worse() -> None:
 def test_a_lost_node_is_emptied_first() -> None:
     """Whatever the moves off it do for the balance."""
     snapshot = drawn(2)
-    snapshot["nodes"][2]["active"] = False
+    snapshot.nodes[2] = replace(snapshot.nodes[2], active=False)
     moves = gathered(snapshot)
     off = [move for move in moves if move["from"] == 2]
     assert off

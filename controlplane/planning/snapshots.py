@@ -1,21 +1,6 @@
-"""What a proposal was computed from, as JSON that is sealed with its moves.
-
-{"version": int, "nu": float,
- "nodes": [{"index", "name", "capacity", "active"}] by index,
- "streams": [[id, records/s]] that a running query reads, by id,
- "queries": [[id, name, node index, [stream ids]]] of one task that run, by id,
- "state": [[id, bytes]] of those whose state was measured, by id,
- "split": [[id, name, [[node index, first, past]], [records/s per task], [bytes per task]]]
-          of the queries of several tasks, by id,
- "excluded": [[kind, name]] that no plan may move, a stream by its id}
-
-Queries that are split over several tasks are no matter for placement: they get their share of
-records on all nodes wherever the others are. What is not measured yet counts 0.
-"""
+"""Taking snapshots of clusters, storing them, and the seal of a plan over its snapshot."""
 
 import gc
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -28,14 +13,24 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
-from controlplane.problems.measured import Measured, measured_tasks
+from controlplane.planning.snapshot import (
+    ClusterSnapshot,
+    Excluded,
+    NodeRow,
+    QueryRow,
+    SplitQueryRow,
+    StreamRow,
+    canonical,
+    digest_of,
+)
+from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.wire.routing import spans_from
 
 # A version that moves on while it is read is rare; a hundred in a row is not to be expected.
 TRIES = 20
 
 
-def take_snapshot(cluster_id: int, nu: float) -> dict[str, Any]:
+def take_snapshot(cluster_id: int, nu: float) -> ClusterSnapshot:
     """Return the cluster as it runs, consistent with one routing version."""
     for _ in range(TRIES):
         cluster = Cluster.objects.get(pk=cluster_id)
@@ -62,10 +57,10 @@ def without_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def keep_snapshot(snapshot: dict[str, Any]) -> Snapshot:
+def keep_snapshot(snapshot: ClusterSnapshot) -> Snapshot:
     """Return the row of a snapshot; equal ones share one."""
-    text = canonical(snapshot)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    text = canonical(snapshot.to_json())
+    digest = digest_of(text)
     found = Snapshot.objects.filter(pk=digest).first()
     if found is not None:
         found.remember(snapshot)
@@ -82,7 +77,7 @@ def keep_snapshot(snapshot: dict[str, Any]) -> Snapshot:
     return row
 
 
-def _read(cluster: Cluster, nu: float, measured: Measured) -> dict[str, Any]:
+def _read(cluster: Cluster, nu: float, measured: Measured) -> ClusterSnapshot:
     running = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
     )
@@ -93,22 +88,21 @@ def _read(cluster: Cluster, nu: float, measured: Measured) -> dict[str, Any]:
     # Schemas are JSON, which takes long to parse.
     weighed = Stream.objects.filter(cluster=cluster).only("id", "rate", "declared_rate")
     weights = {stream.pk: stream.weight for stream in weighed}
-    nodes = cluster.nodes.order_by("index").values("index", "name", "capacity", "active")
-    queries = [[query, name, node, streams.get(query, [])] for query, name, node in rows]
-    return {
-        "version": cluster.routing_version,
-        "nu": nu,
-        "nodes": list(nodes),
-        "streams": [[stream, weights[stream]] for stream in read],
-        "queries": queries,
-        "state": [
-            [query, measure.state_bytes]
+    nodes = cluster.nodes.order_by("index").values_list("index", "name", "capacity", "active")
+    return ClusterSnapshot(
+        version=cluster.routing_version,
+        nu=nu,
+        nodes=[NodeRow(*node) for node in nodes],
+        streams=[StreamRow(stream, weights[stream]) for stream in read],
+        queries=[QueryRow(query, name, node, streams.get(query, [])) for query, name, node in rows],
+        state={
+            query: measure.state_bytes
             for query, _, _ in rows
             if (measure := measured.get((query, 0))) is not None
-        ],
-        "split": _split_queries(cluster, measured),
-        "excluded": _excluded(cluster),
-    }
+        },
+        split=_split_queries(cluster, measured),
+        excluded=_excluded(cluster),
+    )
 
 
 def _fetch(values: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
@@ -143,7 +137,7 @@ def _streams_of_running(cluster: Cluster) -> tuple[dict[int, list[int]], list[in
     )
 
 
-def _split_queries(cluster: Cluster, measured: Measured) -> list[list[Any]]:
+def _split_queries(cluster: Cluster, measured: Measured) -> list[SplitQueryRow]:
     rows = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count__gt=1
     ).order_by("query_id", "index")
@@ -152,12 +146,12 @@ def _split_queries(cluster: Cluster, measured: Measured) -> list[list[Any]]:
     for query, name, count, index, node in rows.values_list(*columns):
         begins.setdefault((query, name, count), []).append((index, node))
     return [
-        [
+        SplitQueryRow(
             query,
             name,
             [list(span) for span in spans_from(found, count)],
             *_of_tasks(query, count, measured),
-        ]
+        )
         for (query, name, count), found in begins.items()
     ]
 
@@ -170,19 +164,14 @@ def _of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], 
     )
 
 
-def _excluded(cluster: Cluster) -> list[list[Any]]:
+def _excluded(cluster: Cluster) -> list[Excluded]:
     live = Exclusion.objects.filter(cluster=cluster, expires_at__gt=timezone.now())
     found = live.order_by("kind", "subject").values_list("kind", "subject")
     streams = dict(cluster.streams.values_list("name", "id")) if found else {}
     return [
-        [kind, streams.get(subject, 0) if kind == Exclusion.Kind.STREAM else subject]
+        Excluded(kind, streams.get(subject, 0) if kind == Exclusion.Kind.STREAM else subject)
         for kind, subject in found
     ]
-
-
-def canonical(value: Any) -> str:
-    """Return the one way to write a JSON value: sorted keys, no blanks, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def sealed_moves(moves: Sequence[Mapping[str, Any]]) -> Iterable[list[int]]:
@@ -195,5 +184,4 @@ def sealed_moves(moves: Sequence[Mapping[str, Any]]) -> Iterable[list[int]]:
 
 def seal_of(moves: Sequence[Mapping[str, Any]], digest: str) -> str:
     """Return the sha256 in hex over the moves in their order, and the snapshot by its digest."""
-    sealed = canonical({"moves": sealed_moves(moves), "snapshot": digest})
-    return hashlib.sha256(sealed.encode()).hexdigest()
+    return digest_of(canonical({"moves": sealed_moves(moves), "snapshot": digest}))

@@ -1,0 +1,116 @@
+"""What a proposal is computed from: a cluster at one routing version, as a typed value.
+
+The value is stored as canonical JSON and sealed with the proposal. Nothing here imports Django.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node by its index; `capacity` in records/s; planners assign work to active nodes."""
+
+    index: int
+    name: str
+    capacity: float
+    active: bool
+
+
+class StreamRow(NamedTuple):
+    """A stream that a running query reads, and its records/s."""
+
+    id: int
+    rate: float
+
+
+class QueryRow(NamedTuple):
+    """A running query of one task: the index of its node, and the ids of its streams."""
+
+    id: int
+    name: str
+    node: int
+    streams: list[int]
+
+
+class SplitQueryRow(NamedTuple):
+    """A running query of several tasks.
+
+    `spans`: (node index, first task, stop); `work`: records/s per task; `state`: bytes per task.
+    Placement leaves these queries alone: they receive their share of records on all nodes.
+    """
+
+    id: int
+    name: str
+    spans: list[list[int]]
+    work: list[float]
+    state: list[int]
+
+
+class Excluded(NamedTuple):
+    """What no plan may move: a query or node by name, a stream by its id."""
+
+    kind: str
+    subject: str | int
+
+
+@dataclass(frozen=True)
+class ClusterSnapshot:
+    """A cluster at a routing version.
+
+    `nu`: the relative slack of the balance; `nodes` by index, `streams`, `queries` and `split` by
+    id; `state`: bytes of state by query of one task, where they were measured. What is not
+    measured yet counts 0.
+    """
+
+    version: int
+    nu: float
+    nodes: list[NodeRow]
+    streams: list[StreamRow]
+    queries: list[QueryRow]
+    state: dict[int, int]
+    split: list[SplitQueryRow]
+    excluded: list[Excluded]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the snapshot as JSON values."""
+        return {
+            "version": self.version,
+            "nu": self.nu,
+            "nodes": [asdict(node) for node in self.nodes],
+            "streams": self.streams,
+            "queries": self.queries,
+            "state": list(self.state.items()),
+            "split": self.split,
+            "excluded": self.excluded,
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "ClusterSnapshot":
+        """Return the snapshot that `to_json` wrote."""
+        return cls(
+            row["version"],
+            row["nu"],
+            [NodeRow(**node) for node in row["nodes"]],
+            [StreamRow(*stream) for stream in row["streams"]],
+            list(map(QueryRow._make, row["queries"])),
+            dict(row["state"]),
+            list(map(SplitQueryRow._make, row["split"])),
+            [Excluded(*one) for one in row["excluded"]],
+        )
+
+
+EMPTY: Final = ClusterSnapshot(0, 0.0, [], [], [], {}, [], [])
+
+
+def canonical(value: Any) -> str:
+    """Return the one way to write a JSON value: sorted keys, no blanks, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest_of(text: str) -> str:
+    """Return the sha256 of canonical JSON, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
