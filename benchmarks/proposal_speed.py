@@ -73,11 +73,10 @@ def _forget_snapshots() -> None:
 
 def _compute_proposal(actor: Any, cluster: Any, on_ready: Callable[[Any], None]) -> Any:
     """Request a proposal, compute it, call `on_ready` with it and return it."""
-    from controlplane.services import proposals  # noqa: PLC0415
-    from controlplane.services.proposals import computing  # noqa: PLC0415
+    from controlplane.proposals import computation, requests  # noqa: PLC0415
 
-    proposal = proposals.request(actor, cluster)
-    computing.compute(proposal.pk)
+    proposal = requests.request(actor, cluster)
+    computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "ready", proposal.error
     on_ready(proposal)
@@ -86,7 +85,7 @@ def _compute_proposal(actor: Any, cluster: Any, on_ready: Callable[[Any], None])
 
 def _measure_proposal(actor: Any, cluster: Any, limit: int) -> tuple[Any, dict[str, float]]:
     """Return a proposal and the seconds of each stage."""
-    from controlplane.problems import effects  # noqa: PLC0415
+    from controlplane.planning import effects  # noqa: PLC0415
 
     def compute_effects(proposal: Any) -> None:
         places = range(min(limit, len(proposal.moves)))
@@ -106,15 +105,16 @@ def _measure_proposal(actor: Any, cluster: Any, limit: int) -> tuple[Any, dict[s
 @contextmanager
 def _stopwatches() -> Iterator[dict[str, float]]:
     """Yield the seconds spent in the function of each stage, while the context is entered."""
-    from controlplane.problems import carrying, effects, planning  # noqa: PLC0415
-    from controlplane.services.proposals import computing  # noqa: PLC0415
+    from controlplane.planning import computation as plans  # noqa: PLC0415
+    from controlplane.planning import effects, execution_plan  # noqa: PLC0415
+    from controlplane.proposals import computation  # noqa: PLC0415
 
     functions = (
-        ("snapshot, read", computing, "take_snapshot"),
-        ("snapshot, written", computing, "keep_snapshot"),
-        ("planner", planning, "planned"),
-        ("ordering", carrying, "in_order"),
-        ("measures", planning, "measures"),
+        ("snapshot, read", computation, "take_snapshot"),
+        ("snapshot, written", computation, "keep_snapshot"),
+        ("planner", plans, "planned"),
+        ("ordering", execution_plan, "in_order"),
+        ("measures", plans, "measures"),
         ("effects", effects, "effects"),
     )
     seconds = dict.fromkeys((stage for stage, _, _ in functions), 0.0)
