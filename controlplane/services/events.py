@@ -4,12 +4,11 @@ import logging
 from functools import partial
 from typing import Any, TypedDict
 
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.utils import timezone
 
 from controlplane.after_commit import after_commit
-from controlplane.services import outbox
+from controlplane.services import event_loop, outbox
 
 logger = logging.getLogger(__name__)
 
@@ -73,4 +72,4 @@ def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:
 def _send(cluster_id: int, message: dict[str, Any]) -> None:
     layer = get_channel_layer()
     if layer is not None:
-        async_to_sync(layer.group_send)(group(cluster_id), message)
+        event_loop.run(layer.group_send(group(cluster_id), message))
