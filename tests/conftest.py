@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
@@ -29,6 +30,9 @@ FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 def pytest_configure() -> None:
     """Leave the memory of this process unlimited: tests call in it what limits Spark's workers."""
     os.environ.setdefault("WEIR_WORKER_MEMORY_MB", str(1 << 20))
+    # How long an example takes says more about the machine than about the code.
+    hypothesis.settings.register_profile("weir", deadline=None)
+    hypothesis.settings.load_profile("weir")
     _keep_bytecode()
 
 

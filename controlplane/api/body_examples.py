@@ -31,9 +31,10 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
             "reason": "its records end the process; agreed with the owner of the stream",
         }
     },
-    "CapacityIn": {
+    "NodeIn": {
         "As measured": {"capacity": 650.0, "reason": "new disks"},
-        "Held to it": {"capacity": 200.0, "emulated": True},
+        "Limited to it": {"capacity": 200.0, "emulated": True},
+        "No new work": {"active": False, "reason": "its disk is being changed"},
     },
     "NodesIn": {"Two more than four": {"nodes": 6, "reason": "a busier season"}},
     "BatchLimitsIn": {

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from controlplane.api.schemas import ReasonIn
 from controlplane.models import Cluster
@@ -74,8 +74,14 @@ class BatchLimitsIn(ReasonIn):
     max_batch_mb: int | None = Field(None, ge=1, le=1024)
 
 
-class CapacityIn(ReasonIn):
-    """A node's declared capacity in records/s; emulated: hold it to that (left out: as it is)."""
+class NodeIn(ReasonIn):
+    """What to change of a node; what is left out stays.
 
-    capacity: float
+    capacity: in records/s; emulated: limit the node to it; active: planners assign work to it.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    capacity: float | None = None
     emulated: bool | None = None
+    active: bool | None = None

@@ -9,9 +9,9 @@ from ninja import Router
 
 from controlplane.api.cluster_schemas import (
     BatchLimitsIn,
-    CapacityIn,
     ClusterOut,
     MasterIn,
+    NodeIn,
     NodeOut,
     NodesIn,
 )
@@ -101,13 +101,14 @@ def list_nodes(request: HttpRequest, slug: str) -> Any:
     return [_node(row) for row in node_table(cluster_by_slug(slug))]
 
 
-@router.post("/{slug}/nodes/{int:index}/capacity", response=list[NodeOut])
-def set_capacity(request: HttpRequest, slug: str, index: int, body: CapacityIn) -> Any:
-    """Declare what a node can carry; returns all nodes."""
+@router.patch("/{slug}/nodes/{int:index}", response=list[NodeOut])
+def change_node(request: HttpRequest, slug: str, index: int, body: NodeIn) -> Any:
+    """Change the capacity of a node, or whether it takes new work; returns all nodes."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    nodes.set_capacity(
-        actor, node_by_index(cluster, index), body.capacity, body.reason, emulated=body.emulated
-    )
+    nodes.configure(
+        actor, node_by_index(cluster, index), body.reason,
+        capacity=body.capacity, emulated=body.emulated, active=body.active,
+    )  # fmt: skip
     return [_node(row) for row in node_table(cluster)]
 
 

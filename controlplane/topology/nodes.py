@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Node, Task
@@ -29,23 +29,33 @@ class NodeCount:
     after: int
 
 
+def configure(
+    actor: Actor,
+    node: Node,
+    reason: str = "",
+    *,
+    capacity: float | None = None,
+    emulated: bool | None = None,
+    active: bool | None = None,
+) -> Node:
+    """Set the capacity of a node (records/s), whether it is limited to it, whether it is active.
+
+    What is None stays. An emulated capacity takes effect with the next micro-batch; planners assign
+    no work to an inactive node, and what it has stays there. Raises `Forbidden`, `Invalid`.
+    """
+    require_operator(actor, node.cluster)
+    if capacity is not None and not (math.isfinite(capacity) and 0 < capacity <= MAX_CAPACITY):
+        raise Invalid({"capacity": [f"Must be above 0 and at most {MAX_CAPACITY:,.0f} records/s"]})
+    given = {"capacity": capacity, "emulated": emulated, "active": active}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return retry_when_moved(lambda: _configure(actor, node, changes, reason))
+
+
 def set_capacity(
     actor: Actor, node: Node, capacity: float, reason: str = "", *, emulated: bool | None = None
 ) -> Node:
-    """Declare the records/s of a node, and whether it is limited to them (None: as before).
-
-    An emulated capacity takes effect with the next micro-batch. Raises `Forbidden`, `Invalid`.
-    """
-    require_operator(actor, node.cluster)
-    if not (math.isfinite(capacity) and 0 < capacity <= MAX_CAPACITY):
-        raise Invalid({"capacity": [f"Must be above 0 and at most {MAX_CAPACITY:,.0f} records/s"]})
-    return retry_when_moved(lambda: _set_capacity(actor, node, capacity, emulated, reason))
-
-
-def set_active(actor: Actor, node: Node, active: bool, reason: str = "") -> Node:
-    """Let planners assign work to a node, or not; what it has stays. Raises `Forbidden`."""
-    require_operator(actor, node.cluster)
-    return retry_when_moved(lambda: _set_active(actor, node, active, reason))
+    """Set the capacity of a node as `configure` does."""
+    return configure(actor, node, reason, capacity=capacity, emulated=emulated)
 
 
 def set_states(actor: Actor, cluster: Cluster, states: Mapping[int, NodeState]) -> list[int]:
@@ -95,36 +105,39 @@ def state_of(node: Node) -> NodeState:
     return NodeState(node.capacity, node.emulated, node.active)
 
 
-def _set_capacity(
-    actor: Actor, node: Node, capacity: float, emulated: bool | None, reason: str
-) -> Node:
+def _configure(actor: Actor, node: Node, changes: Mapping[str, Any], reason: str) -> Node:
     _refresh(node)
-    before = {"capacity": node.capacity, "emulated": node.emulated}
-    held = node.emulated if emulated is None else emulated
-    summary = f"{node.name} can carry {capacity:,.0f} records/s"
-    if held or node.emulated:
-        summary += ", and is held to that" if held else ", and is not held to it any more"
-    change = Change(
-        summary, "node.capacity", f"{node.cluster.slug}/{node.name}", reason, before,
-        {"capacity": capacity, "emulated": held}, node.pk,
-    )  # fmt: skip
-    apply(node.cluster, [SetCapacity(node.index, capacity, held)], change, actor=actor)
-    node.capacity, node.emulated = capacity, held
-    return node
-
-
-def _set_active(actor: Actor, node: Node, active: bool, reason: str) -> Node:
-    _refresh(node)
-    if node.active == active:
+    before = {name: getattr(node, name) for name in changes}
+    if before == changes:
         return node
+    state = replace(state_of(node), **changes)
     change = Change(
-        f"{node.name} is {'active' if active else 'inactive'}", "node.active",
-        f"{node.cluster.slug}/{node.name}", reason, {"active": node.active}, {"active": active},
-        node.pk,
+        _summary(node.name, state_of(node), state), "node.change",
+        f"{node.cluster.slug}/{node.name}", reason, before, changes, node.pk,
     )  # fmt: skip
-    apply(node.cluster, [SetNodeActive(node.index, active)], change, actor=actor)
-    node.active = active
+    apply(node.cluster, _actions(node.index, state_of(node), state), change, actor=actor)
+    for name, value in changes.items():
+        setattr(node, name, value)
     return node
+
+
+def _actions(index: int, before: NodeState, after: NodeState) -> list[Action]:
+    actions: list[Action] = []
+    if (before.capacity, before.emulated) != (after.capacity, after.emulated):
+        actions.append(SetCapacity(index, after.capacity, after.emulated))
+    if before.active != after.active:
+        actions.append(SetNodeActive(index, after.active))
+    return actions
+
+
+def _summary(name: str, before: NodeState, after: NodeState) -> str:
+    parts = []
+    if (before.capacity, before.emulated) != (after.capacity, after.emulated):
+        limit = ", and is limited to that" if after.emulated else ""
+        parts.append(f"has a capacity of {after.capacity:,.0f} records/s{limit}")
+    if before.active != after.active:
+        parts.append("takes new work" if after.active else "takes no new work")
+    return f"{name} {' and '.join(parts)}"
 
 
 def _refresh(node: Node) -> None:
@@ -141,27 +154,18 @@ def _set_states(actor: Actor, cluster: Cluster, states: Mapping[int, NodeState])
         return []
     actions: list[Action] = []
     missing = [index for index in changed if index not in known]
+    created = NodeState(states[missing[0]].capacity if missing else DEFAULT_CAPACITY)
     if missing:
-        actions.append(SetNodeCount(cluster.slots, states[missing[0]].capacity))
+        actions.append(SetNodeCount(cluster.slots, created.capacity))
     for index in changed:
-        state = states[index]
-        actions += [
-            SetCapacity(index, state.capacity, state.emulated),
-            SetNodeActive(index, state.active),
-        ]
+        actions += _actions(index, known.get(index, created), states[index])
     change = Change(
         f"{len(changed)} nodes configured", "nodes.change", cluster.slug,
-        before={str(index): _told(known.get(index)) for index in changed},
-        after={str(index): _told(states[index]) for index in changed},
+        before={str(index): asdict(known[index]) for index in changed if index in known},
+        after={str(index): asdict(states[index]) for index in changed},
     )  # fmt: skip
     apply(cluster, actions, change, actor=actor)
     return changed
-
-
-def _told(state: NodeState | None) -> dict[str, float | bool] | None:
-    if state is None:
-        return None
-    return {"capacity": state.capacity, "emulated": state.emulated, "active": state.active}
 
 
 def _set_count(actor: Actor, cluster: Cluster, nodes: int, reason: str) -> NodeCount:

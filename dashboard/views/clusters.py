@@ -104,18 +104,20 @@ def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedir
 
 @cluster_page
 def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
-    """Declare what a node can carry."""
+    """Change the capacity of a node, and whether it takes new work."""
     node = node_by_index(cluster, index)
     try:
         value = _capacity(request.POST.get("capacity", ""))
-        nodes.set_capacity(
+        nodes.configure(
             request.actor,
             node,
-            value,
             request.POST.get("reason", ""),
+            capacity=value,
             emulated=bool(request.POST.get("emulated")),
+            active={"yes": True, "no": False}.get(request.POST.get("active", "")),
         )
-        tell(request, f"{node.name} can carry {value:,.0f} records/s.")
+        state = "takes new work" if node.active else "takes no new work"
+        tell(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
     except Forbidden:
         raise
     except WeirError as refusal:

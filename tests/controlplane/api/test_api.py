@@ -184,9 +184,16 @@ def test_streams_are_registered_once_and_brought_up_to_date(script: Client, sf: 
 
 def test_a_node_capacity_must_be_a_number_above_zero(script: Client, sf: Cluster) -> None:
     """A capacity of zero would divide by zero everywhere."""
-    path = "/api/v1/clusters/sf/nodes/0/capacity"
-    assert post(script, path, {"capacity": 0}).json()["fields"]["capacity"]
-    assert post(script, path, {"capacity": 250}).json()[0]["capacity"] == 250
+    path = "/api/v1/clusters/sf/nodes/0"
+
+    def patch(body: dict[str, Any]) -> Any:
+        return script.patch(path, json.dumps(body), content_type="application/json").json()
+
+    assert patch({"capacity": 0})["fields"]["capacity"]
+    assert patch({"capacity": 250})[0]["capacity"] == 250
+    changed = patch({"active": False, "reason": "repair"})[0]
+    assert (changed["capacity"], changed["active"]) == (250, False)
+    assert patch({"colour": "red"})["code"] == "malformed"
 
 
 def test_a_cluster_is_started_and_stopped(script: Client, sf: Cluster) -> None:

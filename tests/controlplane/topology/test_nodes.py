@@ -43,15 +43,15 @@ def test_an_inactive_node_keeps_its_queries_and_gets_no_new_ones(
     operator: Actor, sf: Cluster
 ) -> None:
     for index in (0, 1, 3):
-        nodes.set_active(operator, sf.nodes.get(index=index), active=False, reason="repair")
+        nodes.configure(operator, sf.nodes.get(index=index), "repair", active=False)
     placed(operator, sf, {f"q{i}": ["s0"] for i in range(8)})
     assert set(Task.objects.values_list("node__index", flat=True)) == {2}
-    nodes.set_active(operator, sf.nodes.get(index=2), active=False)
+    nodes.configure(operator, sf.nodes.get(index=2), active=False)
     assert Task.objects.count() == 8
     assert current_table(sf.pk) == replayed_table(sf)
-    assert AuditEntry.objects.filter(action="node.active").count() == 4
+    assert AuditEntry.objects.filter(action="node.change").count() == 4
     version = current_table(sf.pk).version
-    nodes.set_active(operator, sf.nodes.get(index=2), active=False)
+    nodes.configure(operator, sf.nodes.get(index=2), active=False)
     assert current_table(sf.pk).version == version
 
 

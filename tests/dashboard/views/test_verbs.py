@@ -200,6 +200,10 @@ def test_moves_are_downloaded_without_formulas(operating: Client, ready: Proposa
 def test_capacity_is_declared(operating: Client, sf: Cluster) -> None:
     operating.post("/clusters/sf/nodes/2/capacity/", {"capacity": "1234.5", "reason": "new disk"})
     assert Node.objects.get(index=2).capacity == 1234.5
+    operating.post("/clusters/sf/nodes/2/capacity/", {"capacity": "1234.5", "active": "no"})
+    assert not Node.objects.get(index=2).active
+    operating.post("/clusters/sf/nodes/2/capacity/", {"capacity": "1234.5"})
+    assert not Node.objects.get(index=2).active, "what is not sent stays"
 
 
 @pytest.mark.parametrize("capacity", ["", "x", "-1", "nan", "1e99"])
