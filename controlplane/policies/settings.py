@@ -57,12 +57,12 @@ def _time_of_day(value: Any) -> Any:
     if value in (None, ""):
         return None
     try:
-        found = value if isinstance(value, time) else time.fromisoformat(str(value))
+        moment = value if isinstance(value, time) else time.fromisoformat(str(value))
     except ValueError:
         raise ValueError("Must be a time of day, as 08:30") from None
-    if found.tzinfo is not None:
+    if moment.tzinfo is not None:
         raise ValueError("Give it in UTC, without a zone")
-    return found.replace(microsecond=0)
+    return moment.replace(microsecond=0)
 
 
 Count = Annotated[int, Field(ge=0, le=2**31 - 1), BeforeValidator(_whole)]
@@ -238,9 +238,9 @@ class PolicySettings(BaseModel):
 class PolicyFault(ValueError):
     """A value that does not fit another one; `name`: the setting."""
 
-    def __init__(self, name: str, told: str) -> None:
+    def __init__(self, name: str, message: str) -> None:
         self.name = name
-        super().__init__(told)
+        super().__init__(message)
 
 
 def settings_of(values: Mapping[str, Any]) -> PolicySettings:
@@ -254,8 +254,11 @@ def settings_of(values: Mapping[str, Any]) -> PolicySettings:
 def optional_fields(kind: type[BaseModel] = PolicySettings) -> dict[str, Any]:
     """Return the settings as optional fields without a default, for `pydantic.create_model`."""
     return {
-        name: (_annotation(one) | None, Field(None, title=one.title, description=one.description))
-        for name, one in kind.model_fields.items()
+        name: (
+            _annotation(field) | None,
+            Field(None, title=field.title, description=field.description),
+        )
+        for name, field in kind.model_fields.items()
     }
 
 
@@ -288,8 +291,8 @@ def extra_of(name: str) -> Mapping[str, Any]:
     return extra
 
 
-def _annotation(one: FieldInfo) -> Any:
-    return Annotated[one.annotation, *one.metadata] if one.metadata else one.annotation
+def _annotation(field: FieldInfo) -> Any:
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
 
 
 def _window_fault(begin: time | None, end: time | None) -> tuple[str, str] | None:
@@ -324,10 +327,10 @@ def _faults(refusal: ValidationError) -> Fields:
             name = cause.name
         value = error["input"]
         if error["type"] == "int_type" and not isinstance(value, float):
-            told = "Must be a number"
+            message = "Must be a number"
         elif isinstance(value, float) and not math.isfinite(value):
-            told = "Must be finite"
+            message = "Must be finite"
         else:
-            told = _MESSAGES.get(error["type"], lambda _, why=error["msg"]: why)(context)
-        faults.setdefault(name, []).append(told)
+            message = _MESSAGES.get(error["type"], lambda _, why=error["msg"]: why)(context)
+        faults.setdefault(name, []).append(message)
     return faults

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
-# Longer than any timeout of a Redis connection: whoever waits learns the reason from there.
+# Longer than any timeout of a Redis connection, whose error names the reason.
 TIMEOUT_S: Final = 30.0
 
 

@@ -102,7 +102,7 @@ def apply(
     )
     name = actor.name if actor is not None else change.author
     first = _first_actions(cluster.pk) if cluster.routing_version == 0 else []
-    # The version comes first: who loses the race for it has written nothing.
+    # The version is claimed first: a writer that loses the race for it has written nothing.
     version = versions.append(
         cluster.pk, cluster.routing_version, [*first, *actions], change.summary,
         actor=name, proposal=proposal,
@@ -138,7 +138,7 @@ def _apply_one(
 
 
 def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDraft) -> None:
-    """Raise `Refused` if the action refers to a node that there is not, or removes a used one."""
+    """Raise `Refused` if the action refers to an unknown node, or removes a node in use."""
     if isinstance(action, SetNodeCount):
         used = sorted(
             query
@@ -146,13 +146,13 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
             if max(*route.owners(), route.merge) >= action.nodes
         )
         if used:
-            told = f"{len(used)} queries use a node that would be removed: move them first"
-            raise Refused("node_in_use", told, index, {"queries": used})
+            message = f"{len(used)} queries use a node that would be removed: move them first"
+            raise Refused("node_in_use", message, index, {"queries": used})
         return
     for node in nodes_of(action):
         if not 0 <= node < draft.node_count:
-            told = f"{cluster.slug} has {draft.node_count} nodes, and no node {node}"
-            raise Refused("no_such_node", told, index, {"node": node})
+            message = f"{cluster.slug} has {draft.node_count} nodes, and no node {node}"
+            raise Refused("no_such_node", message, index, {"node": node})
 
 
 def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
@@ -161,8 +161,10 @@ def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
         return
     route = draft.queries.get(action.query)
     if route is None or action.stream not in route.streams:
-        told = f"Query {action.query} does not run, or does not read stream {action.stream}"
-        raise Refused("no_such_edge", told, index, {"stream": action.stream, "query": action.query})
+        message = f"Query {action.query} does not run, or does not read stream {action.stream}"
+        raise Refused(
+            "no_such_edge", message, index, {"stream": action.stream, "query": action.query}
+        )
 
 
 def nodes_of(action: Action) -> set[int]:

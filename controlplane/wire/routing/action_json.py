@@ -57,9 +57,9 @@ def action_to_json(action: Action) -> dict[str, Any]:
     """Return the action as JSON values; `op` names its kind, defaults are left out."""
     # Most queries have no spans: the message that places one stays small.
     values = {
-        one.name: value
-        for one in _FIELDS[type(action)]
-        if (value := getattr(action, one.name)) != one.default
+        field.name: value
+        for field in _FIELDS[type(action)]
+        if (value := getattr(action, field.name)) != field.default
     }
     for name in ("shed", "schema"):
         if values.get(name) is not None:

@@ -262,8 +262,8 @@ class SetAggregator:
         route = draft.route(self.query)
         # What a reader has to merge must not change while a query runs.
         if (route.merge == NOBODY) != (self.node == NOBODY):
-            told = f"query {self.query} has an aggregator node from its start or never"
-            raise InconsistentDelta(told)
+            message = f"query {self.query} has an aggregator node from its start or never"
+            raise InconsistentDelta(message)
         draft.queries[self.query] = replace(route, merge=self.node)
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
