@@ -94,7 +94,7 @@ def compared(comparison: Comparison) -> Compared:
     cost = "bytes" if any(row.predicted["bytes"] for row in known) else "moves"
     kept = _pareto(known, cost)
     snapshot = comparison.snapshot_row.value() if comparison.snapshot_row else None
-    now = measures(snapshot) if snapshot else {}
+    now = measures(snapshot) if snapshot is not None else {}
     return Compared(
         comparison,
         [_candidate(row, is_pareto=row.pk in kept) for row in rows],

@@ -27,7 +27,7 @@ class EffectRow:
 def effects_page(proposal: Proposal, number: int, per_page: int = PER_PAGE) -> Page[EffectRow]:
     """Return one page of the moves in their order; raises `Conflict` without a plan."""
     snapshot = proposal.snapshot
-    if not snapshot:
+    if proposal.snapshot_row is None:
         raise Conflict("no_plan", f"The proposal is {proposal.state}: it has no plan")
     total = len(proposal.moves)
     number = min(max(1, number), max(1, -(-total // per_page)))

@@ -167,17 +167,17 @@ def test_a_check_tells_the_columns_of_the_results(operator: Actor, sf: Cluster) 
 
 
 def test_a_split_query_is_on_all_nodes_by_capacity(operator: Actor, sf: Cluster) -> None:
-    """From the node that was chosen on, contiguous, and as one row per node."""
+    """From the fastest node, which is chosen first, contiguous, and as one row per node."""
     nodes.set_capacity(operator, sf.nodes.get(index=2), 1500)
     query = queries.submit(operator, sf, spec(tasks=12))
     placement.drain(sf.pk)
     table = rows.current_table(sf.pk)
     assert table == replayed_table(sf)
-    assert table.queries[query.pk].spans == ((0, 0, 2), (1, 2, 4), (2, 4, 10), (3, 10, 12))
+    assert table.queries[query.pk].spans == ((2, 0, 6), (3, 6, 8), (0, 8, 10), (1, 10, 12))
     row = row_of(query)
     assert row.spans == table.queries[query.pk].spans
     assert row.node is not None
-    assert (row.node.index, Task.objects.count()) == (0, 4)
+    assert (row.node.index, Task.objects.count()) == (2, 4)
 
 
 def test_a_split_query_is_one_row_of_the_list(operator: Actor, sf: Cluster) -> None:

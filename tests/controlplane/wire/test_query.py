@@ -5,6 +5,7 @@ import json
 import pytest
 
 from controlplane.wire.language import Column, Kind
+from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.query import BadQuery, QueryText, Window, computation_of, usable_columns
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "x": Kind.INT, "speed": Kind.INT, "f": Kind.FLOAT}
@@ -95,7 +96,7 @@ def test_every_fault_is_named_at_its_field() -> None:
         *(f"columns.{name}" for name in ("speed", "1a", "zero", "bad")),
         "where", "key", "slide_s", "lateness_s",
     }  # fmt: skip
-    assert faults["aggregates.a"].endswith("mean(sped)\n     ^^^^")
+    assert place_of(faults["aggregates.a"]) == Place("mean(sped)", "     ^^^^", 6)
     assert "true or false" in faults["where"]
 
 

@@ -365,7 +365,8 @@ def test_a_driver_that_redis_ended_names_redis_whatever_its_log_says(make_bench:
     finally:
         bench.client.config_set("maxmemory", "0")
     assert bench.deaths[-1].cause == "redis-memory"
-    assert "Redis takes no writes" in bench.deaths[-1].detail
+    # From Redis itself, or from the driver's log if the driver wrote once more before its end.
+    assert "memory" in bench.deaths[-1].detail
 
 
 def test_a_full_disk_is_the_cause_of_an_end_without_another(
