@@ -50,11 +50,14 @@ class Standalone:
         return found
 
     def alive(self) -> int | None:
-        """Return how many workers the master knows, None while it does not answer."""
+        """Return how many workers the master knows, None while it does not answer with JSON.
+
+        A master that is starting answers with its start page.
+        """
         try:
             with urlopen(self.page, timeout=5) as answer:
                 told: Any = json.load(answer)
-        except OSError:
+        except (OSError, json.JSONDecodeError):
             return None
         return [worker["state"] for worker in told["workers"]].count("ALIVE")
 
