@@ -144,13 +144,13 @@ class PolicySettings(BaseModel):
         scale=_PERCENT,
         hint="In imbalance or replication factor, whichever the plan lowers more.",
     )
-    auto_days: Days = _setting(Section.APPROVAL, "On", default=list, hint="None ticked: every day.")
     auto_from: TimeOfDay = _setting(
         Section.APPROVAL, "From", default=None, unit="UTC", hint="Empty: at any hour."
     )
     auto_until: TimeOfDay = _setting(
         Section.APPROVAL, "Until", default=None, unit="UTC", hint="Before “from”: over midnight."
     )
+    auto_days: Days = _setting(Section.APPROVAL, "On", default=list, hint="None ticked: every day.")
     auto_record: bool = _setting(
         Section.APPROVAL,
         "Only of planners with a good record",
