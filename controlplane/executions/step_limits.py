@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.models import Execution, Step
-from controlplane.planning import execution_plan as carrying
+from controlplane.planning import execution_plan
 from controlplane.planning.execution_plan import Caps
 from controlplane.policies.settings import PolicySettings
 
@@ -29,7 +29,7 @@ class Allowance:
 
 def first_cap(policy: PolicySettings) -> Allowance:
     """Return the cap of the first step: a quarter of what the policy allows."""
-    cap = carrying.first_cap(policy.cluster_moves)
+    cap = execution_plan.first_cap(policy.cluster_moves)
     return Allowance(cap, f"begins with a quarter of the {policy.cluster_moves} allowed")
 
 

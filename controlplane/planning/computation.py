@@ -9,8 +9,7 @@ from algorithms.registry import PLACEMENT, algorithm
 from controlplane.errors import Conflict
 from controlplane.models import Snapshot
 from controlplane.planning import budget as budgets
-from controlplane.planning import execution_plan as carrying
-from controlplane.planning import migration, placement
+from controlplane.planning import execution_plan, migration, placement
 from controlplane.planning.execution_plan import Caps
 from controlplane.planning.measures import measures
 from controlplane.planning.placement import Planned
@@ -66,18 +65,18 @@ def columns_of(
 ) -> dict[str, Any]:
     """Return what a proposal keeps of these moves: in order, measured, priced and sealed.
 
-    With a budget (problems.budget), of those that are worth most within it.
+    With a budget (`budget`), of those that are worth most within it.
     """
     snapshot = row.value()
-    carried = carrying.priced(snapshot, carrying.allowed(snapshot, moves))
+    carried = execution_plan.priced(snapshot, execution_plan.allowed(snapshot, moves))
     told: dict[str, Any] = {}
     if budget:
         afforded = budgets.afforded(snapshot, carried, budget, caps, step_s, progress)
         carried, told = [dict(move) for move in afforded.moves], {"budget": afforded.told}
-    ordered = carrying.in_order(snapshot, carried)
+    ordered = execution_plan.in_order(snapshot, carried)
     before, after = measures(snapshot), measures(snapshot, ordered.moves)
     predicted = (
-        carrying.price(ordered.moves, caps, step_s)
+        execution_plan.price(ordered.moves, caps, step_s)
         | {
             "safe": ordered.safe,
             "imbalance": after["imbalance"],
@@ -86,7 +85,7 @@ def columns_of(
         }
         | told
     )
-    back = carrying.price(carrying.backwards(ordered.moves), caps, step_s)
+    back = execution_plan.price(execution_plan.backwards(ordered.moves), caps, step_s)
     return {
         "moves": ordered.moves,
         "path": ordered.path,

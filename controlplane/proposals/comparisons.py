@@ -37,7 +37,7 @@ def compare(
 ) -> Comparison:
     """Take one snapshot and ask all for a plan on it, each under each budget.
 
-    budget: one (problems.budget), several for a curve, or none; an empty one is no limit. Workers
+    budget: one (planning.budget), several for a curve, or none; an empty one is no limit. Workers
     compute the candidates side by side; each is a proposal like any other, of which one can be
     approved. Raises `Forbidden`, `Invalid`, `Conflict` busy.
     """

@@ -42,7 +42,7 @@ def request(
     """Save a proposal that a worker computes.
 
     parameters are the algorithm's own, and the balance slack: nu for placement, the cluster's by
-    default, tau for migration; and budget, what the plan may cost (problems.budget). base: the
+    default, tau for migration; and budget, what the plan may cost (planning.budget). base: the
     proposal that it is asked for instead of. Raises `Forbidden`, `Invalid` per parameter.
     """
     if not isinstance(actor, Automatic):

@@ -20,7 +20,7 @@ from controlplane.services.access import Actor
 from controlplane.services.events import announce, event
 from controlplane.topology import versions
 from controlplane.topology.publishing import publish_unpublished
-from controlplane.topology.rows import Scope, first_actions, read_part
+from controlplane.topology.rows import Scope, node_states, read_part
 from controlplane.topology.store import Writer, write_rows
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing import (
@@ -110,11 +110,11 @@ def apply(
     after_commit("publish the routing", partial(publish_unpublished, cluster.pk))
     write_rows(cluster, before, after, Writer(name, change.reason, version.version))
     if actor is not None:
-        record(actor, cluster, change)
+        _record(actor, cluster, change)
     return Applied(version, captured if inverses else ())
 
 
-def record(actor: Actor, cluster: Cluster, change: Change) -> None:
+def _record(actor: Actor, cluster: Cluster, change: Change) -> None:
     """Write the audit record of a change and announce it, in the caller's transaction."""
     if change.action:
         audit.record(
@@ -213,7 +213,7 @@ def _assume(draft: TableDraft, actions: Sequence[Action]) -> None:
 
 def _first_actions(cluster_id: int) -> list[Action]:
     """Return the actions that say which nodes there are: the first version starts with them."""
-    count, splits, nodes = first_actions(cluster_id)
+    count, splits, nodes = node_states(cluster_id)
     actions: list[Action] = [SetNodeCount(count), SetSplitCount(splits)]
     for index, state in nodes.items():
         actions.append(SetCapacity(index, state.capacity, state.emulated))

@@ -73,23 +73,14 @@ def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
     return draft
 
 
-def owners_of(queries: Iterable[int]) -> dict[int, tuple[int, ...]]:
-    """Return the node index of every task of the queries that run, by query."""
-    found: dict[int, tuple[int, ...]] = {}
-    for ids in _chunks(sorted(set(queries))):
-        routes = _routes(Q(query__in=ids, query__state=Query.State.RUNNING), {})
-        found |= {query: route.owners() for query, route in routes.items()}
-    return found
-
-
-def first_actions(cluster_id: int) -> tuple[int, int, dict[int, NodeState]]:
+def node_states(cluster_id: int) -> tuple[int, int, dict[int, NodeState]]:
     """Return the numbers of nodes and split nodes, and the states of the nodes by index."""
     count, splits = Cluster.objects.values_list("slots", "splits").get(pk=cluster_id)
     return count, splits, _nodes(cluster_id, count)
 
 
 def _whole(cluster_id: int) -> TableDraft:
-    count, splits, nodes = first_actions(cluster_id)
+    count, splits, nodes = node_states(cluster_id)
     mine = Q(query__cluster=cluster_id)
     draft = TableDraft(nodes=nodes, node_count=count, split_count=splits)
     draft.queries = _routes(mine, _streams_of(mine & Q(query__tasks__index=0)))

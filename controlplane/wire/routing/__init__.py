@@ -24,10 +24,17 @@ from controlplane.wire.routing.actions import (
     SetSchema,
     SetSplitCount,
     Subject,
-    ranges_of,
 )
 from controlplane.wire.routing.draft import NodeState, TableDraft
-from controlplane.wire.routing.route import NOBODY, Route, Span, spans_from, spans_of, with_moves
+from controlplane.wire.routing.route import (
+    NOBODY,
+    Route,
+    Span,
+    ranges_of,
+    spans_from,
+    spans_of,
+    with_moves,
+)
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 
 __all__ = [

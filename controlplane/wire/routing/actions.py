@@ -1,11 +1,10 @@
 """The actions that change a routing table: their effects, their inverses, the objects they change.
 
-Plans consist of these actions, and every change of a cluster's topology is a sequence of them. An
-action is a value: it travels as JSON (`action_json`), and applying it twice to equal tables gives
-equal tables.
+Plans and every change of a cluster's topology are sequences of actions. An action is a value: it
+travels as JSON (`action_json`), and applying it to equal tables gives equal tables.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from sys import intern
@@ -18,6 +17,7 @@ from controlplane.wire.routing.route import (
     Route,
     Span,
     check_spans,
+    ranges_of,
     with_moves,
 )
 from controlplane.wire.schema import StreamSchema
@@ -398,14 +398,3 @@ class SetDropRule:
     def subjects(self) -> tuple[Subject, ...]:
         """Return the edge."""
         return (Subject(Kind.EDGE, self.stream, self.query),)
-
-
-def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
-    """Return (node, first, stop) of tasks with their nodes, sorted by task, neighbours as one."""
-    ranges: list[Span] = []
-    for task, node in owners:
-        if ranges and ranges[-1][0] == node and ranges[-1][2] == task:
-            ranges[-1] = (node, ranges[-1][1], task + 1)
-        else:
-            ranges.append((node, task, task + 1))
-    return tuple(ranges)

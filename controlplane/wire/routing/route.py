@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
@@ -47,10 +46,20 @@ def check_spans(query: int, spans: Sequence[Span]) -> None:
         at = past
 
 
+def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
+    """Return (node, first, stop) of tasks with their nodes, sorted by task, neighbours as one."""
+    ranges: list[Span] = []
+    for task, node in owners:
+        if ranges and ranges[-1][0] == node and ranges[-1][2] == task:
+            ranges[-1] = (node, ranges[-1][1], task + 1)
+        else:
+            ranges.append((node, task, task + 1))
+    return tuple(ranges)
+
+
 def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
-    """Return the runs of consecutive tasks on one node."""
-    edges = [0, *(at for at in range(1, len(owners)) if owners[at] != owners[at - 1]), len(owners)]
-    return tuple((owners[first], first, past) for first, past in pairwise(edges))
+    """Return (node, first, stop) of tasks 0, 1, … by their nodes, neighbours on one node as one."""
+    return ranges_of(list(enumerate(owners)))
 
 
 def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:

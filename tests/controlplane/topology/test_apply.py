@@ -94,11 +94,9 @@ def named(cluster: Cluster, actions: Sequence[Action]) -> list[Action]:
     found = []
     for action in actions:
         row = action_to_json(action)
-        # `query` of a drop rule is left out where it is that of the input edge.
+        # The JSON of a drop rule of an input edge has no query.
         if "query" in row:
             row["query"] = queries[row["query"]]
-        elif hasattr(action, "query") and not isinstance(action, SetDropRule):
-            row["query"] = queries[0]
         if hasattr(action, "stream"):
             row["stream"] = streams[row["stream"]]
         found.append(action_from_json(row))
