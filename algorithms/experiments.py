@@ -6,7 +6,8 @@
     table = found.run(found.parameters(queries=10_000), values=[1.5, 2.0])
     print(summarised(table, found.x.name, found.panels[0].y.name))
 
-To add one: an `Experiment` in the planner's own room, then its name in that room's tuple.
+To add one: an `Experiment` in the planner's package, then its name in the tuple `EXPERIMENTS` of
+`algorithms/<planner>/experiments/__init__.py`.
 """
 
 from collections.abc import Mapping
@@ -14,10 +15,8 @@ from typing import Final
 
 from algorithms.errors import UnknownExperiment
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
-from algorithms.migration.experiments import MIGRATION_EXPERIMENTS
-from algorithms.migration.planner import MIGRATION
-from algorithms.placement.experiments import PLACEMENT_EXPERIMENTS
-from algorithms.registry import PLACEMENT
+from algorithms.discovery import planner_modules
+from algorithms.registry import planners
 from algorithms.tables import Cell, Table, summarised
 
 __all__ = [
@@ -33,9 +32,10 @@ __all__ = [
     "summarised",
 ]
 
+_FOUND: Final = planner_modules("experiments")
+# Of the planners that have any, in their order.
 EXPERIMENTS: Final[Mapping[str, tuple[Experiment, ...]]] = {
-    PLACEMENT: PLACEMENT_EXPERIMENTS,
-    MIGRATION: MIGRATION_EXPERIMENTS,
+    name: _FOUND[name].EXPERIMENTS for name in planners() if name in _FOUND
 }
 
 

@@ -59,7 +59,8 @@ class Planner:
 
     `problem`: parameters of the problem itself, which its JSON leaves out (a slack, a bound).
     `read`: builds a problem from JSON-like values and those parameters; raises `BadProblem`.
-    `report`: what is shown of a run, ready for JSON.
+    `report`: what is shown of a run, ready for JSON. `order`: lists have the planner with the least
+    first.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Planner:
     problem: type[Parameters]
     read: Callable[[object, Parameters], Any]
     report: Callable[[Run], dict[str, Any]]
+    order: int = 100
 
     def algorithm(self, name: str) -> Algorithm:
         """Return one algorithm. Raises `UnknownAlgorithm`, which names those there are."""

@@ -1,20 +1,25 @@
 """Every planner and algorithm by name; forms, API schema, CLI and benchmarks are derived here.
 
-To add a planner: a `Planner` value in its room, then one entry below. To add an algorithm: its
-parameter class with `solve`, then one row in its planner's value.
+To add a planner: a package with a module `planner` that has a value `PLANNER` (`discovery`). To add
+an algorithm: its parameter class with `solve`, then one row in its planner's value.
 """
 
-from typing import Final, Literal, overload
+from typing import Final, Literal, cast, overload
 
+from algorithms.discovery import planner_modules
 from algorithms.errors import UnknownPlanner
-from algorithms.migration.planner import MIGRATION_PLANNER
-from algorithms.placement.planner import PLACEMENT_PLANNER, PlacementAlgorithm
+from algorithms.placement.planner import PlacementAlgorithm
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import Kind
 
 PLACEMENT: Final = "placement"
 
-PLANNERS: Final[tuple[Planner, ...]] = (PLACEMENT_PLANNER, MIGRATION_PLANNER)
+PLANNERS: Final[tuple[Planner, ...]] = tuple(
+    sorted(
+        (cast("Planner", module.PLANNER) for module in planner_modules("planner").values()),
+        key=lambda planner: (planner.order, planner.name),
+    )
+)
 
 
 def planner(name: str) -> Planner:

@@ -10,7 +10,7 @@ from algorithms.migration.future.planners import Mtm, Sequence
 from algorithms.migration.planners import SingleStep
 from algorithms.migration.schedule import Schedule, scheduled
 from algorithms.planner import Algorithm, Planner, Run
-from algorithms.vocabulary import Parameters, Progress, parameter
+from algorithms.vocabulary import MAX_SLACK, Parameters, Progress, parameter
 
 MIGRATION: Final = "migration"
 
@@ -23,6 +23,7 @@ class Balance(Parameters):
         0.4,
         help="A node does at most (1 + tau) times its share of the work.",
         minimum=0.0,
+        maximum=MAX_SLACK,
     )
 
 
@@ -92,11 +93,12 @@ MIGRATION_ALGORITHMS: Final = (
     ),
 )
 
-MIGRATION_PLANNER: Final = Planner(
+PLANNER: Final = Planner(
     name=MIGRATION,
     title="Migration of operator state between nodes",
     algorithms=MIGRATION_ALGORITHMS,
     problem=Balance,
     read=_read,
     report=_report,
+    order=1,
 )

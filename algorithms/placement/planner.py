@@ -19,7 +19,7 @@ from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
 from algorithms.placement.result import PlacementPlan
 from algorithms.planner import Algorithm, Planner, Run
-from algorithms.vocabulary import Ints, Parameters, Progress, parameter
+from algorithms.vocabulary import MAX_SLACK, Ints, Parameters, Progress, parameter
 
 PlacementParameters = (
     Mms
@@ -42,6 +42,7 @@ class Balance(Parameters):
         0.05,
         help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
         minimum=0.0,
+        maximum=MAX_SLACK,
     )
 
 
@@ -102,11 +103,12 @@ def _report(run: Run) -> dict[str, Any]:
     return plan_to_json(run.plan, caps)
 
 
-PLACEMENT_PLANNER: Final = Planner(
+PLANNER: Final = Planner(
     name="placement",
     title="Placement of queries on servers",
     algorithms=PLACEMENT_ALGORITHMS,
     problem=Balance,
     read=_read,
     report=_report,
+    order=0,
 )

@@ -1,4 +1,6 @@
-"""Plans under a budget: which of a plan's moves are made when not all may be.
+"""Plans under a budget: which moves of a plan are made if not all may be.
+
+Only moves of tasks cost what a budget limits; all actions of other kinds stay in the plan.
 
 A budget is {"bytes", "moves", "pause_ms", "share"}, each of them optional: bytes of state, the
 number of moves, the pauses of all tasks together, and a share of the plan's own bytes (of its
@@ -16,22 +18,24 @@ from typing import Any, Final
 
 import numpy as np
 
+from algorithms.ordering import Move
 from algorithms.subset import Choice, SubsetProblem, choose
 from controlplane.errors import Invalid
-from controlplane.planning.execution_plan import Board, Caps, singles, tasks_of
+from controlplane.planning.execution_plan import StepLimits
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.plan import PlannedAction, TaskMove, task_moves
 from controlplane.planning.snapshot import ClusterSnapshot
 
-Row = Mapping[str, Any]
 KINDS: Final = ("bytes", "moves", "pause_ms")
 NAMES: Final = (*KINDS, "share")
 
 
 @dataclass(frozen=True)
 class Afforded:
-    """The moves that a budget allows, in the order given; told is what a proposal says of it."""
+    """The actions that a budget allows, in the order given; `summary`: what a proposal reports."""
 
-    moves: list[Row]
-    told: dict[str, Any]
+    plan: list[PlannedAction]
+    summary: dict[str, Any]
 
 
 def checked_budget(given: Any) -> dict[str, float]:
@@ -60,71 +64,83 @@ def _fault(name: str, value: Any) -> str:
 
 def afforded(
     snapshot: ClusterSnapshot,
-    moves: Sequence[Row],
+    plan: Sequence[PlannedAction],
     budget: Mapping[str, float],
-    caps: Caps,
+    step_limits: StepLimits,
     step_s: float,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Afforded:
-    """Return the moves (with their bytes) that are worth most within the budget."""
-    single = singles(moves)
-    costs = _costs(single, caps, step_s)
+    """Return the plan with the moves that are worth most within the budget."""
+    places = [place for place, planned in enumerate(plan) if planned.task_move is not None]
+    moves = task_moves(plan)
+    costs = _costs(moves, step_limits, step_s)
     limits = _limits(budget, costs)
-    first = _first(snapshot, single, costs, limits)
-    rest = sorted(set(range(len(single))) - set(first))
-    choice = choose(_problem(snapshot, single, first, rest, costs, limits), progress)
-    chosen = sorted([*first, *(rest[at] for at in choice.chosen)])
-    told = _told(snapshot, costs, chosen, choice) | {"limits": dict(budget)}
-    return Afforded([single[at] for at in chosen], told)
+    first = _first(snapshot, moves, costs, limits)
+    rest = sorted(set(range(len(moves))) - set(first))
+    others = [planned for planned in plan if planned.task_move is None]
+    problem = _problem(snapshot, others, moves, first, rest, costs, limits)
+    choice = choose(problem, progress)
+    chosen = sorted([*first, *(rest[place] for place in choice.chosen)])
+    summary = _summary(snapshot, costs, chosen, choice) | {"limits": dict(budget)}
+    left_out = set(places) - {places[number] for number in chosen}
+    return Afforded(
+        [planned for place, planned in enumerate(plan) if place not in left_out], summary
+    )
 
 
 def _first(
-    snapshot: ClusterSnapshot, moves: Sequence[Row], costs: Any, limits: Mapping[str, float]
+    snapshot: ClusterSnapshot,
+    moves: Sequence[TaskMove],
+    costs: Any,
+    limits: Mapping[str, float],
 ) -> list[int]:
     """Return the moves off nodes that are to host nothing, the cheapest that can be afforded.
 
     They come before all that only balances: such a node is lost or being emptied.
     """
     active = {node.index for node in snapshot.nodes if node.active}
-    leaving = [at for at, move in enumerate(moves) if move["from"] not in active]
+    leaving = [place for place, move in enumerate(moves) if move.source not in active]
     allowed = np.array([limits.get(name, math.inf) for name in KINDS])
     spent, chosen = np.zeros(len(KINDS)), []
-    for at in sorted(leaving, key=lambda at: (costs[at].tolist(), at)):
-        if (spent + costs[at] <= allowed).all():
-            spent += costs[at]
-            chosen.append(at)
+    for place in sorted(leaving, key=lambda place: (costs[place].tolist(), place)):
+        if (spent + costs[place] <= allowed).all():
+            spent += costs[place]
+            chosen.append(place)
     return chosen
 
 
 def _problem(
     snapshot: ClusterSnapshot,
-    moves: Sequence[Row],
+    others: Sequence[PlannedAction],
+    moves: Sequence[TaskMove],
     first: Sequence[int],
     rest: Sequence[int],
     costs: Any,
     limits: Mapping[str, float],
 ) -> SubsetProblem:
     """Return the problem of choosing among the rest once the first moves are made."""
-    board = Board.of(snapshot)
-    units = dict(board.units)
-    for at in first:
-        key = (moves[at]["query"], tasks_of(moves[at])[0])
-        units[key] = (units[key][0], board.nodes[moves[at]["to"]])
-    kinds = [at for at, name in enumerate(KINDS) if name in limits]
+    made = [moves[place].planned() for place in first]
+    model = LoadModel.of(snapshot).after([*others, *made])
+    left = [moves[place] for place in rest]
+    units, targets = model.units_of(left)
+    kinds = [place for place, name in enumerate(KINDS) if name in limits]
     spent = costs[np.array(first, np.int64)].sum(axis=0)
     return SubsetProblem(
-        board.rates,
-        board.capacities,
-        units.values(),
-        board.steps([moves[at] for at in rest]),
+        model.rates.tolist(),
+        model.capacities.tolist(),
+        [(model.unit(unit), node) for unit, node in enumerate(model.nodes.tolist())],
+        [
+            Move(model.unit(unit), int(model.nodes[unit]), target)
+            for unit, target in zip(units.tolist(), targets.tolist(), strict=True)
+        ],
         costs[np.array(rest, np.int64)][:, kinds],
-        [max(0.0, limits[KINDS[at]] - float(spent[at])) for at in kinds],
+        [max(0.0, limits[KINDS[place]] - float(spent[place])) for place in kinds],
     )
 
 
-def _costs(moves: Sequence[Row], caps: Caps, step_s: float) -> Any:
-    sent = np.array([float(move["bytes"]) for move in moves])
-    pauses = 1000 * (step_s + sent / caps.bytes_per_s)
+def _costs(moves: Sequence[TaskMove], limits: StepLimits, step_s: float) -> Any:
+    sent = np.array([float(move.bytes) for move in moves])
+    pauses = 1000 * (step_s + sent / limits.bytes_per_s)
     return np.column_stack([sent, np.ones(len(moves)), pauses])
 
 
@@ -138,7 +154,7 @@ def _limits(budget: Mapping[str, float], costs: Any) -> dict[str, float]:
     return limits
 
 
-def _told(
+def _summary(
     snapshot: ClusterSnapshot, costs: Any, chosen: Sequence[int], choice: Choice
 ) -> dict[str, Any]:
     spent = costs[np.array(chosen, np.int64)].sum(axis=0)

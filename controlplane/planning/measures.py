@@ -1,67 +1,110 @@
-"""What an assignment costs: a snapshot as it is, or after some moves."""
+"""Measures of a cluster before and after a plan: what they are, and how they are computed."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
 
-import numpy as np
-
-from controlplane.planning import arrays
-from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.plan import PlannedAction
 from controlplane.planning.snapshot import ClusterSnapshot
 
-Row = Mapping[str, Any]
+
+class Better(StrEnum):
+    """Which direction of a measure is better."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
 
 
-def measures(snapshot: ClusterSnapshot, moves: Iterable[Row] = ()) -> dict[str, Any]:
-    """Return the measures of the snapshot after these moves.
+class Unit(StrEnum):
+    """The units of measures; pages, CLI and charts format values by them."""
 
-    {replication_factor, traffic, loads, rates, imbalance, max_load}: traffic and rates in
-    records/s received, a stream once per node, and what tasks of split queries take; loads in
-    queries and tasks per node, nodes in the order of the snapshot. The replication factor is that
-    of the queries of one task.
+    RATIO = "ratio"
+    SHARE = "share"
+    RATE = "records/s"
+    BYTES = "bytes"
+    COUNT = "count"
+
+
+# A snapshot with a plan: the model before it, the model after it, and the plan.
+Compute = Callable[[ClusterSnapshot, LoadModel, "tuple[PlannedAction, ...]"], Any]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure: `name` in JSON, `title` for people, its unit, and which direction is better.
+
+    `per_node`: one value per node in the order of the snapshot, else one of the cluster.
+    `compute` returns it for a snapshot, the loads after a plan and the plan; None if unknown.
     """
-    moved, nodes = list(moves), len(snapshot.nodes)
-    rates = arrays.rates_of(snapshot)
-    queries = QueryArrays.of(snapshot).after(snapshot, moved)
-    received = queries.readers(nodes, len(rates)) > 0
-    per_node = received @ rates
-    traffic, live = float(per_node.sum()), float(rates[received.any(axis=0)].sum())
-    work, tasks = _of_tasks(snapshot, moved)
-    loads = np.bincount(queries.nodes, minlength=nodes) + tasks
-    total = per_node + work
-    shares = total / arrays.capacities_of(snapshot)
+
+    name: str
+    title: str
+    unit: Unit
+    better: Better
+    compute: Compute
+    per_node: bool = False
+
+
+def _replication_factor(_: ClusterSnapshot, model: LoadModel, __: Any) -> float | None:
+    return float(model.received.sum()) / model.live if model.live else None
+
+
+def _imbalance(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
+    shares = model.loads / model.capacities
+    return float(shares.max() - shares.mean()) if len(shares) else 0.0
+
+
+REPLICATION_FACTOR: Final = Measure(
+    "replication_factor", "Replication factor", Unit.RATIO, Better.LOWER, _replication_factor
+)
+IMBALANCE: Final = Measure("imbalance", "Imbalance", Unit.SHARE, Better.LOWER, _imbalance)
+COMMON: Final = (
+    REPLICATION_FACTOR,
+    Measure(
+        "traffic", "Traffic", Unit.RATE, Better.LOWER, lambda _, m, __: float(m.loads.sum())
+    ),
+    IMBALANCE,
+    Measure(
+        "max_load", "Most tasks on a node", Unit.COUNT, Better.LOWER,
+        lambda _, m, __: int(m.hosted()[0].max(initial=0)),
+    ),
+    Measure(
+        "loads", "Tasks", Unit.COUNT, Better.NEITHER,
+        lambda _, m, __: m.hosted()[0].tolist(), per_node=True,
+    ),
+    Measure(
+        "rates", "Load", Unit.RATE, Better.NEITHER, lambda _, m, __: m.loads.tolist(),
+        per_node=True,
+    ),
+    Measure(
+        "state", "State", Unit.BYTES, Better.NEITHER, lambda _, m, __: m.hosted()[1].tolist(),
+        per_node=True,
+    ),
+)  # fmt: skip
+
+
+def measures(
+    snapshot: ClusterSnapshot,
+    plan: Iterable[PlannedAction] = (),
+    more: Iterable[Measure] = (),
+    model: LoadModel | None = None,
+) -> dict[str, Any]:
+    """Return the common measures and `more` by name, of the snapshot after a plan.
+
+    Traffic and load are records/s received, a stream once per node, and what tasks of split
+    queries take. The replication factor is that of the queries of one task. `model`: the loads of
+    the snapshot, if they are known.
+    """
+    planned = tuple(plan)
+    after = (model or LoadModel.of(snapshot)).after(planned)
     return {
-        "replication_factor": traffic / live if live else None,
-        "traffic": float(total.sum()),
-        "loads": loads.tolist(),
-        "rates": total.tolist(),
-        "imbalance": float(shares.max() - shares.mean()) if nodes else 0.0,
-        "max_load": int(loads.max(initial=0)),
+        measure.name: measure.compute(snapshot, after, planned) for measure in (*COMMON, *more)
     }
 
 
-def _of_tasks(snapshot: ClusterSnapshot, moves: Sequence[Row]) -> tuple[Any, Any]:
-    """Return the records/s that tasks of split queries take on each node, and their number."""
-    place = {node.index: at for at, node in enumerate(snapshot.nodes)}
-    work, count = np.zeros(len(place)), np.zeros(len(place), np.int64)
-    moved = _targets(snapshot, moves)
-    for query, _, spans, works, _ in snapshot.split:
-        for node, first, past in spans:
-            for task in range(first, past):
-                at = place[moved.get((query, task), node)]
-                work[at] += works[task]
-                count[at] += 1
-    return work, count
-
-
-def _targets(snapshot: ClusterSnapshot, moves: Sequence[Row]) -> dict[tuple[int, int], int]:
-    """Return the node index of every task of a split query that moves, by query and task."""
-    split = {query for query, *_ in snapshot.split}
-    if not split:
-        return {}
-    return {
-        (move["query"], task): move["to"]
-        for move in moves
-        if move["query"] in split
-        for task in range(move.get("first", 0), move.get("past", 1))
-    }
+def cluster_values(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the measures that have one value for the cluster."""
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}

@@ -6,18 +6,22 @@ The value is stored as canonical JSON and sealed with the proposal. Nothing here
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node by its index; `capacity` in records/s; planners assign work to active nodes."""
+    """A node by its index; `capacity` in records/s; planners assign work to active nodes.
+
+    `emulated`: the data plane limits the node to its capacity.
+    """
 
     index: int
     name: str
     capacity: float
     active: bool
+    emulated: bool = False
 
 
 class StreamRow(NamedTuple):
@@ -50,6 +54,22 @@ class SplitQueryRow(NamedTuple):
     state: list[int]
 
 
+class GroupingRow(NamedTuple):
+    """The key grouping of a query as JSON text, "" for the hash of the key; its aggregator node."""
+
+    query: int
+    grouping: str
+    aggregator: int
+
+
+class DropRuleRow(NamedTuple):
+    """What an edge drops; `query` 0: the input edge of the stream; `rule`: a `Shed` as JSON."""
+
+    stream: int
+    query: int
+    rule: dict[str, Any]
+
+
 class Excluded(NamedTuple):
     """What no plan may move: a query or node by name, a stream by its id."""
 
@@ -63,7 +83,8 @@ class ClusterSnapshot:
 
     `nu`: the relative slack of the balance; `nodes` by index, `streams`, `queries` and `split` by
     id; `state`: bytes of state by query of one task, where they were measured. What is not
-    measured yet counts 0.
+    measured yet counts 0. `groupings`: the queries that have a key grouping or an aggregator node;
+    `splits`: the split node of each stream; `drop_rules`: of all edges that drop.
     """
 
     version: int
@@ -74,6 +95,10 @@ class ClusterSnapshot:
     state: dict[int, int]
     split: list[SplitQueryRow]
     excluded: list[Excluded]
+    groupings: list[GroupingRow] = field(default_factory=list)
+    splits: dict[int, int] = field(default_factory=dict)
+    split_count: int = 0
+    drop_rules: list[DropRuleRow] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
@@ -86,11 +111,15 @@ class ClusterSnapshot:
             "state": list(self.state.items()),
             "split": self.split,
             "excluded": self.excluded,
+            "groupings": self.groupings,
+            "splits": list(self.splits.items()),
+            "split_count": self.split_count,
+            "drop_rules": self.drop_rules,
         }
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "ClusterSnapshot":
-        """Return the snapshot that `to_json` wrote."""
+        """Return the snapshot that `to_json` wrote, of this release or an earlier one."""
         return cls(
             row["version"],
             row["nu"],
@@ -99,7 +128,11 @@ class ClusterSnapshot:
             list(map(QueryRow._make, row["queries"])),
             dict(row["state"]),
             list(map(SplitQueryRow._make, row["split"])),
-            [Excluded(*one) for one in row["excluded"]],
+            [Excluded(*excluded) for excluded in row["excluded"]],
+            [GroupingRow(*grouping) for grouping in row.get("groupings", ())],
+            dict(row.get("splits", ())),
+            row.get("split_count", 0),
+            [DropRuleRow(*rule) for rule in row.get("drop_rules", ())],
         )
 
 

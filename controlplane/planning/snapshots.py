@@ -1,21 +1,23 @@
-"""Taking snapshots of clusters, storing them, and the seal of a plan over its snapshot."""
+"""Taking snapshots of clusters and storing them."""
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
 from controlplane.planning.snapshot import (
     ClusterSnapshot,
+    DropRuleRow,
     Excluded,
+    GroupingRow,
     NodeRow,
     QueryRow,
     SplitQueryRow,
@@ -24,7 +26,8 @@ from controlplane.planning.snapshot import (
     digest_of,
 )
 from controlplane.planning.task_measures import Measured, measured_tasks
-from controlplane.wire.routing import spans_from
+from controlplane.wire.routing import NOBODY, spans_from
+from controlplane.wire.schemes import scheme_text
 
 # A version that moves on while it is read is rare; a hundred in a row is not to be expected.
 TRIES = 20
@@ -86,9 +89,12 @@ def _read(cluster: Cluster, nu: float, measured: Measured) -> ClusterSnapshot:
     )
     streams, read = _streams_of_running(cluster)
     # Schemas are JSON, which takes long to parse.
-    weighed = Stream.objects.filter(cluster=cluster).only("id", "rate", "declared_rate")
-    weights = {stream.pk: stream.weight for stream in weighed}
-    nodes = cluster.nodes.order_by("index").values_list("index", "name", "capacity", "active")
+    columns = ("id", "rate", "declared_rate", "split")
+    known = list(Stream.objects.filter(cluster=cluster).only(*columns).order_by("id"))
+    weights = {stream.pk: stream.weight for stream in known}
+    nodes = cluster.nodes.order_by("index").values_list(
+        "index", "name", "capacity", "active", "emulated"
+    )
     return ClusterSnapshot(
         version=cluster.routing_version,
         nu=nu,
@@ -102,6 +108,10 @@ def _read(cluster: Cluster, nu: float, measured: Measured) -> ClusterSnapshot:
         },
         split=_split_queries(cluster, measured),
         excluded=_excluded(cluster),
+        groupings=_groupings(cluster),
+        splits={stream.pk: stream.split for stream in known},
+        split_count=cluster.splits,
+        drop_rules=[DropRuleRow(*rule.arc, rule.shed) for rule in cluster.drops.all()],
     )
 
 
@@ -164,6 +174,15 @@ def _of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], 
     )
 
 
+def _groupings(cluster: Cluster) -> list[GroupingRow]:
+    rows = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
+    grouped = rows.filter(~Q(scheme="") | Q(merge_node__isnull=False)).order_by("id")
+    return [
+        GroupingRow(query, scheme_text(scheme), NOBODY if aggregator is None else aggregator)
+        for query, scheme, aggregator in grouped.values_list("id", "scheme", "merge_node__index")
+    ]
+
+
 def _excluded(cluster: Cluster) -> list[Excluded]:
     live = Exclusion.objects.filter(cluster=cluster, expires_at__gt=timezone.now())
     found = live.order_by("kind", "subject").values_list("kind", "subject")
@@ -173,15 +192,3 @@ def _excluded(cluster: Cluster) -> list[Excluded]:
         for kind, subject in found
     ]
 
-
-def sealed_moves(moves: Sequence[Mapping[str, Any]]) -> Iterable[list[int]]:
-    """Return what of the moves is sealed, in their order: query, tasks, from and to."""
-    return [
-        [move["query"], move.get("first", 0), move.get("past", 1), move["from"], move["to"]]
-        for move in moves
-    ]
-
-
-def seal_of(moves: Sequence[Mapping[str, Any]], digest: str) -> str:
-    """Return the sha256 in hex over the moves in their order, and the snapshot by its digest."""
-    return digest_of(canonical({"moves": sealed_moves(moves), "snapshot": digest}))

@@ -1,4 +1,4 @@
-"""Computing a proposal: a snapshot, the planner on it, its moves and measures, the seal."""
+"""Computing a proposal: a snapshot, the planner on it, its actions and measures, the seal."""
 
 import time
 from collections.abc import Callable
@@ -10,13 +10,15 @@ from django.db import transaction
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Proposal, Snapshot
-from controlplane.planning import computation as planning
+from controlplane.planning.adapters import adapter_of
+from controlplane.planning.computation import compute_plan
+from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import (
     keep_snapshot,
     take_snapshot,
     without_garbage_collection,
 )
-from controlplane.policies.store import caps_of, policy_of
+from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.selectors.metrics import latest_values
@@ -63,27 +65,25 @@ def fail_lost(now: datetime) -> int:
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
     row = _snapshot_of(proposal)
-    snapshot, begun = row.value(), time.monotonic()
-    progress = _progress_of(proposal)
-    found = planning.planned(
-        proposal.planner, proposal.algorithm, proposal.parameters, snapshot, progress
-    )
-    columns = planning.columns_of(
+    snapshot, started = row.value(), time.monotonic()
+    progress, adapter = _progress_of(proposal), adapter_of(proposal.planner)
+    algorithm = adapter.algorithm(proposal.algorithm)
+    result = adapter.run(algorithm, proposal.parameters, snapshot, progress)
+    computed = compute_plan(
         row,
-        found.moves,
-        caps_of(policy_of(proposal.cluster)),
+        adapter,
+        resolve(snapshot, result.actions),
+        limits_of(policy_of(proposal.cluster)),
         step_seconds(proposal.cluster),
         budget=proposal.parameters.get("budget"),
         progress=progress,
     )
-    columns["predicted"]["computed_s"] = round(time.monotonic() - begun, 3)
-    if found.bytes_bound is not None:
-        columns["predicted"]["bytes_bound"] = found.bytes_bound
-    return columns | {
+    computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
+    return computed.columns() | {
         "progress": 1.0,
         "snapshot_row": row,
         "snapshot_version": snapshot.version,
-        "lower_bound": found.lower_bound,
+        "bounds": dict(result.bounds),
     }
 
 

@@ -9,7 +9,7 @@ from algorithms.errors import PlanningError
 from algorithms.interrupts import heeding_interrupts
 from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.projection import Projection
-from algorithms.migration.planner import MIGRATION_PLANNER
+from algorithms.migration.planner import PLANNER as MIGRATION_PLANNER
 from algorithms.strict_json import read_json
 from controlplane.runtime.errors import CheckFailed
 from workers.precompute.spark import runner_on, session_at

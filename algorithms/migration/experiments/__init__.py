@@ -6,6 +6,6 @@ from algorithms.experiment import Experiment
 from algorithms.migration.experiments.figures import PLANNED
 from algorithms.migration.experiments.live import FIG15
 
-MIGRATION_EXPERIMENTS: Final[tuple[Experiment, ...]] = (*PLANNED, FIG15)
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (*PLANNED, FIG15)
 
-__all__ = ["MIGRATION_EXPERIMENTS"]
+__all__ = ["EXPERIMENTS"]

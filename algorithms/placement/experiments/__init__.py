@@ -7,7 +7,7 @@ from algorithms.placement.experiments.moving import CHURN, DEPARTURES
 from algorithms.placement.experiments.standing import OFFLINE, ONLINE, RATES
 from algorithms.placement.experiments.trips import LIVE_TRIPS, TRIPS
 
-PLACEMENT_EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     *OFFLINE,
     *ONLINE,
     *DEPARTURES,
@@ -17,4 +17,4 @@ PLACEMENT_EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     LIVE_TRIPS,
 )
 
-__all__ = ["PLACEMENT_EXPERIMENTS"]
+__all__ = ["EXPERIMENTS"]

@@ -1,55 +1,48 @@
-"""A snapshot as a placement problem, and a plan as moves and measures of nodes.
+"""Placement connected to clusters: a snapshot as its problem, its plan as moves of queries.
 
 Positions count all nodes of the snapshot by index; servers are the active ones among them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from algorithms.placement.planner import PlacementAlgorithm, PlacementParameters
+from algorithms.placement.planner import PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
 from controlplane.planning import arrays
+from controlplane.planning.adapter import (
+    PlannerAdapter,
+    PlannerResult,
+    PlanRequest,
+    WatchSupport,
+)
 from controlplane.planning.arrays import QueryArrays
 from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.wire.routing import MoveTasks
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A plan in the words of a proposal.
+def plan_placement(request: PlanRequest) -> PlannerResult:
+    """Place all queries of one task anew; as few as possible move.
 
-    lower_bound is one of the replication factor; bytes_bound one of the bytes that move.
+    Raises `Conflict` no_node or no_query, and what the algorithm raises.
     """
-
-    moves: list[dict[str, Any]]
-    lower_bound: float | None = None
-    bytes_bound: float | None = None
-
-
-def plan_moves(
-    snapshot: ClusterSnapshot,
-    algorithm: PlacementAlgorithm,
-    parameters: PlacementParameters,
-    progress: Callable[[float], None],
-) -> Planned:
-    """Run the algorithm on the snapshot and say what would move and what it would bring.
-
-    Raises `Conflict` where there is nothing to place or nowhere, and what the algorithm raises.
-    """
+    # Candidates of a comparison share a snapshot, and may differ in their slack.
+    snapshot = replace(request.snapshot, nu=request.parameters["nu"])
     servers = active_positions(snapshot)
     problem = placement_problem(snapshot, len(servers))
-    plan = algorithm.solve(problem, parameters, progress)
+    plan = request.algorithm.solve(problem, request.own, request.progress)
     present = present_positions(snapshot)
     sizes = arrays.capacities_of(snapshot)
     labels = fewest_moves_labels(present, plan.assignment, servers, len(sizes), sizes)
-    return Planned(
-        moves=moves_between(snapshot, present, labels[plan.assignment]),
-        lower_bound=plan.lower_bound / problem.live_rate if problem.live_rate else None,
+    live = problem.live_rate
+    return PlannerResult(
+        moves_between(snapshot, present, labels[plan.assignment]),
+        {"replication_factor": plan.lower_bound / live} if live else {},
     )
 
 
@@ -105,17 +98,27 @@ def fewest_moves_labels(
     return labels
 
 
-def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list[dict[str, Any]]:
-    """Return the queries whose node changes, as a proposal keeps them."""
+def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list[MoveTasks]:
+    """Return the moves of the queries whose node changes."""
     index = [node.index for node in snapshot.nodes]
     return [
-        {
-            "query": snapshot.queries[row][0],
-            "name": snapshot.queries[row][1],
-            "from": index[present[row]],
-            "to": index[planned[row]],
-            "outcome": None,
-            "note": "",
-        }
+        MoveTasks(snapshot.queries[row].id, ((index[planned[row]], 0, 1),))
         for row in np.flatnonzero(present != planned).tolist()
     ]
+
+
+ADAPTER: Final = PlannerAdapter(
+    planner=PLANNER,
+    default="mms",
+    hint="Places all queries of one task anew, so that nodes receive as little as possible twice.",
+    plan=plan_placement,
+    improves=("imbalance", "replication_factor"),
+    defaults={"nu": lambda cluster: cluster.nu, "alpha": lambda cluster: cluster.alpha},
+    moves_state=True,
+    places=True,
+    watch=WatchSupport(
+        frozenset({"imbalance", "replication", "latency", "overload", "node lost", "node added"}),
+        order=1,
+        needs=lambda whole, _: whole > 0,
+    ),
+)

@@ -1,0 +1,148 @@
+"""Adapters connect planners to clusters: one value per planner, all that Weir knows of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from algorithms.errors import BadParameters, UnknownAlgorithm
+from algorithms.planner import Algorithm, Planner
+from algorithms.vocabulary import ParameterField
+from controlplane.errors import Invalid
+from controlplane.planning.measures import Measure
+from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.wire.routing import Action
+
+if TYPE_CHECKING:
+    from controlplane.policies.settings import PolicySettings
+
+Progress = Callable[[float], None]
+
+
+class Defaults(Protocol):
+    """What parameters take their defaults from: a cluster, or a described one."""
+
+    nu: float
+    alpha: float
+
+
+@dataclass(frozen=True)
+class PlannerResult:
+    """The actions of a planner, and bounds by measure: no plan has a lower value (a cost: less)."""
+
+    actions: Sequence[Action]
+    bounds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a planner plans: an algorithm, its own parameters, all parameters, and a snapshot.
+
+    `progress` is called with the share done.
+    """
+
+    snapshot: ClusterSnapshot
+    algorithm: Algorithm
+    own: Any
+    parameters: Mapping[str, Any]
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class WatchSupport:
+    """The watch loops that a planner can serve; among several planners the least `order` is first.
+
+    `parameters`: of a plan for a policy. `needs`: whether the planner can plan for a cluster with
+    so many queries of one task and split queries.
+    """
+
+    loops: frozenset[str]
+    order: int
+    needs: Callable[[int, int], bool]
+    parameters: Callable[["PolicySettings"], Mapping[str, Any]] = lambda _: {}
+
+
+@dataclass(frozen=True)
+class PlannerAdapter:
+    """How a planner is connected.
+
+    `default`: name of the algorithm that an empty name requests. `plan`: from a snapshot to
+    actions; raises `Conflict` if there is nothing to plan, and what the algorithm raises.
+    `defaults`: parameters that take their default from the cluster. `measures`: those that the
+    planner reports beside the common ones. `improves`: names of the measures by which a plan is
+    judged. `moves_state`: True if its actions move state. `places`: True if it also plans for
+    queries that have no node yet. `hint`: a sentence for the form.
+    """
+
+    planner: Planner
+    default: str
+    hint: str
+    plan: Callable[[PlanRequest], PlannerResult]
+    improves: tuple[str, ...]
+    defaults: Mapping[str, Callable[[Defaults], Any]] = field(default_factory=dict)
+    measures: tuple[Measure, ...] = ()
+    moves_state: bool = False
+    places: bool = False
+    watch: WatchSupport | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the planner."""
+        return self.planner.name
+
+    @property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """Return the algorithms that plan for a snapshot, the best known first."""
+        return tuple(one for one in self.planner.algorithms if one.read is None)
+
+    def algorithm(self, name: str) -> Algorithm:
+        """Return an algorithm that plans for a snapshot, the default for "". Raises `Invalid`."""
+        try:
+            chosen = self.planner.algorithm(name or self.default)
+        except UnknownAlgorithm as unknown:
+            raise Invalid({"algorithm": [str(unknown)]}) from None
+        if chosen.read is not None:
+            raise Invalid({"algorithm": [f"{name} does not plan for a running cluster"]})
+        return chosen
+
+    def fields(self, chosen: Algorithm, cluster: Defaults) -> tuple[ParameterField, ...]:
+        """Return the parameters of a plan, the problem's first, with the cluster's defaults."""
+        return tuple(
+            replace(one, default=self.defaults[one.name](cluster))
+            if one.name in self.defaults
+            else one
+            for one in self.planner.fields(chosen)
+        )
+
+    def checked(
+        self, chosen: Algorithm, given: Mapping[str, Any], cluster: Defaults
+    ) -> dict[str, Any]:
+        """Return all parameters of a plan by name. Raises `Invalid` with what is wrong by name."""
+        values = {one.name: one.default for one in self.fields(chosen, cluster)} | dict(given)
+        problem = {one.name for one in self.planner.problem.fields()}
+        own = {one.name for one in chosen.parameters.fields()}
+        parts = (
+            (self.planner.problem, {n: v for n, v in values.items() if n in problem}),
+            (chosen.parameters, {n: v for n, v in values.items() if n in own or n not in problem}),
+        )
+        found: dict[str, Any] = {}
+        faults: dict[str, list[str]] = {}
+        for kind, part in parts:
+            try:
+                found |= kind.from_mapping(part).to_mapping()
+            except BadParameters as bad:
+                faults |= {name: list(told) for name, told in bad.fields.items()}
+        if faults:
+            raise Invalid(faults)
+        return found
+
+    def run(
+        self,
+        chosen: Algorithm,
+        parameters: Mapping[str, Any],
+        snapshot: ClusterSnapshot,
+        progress: Progress,
+    ) -> PlannerResult:
+        """Plan for a snapshot with checked parameters. Raises what `plan` raises."""
+        names = {one.name for one in chosen.parameters.fields()}
+        own = chosen.parameters.from_mapping({n: v for n, v in parameters.items() if n in names})
+        return self.plan(PlanRequest(snapshot, chosen, own, parameters, progress))

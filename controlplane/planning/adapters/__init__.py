@@ -1,0 +1,55 @@
+"""The adapters of all planners that are connected.
+
+A planner of this distribution is connected by a module of its name in this package, one of another
+distribution by a module `adapter` in its own package (`algorithms.discovery`). Each has one value,
+`ADAPTER`.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from algorithms.discovery import planner_packages
+from controlplane.errors import Invalid
+from controlplane.planning.adapter import PlannerAdapter
+from controlplane.planning.measures import COMMON, Measure
+
+
+@cache
+def adapters() -> Mapping[str, PlannerAdapter]:
+    """Return the adapters by the names of their planners, in the order of the planners."""
+    found: list[PlannerAdapter] = [import_module(path).ADAPTER for path in _modules()]
+    found.sort(key=lambda adapter: (adapter.planner.order, adapter.name))
+    return MappingProxyType({adapter.name: adapter for adapter in found})
+
+
+def _modules() -> Iterator[str]:
+    for name, package in planner_packages().items():
+        for path in (f"{__name__}.{name}", f"{package}.adapter"):
+            if find_spec(path):
+                yield path
+                break
+
+
+def adapter_of(planner: str) -> PlannerAdapter:
+    """Return the adapter of a planner. Raises `Invalid`, which names those there are."""
+    known = adapters()
+    if planner not in known:
+        names = ", ".join(known)
+        raise Invalid({"planner": [f"Must be one of {names}, not {planner[:40] or 'empty'}"]})
+    return known[planner]
+
+
+def measures_of(planner: str) -> tuple[Measure, ...]:
+    """Return the measures that proposals of a planner have; the common ones of one that is gone."""
+    adapter = adapters().get(planner)
+    return (*COMMON, *(adapter.measures if adapter is not None else ()))
+
+
+@cache
+def all_measures() -> Mapping[str, Measure]:
+    """Return every measure by name: the common ones, and those of all planners."""
+    own = (measure for adapter in adapters().values() for measure in adapter.measures)
+    return MappingProxyType({measure.name: measure for measure in (*COMMON, *own)})

@@ -1,0 +1,101 @@
+"""Migration connected to clusters: split queries as its problems, its plans as moves of tasks."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from algorithms.migration.planner import PLANNER
+from algorithms.migration.problem import MigrationProblem
+from controlplane.errors import Conflict
+from controlplane.planning.adapter import (
+    PlannerAdapter,
+    PlannerResult,
+    PlanRequest,
+    WatchSupport,
+)
+from controlplane.planning.snapshot import ClusterSnapshot, SplitQueryRow
+from controlplane.wire.routing import MoveTasks
+
+if TYPE_CHECKING:
+    from controlplane.policies.settings import PolicySettings
+
+# Half of the imbalance that a loop acts on: the plan must not end right at the limit.
+_PART: Final = 0.5
+
+
+def plan_migration(request: PlanRequest) -> PlannerResult:
+    """Spread the tasks of every split query anew over the active nodes.
+
+    Raises `Conflict` no_split_query or no_node, and what the algorithm raises.
+    """
+    snapshot, split = request.snapshot, request.snapshot.split
+    if not split:
+        raise Conflict("no_split_query", "No query with several tasks runs: nothing to spread")
+    if not any(node.active for node in snapshot.nodes):
+        raise Conflict("no_node", "No node of the cluster is active")
+    actions: list[MoveTasks] = []
+    bound = 0.0
+    for number, query in enumerate(split, start=1):
+        problem, labels = task_problem(snapshot, query, float(request.parameters["tau"]))
+        plan = request.algorithm.solve(problem, request.own)
+        bound += plan.lower_bound
+        actions += _moves(query, problem, labels, plan.assignment)
+        request.progress(number / len(split))
+    return PlannerResult(actions, {"bytes": bound})
+
+
+def task_problem(
+    snapshot: ClusterSnapshot, query: SplitQueryRow, tau: float
+) -> tuple[MigrationProblem, list[int]]:
+    """Return the problem of one split query, and the node index of each of its nodes.
+
+    Its nodes are those that have tasks, in the order of these, then the other active ones; a query
+    of fewer tasks than that leaves out the slowest.
+    """
+    _, _, spans, work, state = query
+    capacity = {n.index: n.capacity if n.active else 0.0 for n in snapshot.nodes}
+    holding = list(dict.fromkeys(node for node, _, _ in spans))
+    others = [n for n in sorted(capacity, key=lambda n: (-capacity[n], n)) if n not in holding]
+    room = max(0, len(work) - sum(capacity[node] > 0 for node in holding))
+    labels = holding + [node for node in others if capacity[node] > 0][:room]
+    if not any(capacity[node] > 0 for node in labels):
+        raise Conflict("no_node", "No node of the cluster is active")
+    owner = np.repeat(
+        [labels.index(node) for node, _, _ in spans], [past - first for _, first, past in spans]
+    )
+    speeds = np.array([capacity[node] for node in labels])
+    # What has no measure yet is spread by numbers.
+    works = work if any(work) else [1.0] * len(work)
+    problem = MigrationProblem.of_owner(
+        works, state, owner, len(labels), int((speeds > 0).sum()), tau, speeds
+    )
+    return problem, labels
+
+
+def _moves(
+    query: SplitQueryRow, problem: MigrationProblem, labels: list[int], assignment: Any
+) -> list[MoveTasks]:
+    return [
+        MoveTasks(query.id, ((labels[assignment[task]], task, task + 1),))
+        for task in np.flatnonzero(assignment != problem.owner).tolist()
+    ]
+
+
+def _watch_parameters(policy: "PolicySettings") -> dict[str, float]:
+    return {"tau": max(0.01, min(1.0, _PART * policy.watch_imbalance))}
+
+
+ADAPTER: Final = PlannerAdapter(
+    planner=PLANNER,
+    default="single_step",
+    hint="Spreads the tasks of split queries anew, with their state.",
+    plan=plan_migration,
+    improves=("imbalance",),
+    moves_state=True,
+    watch=WatchSupport(
+        frozenset({"imbalance", "latency", "overload", "node lost", "node added"}),
+        order=0,
+        needs=lambda _, split: split > 0,
+        parameters=_watch_parameters,
+    ),
+)

@@ -1,0 +1,177 @@
+"""Loads of a cluster: what its nodes receive and hold in a snapshot, and after actions.
+
+The only place that turns a snapshot into loads: measures, the order of moves, budgets and the
+effects of single actions are computed from this value.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from algorithms.ordering import MoveSet, Unit, Units
+from algorithms.vocabulary import Floats, Ints
+from controlplane.planning import arrays
+from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.plan import PlannedAction, TaskMove
+from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.wire.routing import SetCapacity, SetDropRule
+from controlplane.wire.shedding import INPUT, Shed
+
+Task = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LoadModel:
+    """k nodes, s streams, u units (what moves as a whole), e entries (a stream that a unit reads).
+
+    `indices` int64[k], `capacities` float64[k]: index and records/s of each node. `streams`
+    int64[s]: ids; `offered`, `rates` float64[s]: records/s before and after the drop rules of the
+    input edges. The first units are the queries of one task, `ids` int64 of them; the others are
+    the tasks of split queries, `tasks` by (query, task). Entries by rows `indptr` int64[u + 1],
+    `entries` int64[e]: positions of streams. `own` float64[u]: records/s that a unit shares with
+    no other; `nodes` int64[u]: the position of its node; `state` int64[u]: its bytes.
+
+    A drop rule of the edge between a stream and a query does not count: a node receives a stream
+    once for all its queries, and which of them drop is not known to it.
+    """
+
+    indices: Ints
+    capacities: Floats
+    streams: Ints
+    offered: Floats
+    rates: Floats
+    ids: Ints
+    tasks: Mapping[Task, int]
+    indptr: Ints
+    entries: Ints
+    own: Floats
+    nodes: Ints
+    state: Ints
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot) -> Self:
+        """Return the loads of a snapshot. Raises `KeyError` on an unknown node or stream."""
+        queries = QueryArrays.of(snapshot)
+        rows = list(_split_tasks(snapshot))
+        nodes = arrays.node_positions(snapshot, np.array([row[2] for row in rows], np.int64))
+        count, offered = len(queries.ids), arrays.rates_of(snapshot)
+        streams = np.array([stream.id for stream in snapshot.streams], np.int64)
+        state = map(snapshot.state.get, queries.ids.tolist(), np.zeros(count, np.int64).tolist())
+        return cls(
+            np.array([node.index for node in snapshot.nodes], np.int64),
+            arrays.capacities_of(snapshot),
+            streams,
+            offered,
+            offered * _kept(streams, snapshot),
+            queries.ids,
+            {(query, task): count + unit for unit, (query, task, *_) in enumerate(rows)},
+            np.concatenate([queries.indptr, np.full(len(rows), queries.indptr[-1])]),
+            queries.streams,
+            np.concatenate([np.zeros(count), np.array([row[3] for row in rows], np.float64)]),
+            np.concatenate([queries.nodes, nodes]),
+            np.concatenate(
+                [np.fromiter(state, np.int64, count), np.array([row[4] for row in rows], np.int64)]
+            ),
+        )
+
+    def after(self, plan: Iterable[PlannedAction]) -> Self:
+        """Return the loads after these actions. Raises `KeyError` on an unknown node."""
+        moves, capacities, rates = [], self.capacities, self.rates
+        for planned in plan:
+            move, action = planned.task_move, planned.action
+            if move is not None:
+                moves.append(move)
+            elif isinstance(action, SetCapacity):
+                capacities = np.where(self.indices == action.node, action.capacity, capacities)
+            elif isinstance(action, SetDropRule) and action.query == INPUT:
+                kept = self.offered * (1 - last_share(action.shed))
+                rates = np.where(self.streams == action.stream, kept, rates)
+        nodes = self.nodes
+        if moves:
+            units, targets = self.units_of(moves)
+            nodes = nodes.copy()
+            # Units that a later version started, or that ended, are none of the snapshot's.
+            known = units >= 0
+            nodes[units[known]] = targets[known]
+        return replace(self, nodes=nodes, capacities=capacities, rates=rates)
+
+    def units_of(self, moves: list[TaskMove]) -> tuple[Ints, Ints]:
+        """Return the unit of each move, -1 for an unknown one, and the position of its target."""
+        queries = np.array([move.query for move in moves], np.int64)
+        units, known = arrays.positions_if_known(self.ids, queries)
+        for place in np.flatnonzero(~known).tolist():
+            units[place] = self.tasks.get((moves[place].query, moves[place].task), -1)
+        targets = np.array([move.target for move in moves], np.int64)
+        return units, arrays.positions(self.indices, targets)
+
+    @cached_property
+    def readers(self) -> Ints:
+        """Return how many units of a node read a stream, int64[k, s]."""
+        nodes, streams = len(self.indices), len(self.rates)
+        owners = np.repeat(self.nodes, np.diff(self.indptr))
+        flat = np.bincount(owners * streams + self.entries, minlength=nodes * streams)
+        return flat.reshape(nodes, streams)
+
+    @cached_property
+    def received(self) -> Floats:
+        """Return the records/s of streams that each node receives, a stream once, float64[k]."""
+        received: Floats = (self.readers > 0) @ self.rates
+        return received
+
+    @cached_property
+    def live(self) -> float:
+        """Return the records/s of the streams that any query of one task reads."""
+        return float(self.rates[self.readers.any(axis=0)].sum())
+
+    @cached_property
+    def loads(self) -> Floats:
+        """Return the records/s that each node processes, float64[k]."""
+        own = np.bincount(self.nodes, self.own, len(self.indices)).astype(np.float64)
+        return self.received + own
+
+    def hosted(self) -> tuple[Ints, Ints]:
+        """Return the number of tasks and the bytes of state of each node, int64[k] each."""
+        count = len(self.indices)
+        state = np.bincount(self.nodes, self.state, count).astype(np.int64)
+        return np.bincount(self.nodes, minlength=count), state
+
+    def move_set(self, moves: list[TaskMove]) -> MoveSet:
+        """Return moves for ordering. Raises `KeyError` on an unknown task or node."""
+        units, targets = self.units_of(moves)
+        if (units < 0).any():
+            unknown = moves[int(np.flatnonzero(units < 0)[0])]
+            raise KeyError((unknown.query, unknown.task))
+        table = Units(self.indptr, self.entries, self.own, self.nodes)
+        return MoveSet.from_units(self.rates, self.capacities, table, units, targets)
+
+    def unit(self, number: int) -> Unit:
+        """Return one unit with its positions of streams and its own load."""
+        first, stop = self.indptr[number], self.indptr[number + 1]
+        return Unit(tuple(self.entries[first:stop].tolist()), float(self.own[number]))
+
+
+def last_share(rule: Shed | None) -> float:
+    """Return the share that a drop rule drops once its last step holds, 0 for no rule."""
+    return rule.steps[-1][1] if rule is not None else 0.0
+
+
+def _kept(streams: Ints, snapshot: ClusterSnapshot) -> Floats:
+    dropped = {
+        rule.stream: last_share(Shed.from_json(rule.rule))
+        for rule in snapshot.drop_rules
+        if rule.query == INPUT
+    }
+    return np.array([1 - dropped.get(stream, 0.0) for stream in streams.tolist()], np.float64)
+
+
+def _split_tasks(snapshot: ClusterSnapshot) -> Iterable[tuple[int, int, int, float, int]]:
+    """Yield query, task, index of the node, records/s and bytes of the tasks of split queries."""
+    for query, _, spans, work, state in snapshot.split:
+        for node, first, stop in spans:
+            for task in range(first, stop):
+                yield query, task, node, work[task], state[task]
+
+

@@ -1,0 +1,108 @@
+"""Actions of a planner as a plan: one task per move, with what each replaces and what it moves."""
+
+from collections.abc import Iterable, Iterator
+
+from controlplane.errors import Conflict
+from controlplane.planning.plan import PLANNABLE, PlannedAction, TaskMove
+from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.routing import (
+    NOBODY,
+    Action,
+    Kind,
+    MoveTasks,
+    NodeState,
+    Route,
+    SetAggregator,
+    SetDropRule,
+    TableDraft,
+    kind_of,
+)
+from controlplane.wire.shedding import INPUT, Shed
+
+
+def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[PlannedAction]:
+    """Return the actions as a plan on this snapshot; a move to where the task is is left out.
+
+    Raises `Conflict` impossible_action with the first that the snapshot does not allow.
+    """
+    owners, state = _owners(snapshot)
+    draft: TableDraft | None = None
+    plan: list[PlannedAction] = []
+    for index, action in enumerate(actions):
+        try:
+            if isinstance(action, MoveTasks):
+                plan += _moves(action, owners, state)
+                continue
+            draft = draft or _draft(snapshot)
+            _require(action, draft)
+            before = action.inverse(draft)
+            action.apply_to(draft)
+        except (InconsistentDelta, KeyError) as error:
+            message = f"Action {index + 1} of the plan, {kind_of(action)}: {error}"
+            raise Conflict("impossible_action", message, {"action": index}) from None
+        if before != (action,):
+            plan.append(PlannedAction(action, before))
+    return plan
+
+
+def _owners(snapshot: ClusterSnapshot) -> tuple[dict[tuple[int, int], int], dict[int, list[int]]]:
+    """Return the node index of every task by query and task, and the bytes per task by query."""
+    owners = {(query, 0): node for query, _, node, _ in snapshot.queries}
+    state = {}
+    for query, _, spans, _, sizes in snapshot.split:
+        state[query] = sizes
+        for node, first, stop in spans:
+            owners |= {(query, task): node for task in range(first, stop)}
+    return owners, state | {query: [size] for query, size in snapshot.state.items()}
+
+
+def _moves(
+    action: MoveTasks, owners: dict[tuple[int, int], int], state: dict[int, list[int]]
+) -> Iterator[PlannedAction]:
+    sizes = state.get(action.query, (0,))
+    for task, target in action.tasks():
+        source = owners[action.query, task]
+        if source != target:
+            owners[action.query, task] = target
+            yield TaskMove(action.query, task, source, target, sizes[task]).planned()
+
+
+def _require(action: Action, draft: TableDraft) -> None:
+    """Raise `InconsistentDelta` unless a plan may have the action and the draft its objects."""
+    if not isinstance(action, PLANNABLE):
+        raise InconsistentDelta("plans do not have this kind of action")
+    if isinstance(action, SetAggregator) and action.node != NOBODY:
+        draft.node(action.node)
+    for subject in action.subjects():
+        if subject.kind == Kind.NODE:
+            draft.node(subject.id)
+        elif subject.kind == Kind.STREAM and subject.id not in draft.splits:
+            raise InconsistentDelta(f"there is no stream {subject.id}")
+    if isinstance(action, SetDropRule):
+        route = None if action.query == INPUT else draft.route(action.query)
+        # A snapshot does not have the streams of split queries.
+        read = draft.splits if route is None or route.spans else route.streams
+        if action.stream not in read:
+            raise InconsistentDelta(f"there is no edge {action.stream} to {action.query}")
+
+
+def _draft(snapshot: ClusterSnapshot) -> TableDraft:
+    """Return the routing table of a snapshot, without the texts and incarnations of queries."""
+    groupings = {query: (text, node) for query, text, node in snapshot.groupings}
+    none = ("", NOBODY)
+    routes = {
+        query: Route(0, node, tuple(streams), "", (), *groupings.get(query, none))
+        for query, _, node, streams in snapshot.queries
+    }
+    for query, _, spans, _, _ in snapshot.split:
+        ranges = tuple((node, first, stop) for node, first, stop in spans)
+        routes[query] = Route(0, ranges[0][0], (), "", ranges, *groupings.get(query, none))
+    return TableDraft(
+        queries=routes,
+        splits=dict(snapshot.splits),
+        sheds={(stream, query): Shed.from_json(rule) for stream, query, rule in snapshot.drop_rules},
+        nodes={n.index: NodeState(n.capacity, n.emulated, n.active) for n in snapshot.nodes},
+        node_count=len(snapshot.nodes),
+        split_count=snapshot.split_count,
+    )
