@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from controlplane.models import Cluster, Decision
-from controlplane.selectors.decisions import last_decisions
-from controlplane.services.watching import CODES, LOOPS
+from controlplane.watch import CODES, LOOPS
+from controlplane.watch.history import last_decisions
 from dashboard import grades, numbers
 
 _ABOUT = {loop.name: loop.about for loop in LOOPS}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from controlplane.catalog.drop_rules import drops_of, moment_of
+from controlplane.catalog.queries import computed_by
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Drop, Query, Stream
-from controlplane.selectors.drops import drops_of, moment_of
-from controlplane.selectors.queries import computed_by
 from controlplane.topology.drop_rules import windows_told
 from controlplane.topology.drop_specs import DropSpec
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.catalog.query_text import PREFIX
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-from controlplane.services.texts import PREFIX
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked, QuerySpec
 from controlplane.wire.language.errors import place_of

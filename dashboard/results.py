@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controlplane.selectors.windows import KeyedWindow
-from controlplane.services.texts import OutputColumn
+from controlplane.catalog.query_text import OutputColumn
+from controlplane.results import KeyedWindow
 from dashboard.numbers import MISSING, result
 
 # More lines than these are not told apart.

@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
 from controlplane.errors import Fields, Invalid
-from controlplane.services.record_bodies.formats import Format, format_of_file
+from controlplane.records.bodies.formats import Format, format_of_file
 from controlplane.topology.schemas.change import schema_from
 from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.schemas.samples import MAX_BYTES, head_of

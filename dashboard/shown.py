@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from controlplane.errors import Conflict, Invalid, WeirError
+from controlplane.health.disks import full_disks
 from controlplane.models import Cluster
-from controlplane.selectors.disks import full_disks
 from dashboard.guards import PageRequest
 
 # Conflicts whose sentence says already what their data holds.

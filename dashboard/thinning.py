@@ -7,7 +7,7 @@ from typing import Any
 Sample = dict[str, Any]
 # A chart of about 1200 pixels shows no more points than this.
 MAX_POINTS = 900
-# As stored roll-ups do it (controlplane.services.samples): a chart must not hide a peak of latency.
+# As in stored roll-ups (controlplane.telemetry.samples): a chart must not hide a peak of latency.
 WORST = frozenset({"p95", "p99", "duration_ms"})
 NEWEST = frozenset(
     {"t", "version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms"}

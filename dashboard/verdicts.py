@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from controlplane.health.summary import is_idle
 from controlplane.models import Cluster
-from controlplane.selectors.health import is_idle
 from dashboard import grades, numbers
 
 # What a state means, where its word alone does not tell an operator.

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from django.http import QueryDict
 
+from controlplane.access.roles import ADMIN, Actor
 from controlplane.errors import Invalid
+from controlplane.integrations import webhooks
+from controlplane.integrations.delivery_list import HookSummary
+from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Cluster, Webhook
-from controlplane.selectors.deliveries import HookSummary
-from controlplane.services import webhooks
-from controlplane.services.access import ADMIN, Actor
-from controlplane.services.webhooks import WebhookSpec
 
 # Each kind with what it is about.
 KINDS: Final = (

@@ -5,8 +5,8 @@ from datetime import datetime
 from ninja import Schema
 from pydantic import BaseModel, Field, StrictFloat, StrictInt
 
+from controlplane.catalog.drop_rules import moment_of
 from controlplane.models import Drop
-from controlplane.selectors.drops import moment_of
 from controlplane.topology.drop_specs import DropSpec
 
 

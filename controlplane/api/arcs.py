@@ -14,11 +14,11 @@ from controlplane.api.examples import (
 )
 from controlplane.api.query_schemas import QueryOut
 from controlplane.api.security import caller
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.drops import drops_of
-from controlplane.selectors.queries import query_by_id, query_by_name
-from controlplane.selectors.query_rows import row_of
-from controlplane.selectors.streams import stream_by_key
+from controlplane.catalog.drop_rules import drops_of
+from controlplane.catalog.queries import query_by_id, query_by_name
+from controlplane.catalog.query_rows import row_of
+from controlplane.catalog.streams import stream_by_key
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.topology import drop_rules, key_groupings
 
 router = Router(tags=["arcs"])

@@ -11,6 +11,7 @@ from django.utils import timezone
 from ninja import Router, Status
 from ninja.decorators import decorate_view
 
+from controlplane.access.roles import require_viewer
 from controlplane.api.attached_schemas import (
     JobOut,
     JobPage,
@@ -22,7 +23,8 @@ from controlplane.api.attached_schemas import (
 from controlplane.api.lists import by_number, listed
 from controlplane.api.problems import problem
 from controlplane.api.security import caller
-from controlplane.selectors.attached import (
+from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_list import (
     JobFilters,
     job_by_id,
     jobs_page,
@@ -30,9 +32,7 @@ from controlplane.selectors.attached import (
     progress_of,
     run_by_id,
 )
-from controlplane.selectors.cursors import Place
-from controlplane.services import attached
-from controlplane.services.access import require_viewer
+from controlplane.pagination.cursors import Place
 
 router = Router(tags=["attached jobs"])
 # The client sends at most a quarter of it.
@@ -63,7 +63,7 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
     Each (run, batch) is stored once. A token of the role viewer is enough: it writes jobs of its
     own user only. A report without events is a sign of life.
     """
-    job = attached.report(caller(request), body.report())
+    job = attached_jobs.report(caller(request), body.report())
     return Status(202, {"job": job.pk, "taken": len(body.events)})
 
 
@@ -79,7 +79,7 @@ def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
 @router.delete("/jobs/{int:pk}", response={204: None})
 def remove_job(request: HttpRequest, pk: int) -> Any:
     """Delete a job with all it told; one that still reports comes back."""
-    attached.remove(caller(request), job_by_id(pk))
+    attached_jobs.remove(caller(request), job_by_id(pk))
     return Status(204, None)
 
 

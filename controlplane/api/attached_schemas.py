@@ -8,8 +8,8 @@ from ninja import Schema
 from pydantic import AwareDatetime, Field, FiniteFloat, model_validator
 
 from controlplane.api.schemas import ListOut
-from controlplane.selectors.attached import JobRow, RunRow
-from controlplane.services.attached import Event, JobSpec, Report
+from controlplane.integrations.attached_jobs import Event, JobSpec, Report
+from controlplane.integrations.attached_list import JobRow, RunRow
 
 # What a column of the database holds.
 Count = Annotated[int, Field(ge=0, le=2**62)]

@@ -6,12 +6,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 
+from controlplane.access.audit_log import AuditFilters, audit_page, audit_slice
 from controlplane.api.lists import by_number, listed
 from controlplane.api.schemas import ListOut
 from controlplane.api.security import caller
 from controlplane.models import AuditEntry
-from controlplane.selectors.audit import AuditFilters, audit_page, audit_slice
-from controlplane.selectors.cursors import Place
+from controlplane.pagination.cursors import Place
 
 router = Router(tags=["audit"])
 

@@ -18,18 +18,18 @@ from controlplane.api.cluster_schemas import (
 from controlplane.api.lists import listed
 from controlplane.api.schemas import ReasonIn
 from controlplane.api.security import caller, cluster_of
-from controlplane.errors import Invalid
-from controlplane.selectors.clusters import (
+from controlplane.clusters import lifecycle, partitions
+from controlplane.clusters.listing import (
     NodeRow,
     cluster_by_slug,
     clusters_slice,
     node_by_index,
     node_table,
 )
-from controlplane.selectors.cursors import Place
-from controlplane.selectors.metrics import RESOLUTIONS
-from controlplane.selectors.metrics import samples as read_samples
-from controlplane.services import clusters, partitions
+from controlplane.errors import Invalid
+from controlplane.pagination.cursors import Place
+from controlplane.telemetry.time_series import RESOLUTIONS
+from controlplane.telemetry.time_series import samples as read_samples
 from controlplane.topology import nodes
 
 router = Router(tags=["clusters"])
@@ -61,19 +61,19 @@ def get_cluster(request: HttpRequest, slug: str) -> Any:
 @router.post("/{slug}/start", response=ClusterOut)
 def start_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Ask for the cluster's application to run."""
-    return clusters.start(caller(request), cluster_by_slug(slug), body.reason)
+    return lifecycle.start(caller(request), cluster_by_slug(slug), body.reason)
 
 
 @router.post("/{slug}/stop", response=ClusterOut)
 def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Ask for the cluster's application to stop."""
-    return clusters.stop(caller(request), cluster_by_slug(slug), body.reason)
+    return lifecycle.stop(caller(request), cluster_by_slug(slug), body.reason)
 
 
 @router.post("/{slug}/master", response=ClusterOut)
 def set_master(request: HttpRequest, slug: str, body: MasterIn) -> Any:
     """Say which Spark runs the nodes; an application that runs is started anew there."""
-    return clusters.set_master(caller(request), cluster_by_slug(slug), body.master, body.reason)
+    return lifecycle.set_master(caller(request), cluster_by_slug(slug), body.master, body.reason)
 
 
 @router.post("/{slug}/limits", response=ClusterOut)

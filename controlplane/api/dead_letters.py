@@ -18,13 +18,13 @@ from controlplane.api.stream_bodies import (
     ReplayIn,
 )
 from controlplane.models import Cluster
-from controlplane.selectors.dead_letter_files import exported
-from controlplane.selectors.dead_letters import (
+from controlplane.records import dead_letters
+from controlplane.records.dead_letter_export import exported
+from controlplane.records.dead_letter_list import (
     DeadLetterFilters,
     dead_letters_page,
 )
-from controlplane.services import dead_letters
-from controlplane.services.dead_letters import Choice
+from controlplane.records.dead_letters import Choice
 
 router = Router(tags=["dead letters"])
 Form = Literal["ndjson", "csv"]

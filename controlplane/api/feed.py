@@ -22,10 +22,10 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from controlplane.api.security import caller, cluster_of
+from controlplane.catalog.queries import query_by_name
 from controlplane.errors import Invalid, TryLater
 from controlplane.models import Cluster, Query
-from controlplane.selectors.queries import query_by_name
-from controlplane.selectors.windows.feed import (
+from controlplane.results.feed import (
     FeedEvent,
     FeedPlace,
     event_row,

@@ -9,9 +9,9 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from controlplane.api.security import caller, cluster_of
-from controlplane.selectors.health import Health, health_of, incident_by_id
-from controlplane.selectors.stuck_batches import StuckBatch
-from controlplane.services.losses.deciding import decide
+from controlplane.health.losses.decisions import decide
+from controlplane.health.stuck_batches import StuckBatch
+from controlplane.health.summary import Health, health_of, incident_by_id
 
 router = Router(tags=["clusters"])
 

@@ -15,9 +15,9 @@ from django.http.response import HttpResponseBase
 from controlplane.api.problems import problem
 from controlplane.api.security import identified
 from controlplane.errors import Conflict, Invalid
+from controlplane.integrations import idempotency
+from controlplane.integrations.idempotency import Claim
 from controlplane.models import KeptAnswer
-from controlplane.services import idempotency
-from controlplane.services.idempotency import Claim
 
 HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotent-Replayed"

@@ -5,12 +5,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
+from controlplane import lab
 from controlplane.api.lab_schemas import ExperimentOut, RunIn, RunOut, RunPage, TableOut
 from controlplane.api.lists import by_number, listed
 from controlplane.api.security import caller
 from controlplane.errors import Conflict
-from controlplane.selectors.cursors import Place
-from controlplane.selectors.lab import (
+from controlplane.lab.runs import (
     LabFilters,
     all_experiments,
     experiment_by_name,
@@ -18,7 +18,7 @@ from controlplane.selectors.lab import (
     lab_slice,
     run_by_id,
 )
-from controlplane.services import lab
+from controlplane.pagination.cursors import Place
 
 router = Router(tags=["lab"])
 

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.selectors.cursors import Slice
-from controlplane.selectors.paging import Page
+from controlplane.pagination.cursors import Slice
+from controlplane.pagination.pages import Page
 
 
 def by_number(request: HttpRequest) -> bool:

@@ -6,9 +6,9 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Schema
 
+from controlplane.access.roles import ROLES, Actor
 from controlplane.api.security import caller
 from controlplane.models import ApiToken, Cluster
-from controlplane.services.access import ROLES, Actor
 
 router = Router(tags=["access"])
 

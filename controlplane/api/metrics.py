@@ -19,15 +19,15 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from redis import RedisError
 
+from controlplane.access.roles import Actor
 from controlplane.api.problems import problem
 from controlplane.api.security import identified
 from controlplane.connections import redis_client
 from controlplane.measuring import collect_requests
-from controlplane.selectors.gauges import ClusterGauges, Gauges, gauges
-from controlplane.services.access import Actor
 from controlplane.task_names import QUEUES, queue_key
+from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 
-# Of a sample (services.samples): its name there, ours, what it is, and by what to multiply it.
+# Of a sample (telemetry.samples): its name there, ours, what it is, and by what to multiply it.
 _OF_SAMPLE: Final = (
     ("imbalance", "imbalance", "Imbalance of load over capacity", 1.0),
     ("rf", "replication_factor", "Delivered records over source records", 1.0),

@@ -22,12 +22,12 @@ from controlplane.api.policy_schemas import (
     PolicyOut,
 )
 from controlplane.api.security import caller
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import Blackout
+from controlplane.pagination.cursors import Place
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.store import update_policy
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.cursors import Place
-from controlplane.selectors.decisions import (
+from controlplane.watch.history import (
     DecisionFilters,
     decisions_page,
     decisions_slice,

@@ -14,7 +14,7 @@ from controlplane.policies.blackouts import blackout_until, cron_told
 from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings
-from controlplane.services.watching.codes import CODES
+from controlplane.watch.codes import CODES
 
 POLICY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "Placements apply by themselves at night": {

@@ -23,6 +23,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import RedisError
 
 from controlplane.api.query_schemas import PlaceOut
+from controlplane.catalog.query_text import places
 from controlplane.errors import (
     Away,
     BadBody,
@@ -36,7 +37,6 @@ from controlplane.errors import (
     TryLater,
 )
 from controlplane.request_ids import request_id
-from controlplane.services.texts import places
 
 logger = logging.getLogger(__name__)
 

@@ -18,15 +18,15 @@ from controlplane.api.proposal_schemas import (
     ProposalPage,
 )
 from controlplane.api.security import caller, cluster_of
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
+from controlplane.pagination.cursors import Place
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.proposals import drift, requests, verbs
 from controlplane.proposals.states import SAID, Verb
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.cursors import Place
 from controlplane.selectors.moves import fates, moves_page, steps_of
-from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.selectors.planners import planner_kinds
 from controlplane.selectors.proposals import (
     ProposalFilters,

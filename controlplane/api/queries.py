@@ -24,19 +24,19 @@ from controlplane.api.query_schemas import (
 )
 from controlplane.api.schemas import CountOut
 from controlplane.api.security import caller, cluster_of
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.cursors import Place
-from controlplane.selectors.queries import (
+from controlplane.catalog import query_retention
+from controlplane.catalog.queries import (
     QueryFilters,
     queries_page,
     queries_slice,
     query_by_id,
     query_by_name,
 )
-from controlplane.selectors.query_rows import row_of
-from controlplane.selectors.windows import WindowFilters, window_row, windows_page
-from controlplane.services import keeping
-from controlplane.services.texts import output_columns, places
+from controlplane.catalog.query_rows import row_of
+from controlplane.catalog.query_text import output_columns, places
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.pagination.cursors import Place
+from controlplane.results import WindowFilters, window_row, windows_page
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 
@@ -127,7 +127,7 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
 def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
     """Change how long and how many windows of a query are kept."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    query = keeping.set_retention(
+    query = query_retention.set_retention(
         actor, cluster, name, body.retention_s, body.retention_windows, body.reason
     )
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.examples import QUERY_EXAMPLES
 from controlplane.api.schemas import ListOut, ReasonIn
+from controlplane.catalog.query_rows import QueryRow
 from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-from controlplane.selectors.query_rows import QueryRow
 from controlplane.wire.language.errors import Place
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 

@@ -10,11 +10,12 @@ from controlplane.api.cluster_schemas import ClusterOut
 from controlplane.api.request_bodies import body_of, format_of
 from controlplane.api.schemas import ReasonIn
 from controlplane.api.security import caller
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.streams import stream_by_key
-from controlplane.services import cluster_log, records
-from controlplane.services.record_bodies import Format, content_type_of
-from controlplane.services.record_requests import OnBad, append_body
+from controlplane.catalog.streams import stream_by_key
+from controlplane.clusters import log
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.records import append
+from controlplane.records.bodies import Format, content_type_of
+from controlplane.records.requests import OnBad, append_body
 
 router = Router(tags=["records"])
 
@@ -88,7 +89,7 @@ def append_records(
     """
     actor = caller(request)
     found = stream_by_key(cluster_by_slug(slug), stream)
-    stamp = records.stamp_of(producer, sequence)
+    stamp = append.stamp_of(producer, sequence)
     body, kind = body_of(request), format_of(request)
     return Status(201, append_body(actor, found, body, kind, stamp, on_bad, zone))
 
@@ -97,4 +98,4 @@ def append_records(
 def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     """Say where records are kept, and how much may wait; another URL only while it is stopped."""
     cluster = cluster_by_slug(slug)
-    return cluster_log.set_log(caller(request), cluster, body.url, body.limit_mb, body.reason)
+    return log.set_log(caller(request), cluster, body.url, body.limit_mb, body.reason)

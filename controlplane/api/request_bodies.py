@@ -5,7 +5,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja.errors import HttpError
 
-from controlplane.services.record_bodies import CONTENT_TYPES, Format
+from controlplane.records.bodies import CONTENT_TYPES, Format
 
 
 def body_of(request: HttpRequest) -> bytes:

@@ -7,11 +7,11 @@ see that cluster, and what the services ask for later is asked on that cluster.
 from django.http import HttpRequest
 from ninja.security import HttpBearer, SessionAuth
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import ApiToken, Cluster
 from controlplane.request_ids import request_id
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.services import tokens
-from controlplane.services.access import Actor, actor_of, require_member, require_viewer
 
 
 class TokenAuth(HttpBearer):

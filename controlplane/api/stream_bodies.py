@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from controlplane.api.arc_schemas import DropOut
 from controlplane.api.schemas import ListOut
-from controlplane.selectors.streams import StreamRow
+from controlplane.catalog.streams import StreamRow
 from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (

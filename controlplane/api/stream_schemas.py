@@ -5,6 +5,7 @@ from typing import Any, Final
 from django.http import HttpRequest
 from ninja import Router
 
+from controlplane.access.roles import require_operator
 from controlplane.api.request_bodies import body_of, format_of
 from controlplane.api.security import caller, cluster_of
 from controlplane.api.stream_bodies import (
@@ -14,12 +15,11 @@ from controlplane.api.stream_bodies import (
     SchemaIn,
     SchemaPatch,
 )
+from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
 from controlplane.models import Stream
+from controlplane.records.bodies import CONTENT_TYPES
 from controlplane.selectors.computations import schema_of
-from controlplane.selectors.streams import stream_by_key
-from controlplane.services.access import require_operator
-from controlplane.services.record_bodies import CONTENT_TYPES
 from controlplane.topology.schemas.change import (
     patch_schema,
     preview,

@@ -8,15 +8,15 @@ from ninja import Router
 from controlplane.api.lists import by_number, listed
 from controlplane.api.security import caller, cluster_of
 from controlplane.api.stream_bodies import StreamIn, StreamOut, StreamPage, StreamsIn
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.cursors import Place
-from controlplane.selectors.streams import (
+from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
     stream_by_id,
     streams_page,
     streams_slice,
 )
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.pagination.cursors import Place
 from controlplane.topology import streams
 from controlplane.topology.streams import StreamSpec
 

@@ -8,10 +8,10 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from controlplane.api.security import caller, cluster_of
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.health import skipped_batches
+from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import SkippedBatch
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.stuck_batches import losses_of, stuck_batch
-from controlplane.services import skipping
 
 router = Router(tags=["clusters"])
 _SHOWN = 20
@@ -77,7 +77,7 @@ def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
 @router.post("/{slug}/stuck-batch/skip", response=SkippedOut)
 def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
     """Skip a batch that has failed three times: its records are lost. Needs the role admin."""
-    return skipping.skip(caller(request), cluster_by_slug(slug), body.batch, body.reason)
+    return skipped_batches.skip(caller(request), cluster_by_slug(slug), body.batch, body.reason)
 
 
 def _stuck(cluster: Any) -> dict[str, Any] | None:

@@ -7,11 +7,11 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from controlplane.access import tokens
+from controlplane.access.roles import VIEWER
 from controlplane.api.examples import with_examples
 from controlplane.api.security import caller, seen_cluster
 from controlplane.models import ApiToken
-from controlplane.services import tokens
-from controlplane.services.access import VIEWER
 
 router = Router(tags=["access"])
 _EXAMPLES = {

@@ -9,10 +9,10 @@ from ninja import Router, Schema
 from controlplane.api.lists import listed
 from controlplane.api.schemas import ListOut
 from controlplane.api.security import caller, cluster_of
+from controlplane.catalog.routing_versions import version_by_number, versions_slice
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import RoutingVersion
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.cursors import Place
-from controlplane.selectors.routing import version_by_number, versions_slice
+from controlplane.pagination.cursors import Place
 
 router = Router(tags=["routing"])
 

@@ -7,16 +7,16 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from controlplane.access.roles import Actor
 from controlplane.api.examples import with_examples
 from controlplane.api.lists import listed
 from controlplane.api.schemas import ListOut
 from controlplane.api.security import caller, seen_cluster
+from controlplane.integrations import deliveries, webhooks
+from controlplane.integrations.delivery_list import deliveries_slice
+from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Delivery, Webhook
-from controlplane.selectors.cursors import Place
-from controlplane.selectors.deliveries import deliveries_slice
-from controlplane.services import deliveries, webhooks
-from controlplane.services.access import Actor
-from controlplane.services.webhooks import WebhookSpec
+from controlplane.pagination.cursors import Place
 
 router = Router(tags=["webhooks"])
 _EXAMPLES = {

@@ -11,14 +11,14 @@ from algorithms.errors import BadParameters, UnknownAlgorithm, UnknownPlanner
 from algorithms.migration.planner import MIGRATION
 from algorithms.planner import Algorithm
 from algorithms.registry import PLACEMENT, algorithm
+from controlplane.access import audit
+from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.computation import CONNECTED
 from controlplane.policies.store import policy_of
 from controlplane.proposals.notifications import tell
-from controlplane.services import audit
-from controlplane.services.access import Actor, Automatic, require_operator
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 # With nu = 1 a server may host twice its share; more slack than ten times is no balance at all.

@@ -7,9 +7,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from controlplane.catalog.streams import stream_by_id
 from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster
-from controlplane.selectors.streams import stream_by_id
 from controlplane.topology import drop_rules
 from dashboard.drops import drop_spec, drops_context
 from dashboard.guards import PageRequest, cluster_page

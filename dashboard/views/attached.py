@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from controlplane.models import AttachedQuery
-from controlplane.selectors.attached import (
+from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_list import (
     LOST,
     JobFilters,
     job_by_id,
@@ -17,8 +17,8 @@ from controlplane.selectors.attached import (
     progress_of,
     run_by_id,
 )
-from controlplane.services import attached
-from controlplane.services.attached_folding import lag_of
+from controlplane.integrations.attached_progress import lag_of
+from controlplane.models import AttachedQuery
 from dashboard.figures.attached import attached_figures
 from dashboard.guards import PageRequest, viewer_page
 from dashboard.shown import show_list, tell
@@ -79,7 +79,7 @@ def charts(request: PageRequest, pk: int) -> JsonResponse:
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a job with all it told."""
     job = job_by_id(pk)
-    attached.remove(request.actor, job)
+    attached_jobs.remove(request.actor, job)
     tell(request, f"{job.name} is removed. If it still reports, it comes back.")
     return redirect("attached")
 

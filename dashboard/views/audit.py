@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from controlplane.selectors.audit import AuditFilters, audit_page
+from controlplane.access.audit_log import AuditFilters, audit_page
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.shown import show_list
 

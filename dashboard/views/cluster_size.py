@@ -6,9 +6,9 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from controlplane.access.roles import require_operator
+from controlplane.clusters import partitions
 from controlplane.models import Cluster
-from controlplane.services import partitions
-from controlplane.services.access import require_operator
 from controlplane.topology import nodes
 from dashboard.dialog_forms import answer, whole_numbers
 from dashboard.guards import PageRequest, cluster_page

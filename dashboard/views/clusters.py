@@ -8,16 +8,16 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from controlplane.catalog.queries import state_counts
+from controlplane.catalog.routing_versions import routing_between
+from controlplane.clusters import lifecycle
+from controlplane.clusters.listing import node_by_index, node_table
 from controlplane.errors import Forbidden, WeirError
+from controlplane.health.summary import health_of, is_idle
 from controlplane.models import Cluster, RoutingVersion
-from controlplane.selectors.clusters import node_by_index, node_table
 from controlplane.selectors.executions import running
-from controlplane.selectors.health import health_of, is_idle
-from controlplane.selectors.metrics import fitting_resolution, latest_values, samples
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
-from controlplane.selectors.queries import state_counts
-from controlplane.selectors.routing import routing_between
-from controlplane.services import clusters
+from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
 from controlplane.topology import nodes
 from dashboard import grades
 from dashboard.decisions import why
@@ -96,7 +96,7 @@ def version_marks(cluster: Cluster, span: Span) -> list[VersionMark]:
 @cluster_page
 def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedirect:
     """Start or stop the cluster."""
-    ask = clusters.start if verb == "start" else clusters.stop
+    ask = lifecycle.start if verb == "start" else lifecycle.stop
     ask(request.actor, cluster, request.POST.get("reason", ""))
     tell(request, f"Asked {cluster.name} to {verb}.")
     return redirect("cluster", cluster.slug)
@@ -130,7 +130,7 @@ def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Say which Spark runs the nodes."""
     values = request.POST
     try:
-        clusters.set_master(
+        lifecycle.set_master(
             request.actor, cluster, values.get("master", ""), values.get("reason", "")
         )
         tell(request, f"{cluster.name} runs on {cluster.master}.")

@@ -12,15 +12,15 @@ from redis.exceptions import RedisError
 
 from controlplane.errors import Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
-from controlplane.selectors.dead_letter_files import exported
-from controlplane.selectors.dead_letters import (
+from controlplane.records import dead_letters
+from controlplane.records.dead_letter_export import exported
+from controlplane.records.dead_letter_list import (
     ABOUT,
     DeadLetterFilters,
     DeadLetterPage,
     dead_letters_page,
 )
-from controlplane.services import dead_letters
-from controlplane.services.dead_letters import Choice, Replayed
+from controlplane.records.dead_letters import Choice, Replayed
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import show_list, tell, tell_refusal
 

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from controlplane.selectors.disks import full_disks
+from controlplane.health.disks import full_disks
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

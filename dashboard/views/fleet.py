@@ -9,10 +9,10 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from controlplane.clusters import demo
+from controlplane.clusters.listing import FleetRow, fleet
+from controlplane.health.summary import is_idle
 from controlplane.models import Cluster
-from controlplane.selectors.clusters import FleetRow, fleet
-from controlplane.selectors.health import is_idle
-from controlplane.services import demo
 from dashboard import grades
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.shown import show_list, tell

@@ -7,9 +7,9 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from controlplane.errors import Forbidden, WeirError
+from controlplane.health.losses.decisions import decide as carry_out
+from controlplane.health.summary import incident_by_id
 from controlplane.models import Cluster
-from controlplane.selectors.health import incident_by_id
-from controlplane.services.losses.deciding import decide as carry_out
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import tell, tell_refusal
 

@@ -9,9 +9,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from algorithms.experiments import Experiment, Table
+from controlplane import lab
+from controlplane.access.roles import require_operator
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
-from controlplane.models import LabRun
-from controlplane.selectors.lab import (
+from controlplane.lab.runs import (
     STATES,
     LabFilters,
     all_experiments,
@@ -20,8 +21,7 @@ from controlplane.selectors.lab import (
     lab_page,
     run_by_id,
 )
-from controlplane.services import lab
-from controlplane.services.access import require_operator
+from controlplane.models import LabRun
 from dashboard.figures.lab import panels_of
 from dashboard.guards import PageRequest, viewer_page
 from dashboard.lab_forms import form_of, sent_of, wanted

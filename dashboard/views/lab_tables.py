@@ -3,8 +3,8 @@
 from django.http import Http404, HttpResponse, JsonResponse
 
 from algorithms.experiments import Table
+from controlplane.lab.runs import experiment_by_name, run_by_id
 from controlplane.models import LabRun
-from controlplane.selectors.lab import experiment_by_name, run_by_id
 from dashboard.figures.lab import lab_figures
 from dashboard.guards import PageRequest, viewer_page
 from dashboard.lab_files import csv_of, html_of, json_of

@@ -11,12 +11,12 @@ from django.views.decorators.http import require_POST
 
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
+from controlplane.pagination.pages import optional_whole
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_told
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
-from controlplane.selectors.decisions import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
-from controlplane.selectors.paging import optional_whole
+from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
 from dashboard.decisions import shown_decisions, why
 from dashboard.forms import moment
 from dashboard.guards import PageRequest, cluster_page

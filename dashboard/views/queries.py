@@ -10,19 +10,19 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from redis import RedisError
 
-from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
-from controlplane.models import Cluster, Query
-from controlplane.selectors.computations import text_of
-from controlplane.selectors.queries import (
+from controlplane.catalog.queries import (
     QueryFilters,
     computed_by,
     queries_page,
     query_by_id,
     state_counts,
 )
-from controlplane.selectors.query_rows import QueryRow, row_of
-from controlplane.selectors.windows import STATES, WindowFilters, keyed_windows, windows_page
-from controlplane.services.texts import OutputColumn, output_columns
+from controlplane.catalog.query_rows import QueryRow, row_of
+from controlplane.catalog.query_text import OutputColumn, output_columns
+from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
+from controlplane.models import Cluster, Query
+from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
+from controlplane.selectors.computations import text_of
 from controlplane.topology import queries
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure

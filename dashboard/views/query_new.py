@@ -8,11 +8,11 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from controlplane.access.roles import require_operator
+from controlplane.catalog import language
+from controlplane.catalog.query_text import output_columns
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
-from controlplane.selectors import language
-from controlplane.services.access import require_operator
-from controlplane.services.texts import output_columns
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
 from controlplane.wire.schemes import SCHEMES

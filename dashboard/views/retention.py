@@ -6,11 +6,11 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from controlplane.access.roles import require_operator
+from controlplane.catalog import query_retention
+from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.selectors.queries import query_by_id
-from controlplane.services import keeping
-from controlplane.services.access import require_operator
 from dashboard.dialog_forms import answer
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.retention_forms import UNITS, retention_of
@@ -28,7 +28,7 @@ def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
         if faults:
             raise Invalid(faults)
         reason = request.POST.get("reason", "")
-        keeping.retain(request.actor, query, seconds, windows, reason)
+        query_retention.retain(request.actor, query, seconds, windows, reason)
         return f"The retention of {query.name} is changed."
 
     return answer(

@@ -6,9 +6,9 @@ from django.http import HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
-from controlplane.selectors.queries import query_by_id
 from controlplane.topology import key_groupings
 from controlplane.wire.schemes import SCHEMES
 from dashboard.guards import PageRequest, cluster_page

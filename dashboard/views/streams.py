@@ -4,16 +4,16 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from controlplane.models import Cluster
-from controlplane.selectors.dead_letters import ABOUT
-from controlplane.selectors.queries import QueryFilters, queries_page
-from controlplane.selectors.streams import (
+from controlplane.catalog.queries import QueryFilters, queries_page
+from controlplane.catalog.streams import (
     StreamFilters,
     StreamRow,
     kinds_told,
     stream_by_id,
     streams_page,
 )
+from controlplane.models import Cluster
+from controlplane.records.dead_letter_list import ABOUT
 from controlplane.wire.dead_letters import Reason
 from dashboard.drops import drops_context
 from dashboard.guards import PageRequest, cluster_page

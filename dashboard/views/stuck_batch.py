@@ -6,11 +6,11 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from controlplane.access.roles import ADMIN, require
 from controlplane.errors import Away, Forbidden, WeirError
+from controlplane.health import skipped_batches
+from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import Cluster
-from controlplane.selectors.stuck_batches import losses_of, stuck_batch
-from controlplane.services import skipping
-from controlplane.services.access import ADMIN, require
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import refusal_text, show, tell, tell_refusal
 
@@ -37,7 +37,7 @@ def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Skip the batch that the form names."""
     values = request.POST
     try:
-        row = skipping.skip(
+        row = skipped_batches.skip(
             request.actor, cluster, _number(values.get("batch", "")), values.get("reason", "")
         )
         tell(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")

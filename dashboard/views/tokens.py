@@ -7,11 +7,11 @@ from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
+from controlplane.access import tokens
+from controlplane.access.roles import ROLES, VIEWER
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Fields, Forbidden, Invalid, NotFound, WeirError
 from controlplane.models import Cluster
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.services import tokens
-from controlplane.services.access import ROLES, VIEWER
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.shown import show, tell, tell_refusal
 

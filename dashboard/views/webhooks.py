@@ -11,10 +11,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from controlplane.errors import Fields, Forbidden, Invalid, NotFound, WeirError
+from controlplane.integrations import deliveries, webhooks
+from controlplane.integrations.delivery_list import STATES, deliveries_page, hook_summaries
 from controlplane.models import Webhook
-from controlplane.selectors.deliveries import STATES, deliveries_page, hook_summaries
-from controlplane.selectors.paging import whole
-from controlplane.services import deliveries, webhooks
+from controlplane.pagination.pages import whole
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.shown import show, show_list, tell, tell_refusal
 from dashboard.webhook_forms import KINDS, changed_spec, new_spec, places_of, sent, shown

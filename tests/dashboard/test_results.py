@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from controlplane.selectors.windows import KeyedWindow
-from controlplane.services.texts import OutputColumn
+from controlplane.catalog.query_text import OutputColumn
+from controlplane.results import KeyedWindow
 from dashboard.figures.results import results_figure
 from dashboard.results import drawn_values, lines_of, result_rows
 

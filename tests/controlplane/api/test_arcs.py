@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.access.roles import Actor
 from controlplane.api.application import api
 from controlplane.models import Cluster, Drop, Query
-from controlplane.services.access import Actor
 from controlplane.topology import placement
 from tests.controlplane.api.test_api import bearer
 from tests.support.cluster import placed, placed_split

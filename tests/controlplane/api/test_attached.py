@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.access.roles import Actor
 from controlplane.api.attached import MAX_BODY_BYTES
 from controlplane.models import AttachedJob, AttachedProgress
-from controlplane.services.access import Actor
 from tests.controlplane.api.test_api import bearer
 from tests.support.attached import RUN, event, message, progress_event
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from django.test import Client
 
+from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.models import AuditEntry, Cluster, Stream
-from controlplane.services import dead_letters as service
-from controlplane.services.access import Actor
+from controlplane.records import dead_letters as service
 from controlplane.wire import dead_letters
 from controlplane.wire.blocks import decode_block, encode_block
 from controlplane.wire.dead_letters import DeadLetter, Reason

@@ -11,13 +11,14 @@ from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from django.utils import timezone
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
 from controlplane.api import feed
 from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.selectors.windows.feed import FeedPlace, feed_events, feed_start
-from controlplane.services import archiving, tokens
-from controlplane.services.access import Actor
+from controlplane.results import archiving
+from controlplane.results.feed import FeedPlace, feed_events, feed_start
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys

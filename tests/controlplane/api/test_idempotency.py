@@ -11,10 +11,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
+from controlplane.integrations import idempotency
 from controlplane.models import AuditEntry, Cluster, KeptAnswer, Query
-from controlplane.services import idempotency
-from controlplane.services.access import Actor
 from tests.controlplane.api.callers import post, scripted, user_of
 from tests.support.texts import SUMMARY_JSON
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.access.roles import Actor
 from controlplane.api.examples import ORDERS_SCHEMA, QUERY_EXAMPLES
 from controlplane.models import Cluster, Query
-from controlplane.services.access import Actor
 from controlplane.topology import placement, streams
 from controlplane.topology.streams import StreamSpec
 from tests.controlplane.api.test_texts import QUERIES, post, script

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane import lab
+from controlplane.access.roles import Actor
 from controlplane.models import LabRun
-from controlplane.services import lab
-from controlplane.services.access import Actor
 from tests.controlplane.api.test_api import bearer
 from tests.support.lab import NAME, PLANNER, know, small_experiment
 

@@ -13,8 +13,8 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from controlplane import measuring
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, MetricSample
-from controlplane.services.access import Actor
 from tests.controlplane.api.callers import get, granted, scripted
 from tests.support.cluster import placed, submit
 

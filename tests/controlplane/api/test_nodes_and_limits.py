@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
-from controlplane.services.access import Actor
 from controlplane.topology.rows import current_table
 from tests.controlplane.api.callers import get, post, scripted
 

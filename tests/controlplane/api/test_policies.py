@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.api.application import api
 from controlplane.api.policy_schemas import BLACKOUT_EXAMPLES, EXCLUSION_EXAMPLES, POLICY_EXAMPLES
 from controlplane.models import Cluster, Decision
-from controlplane.services.access import Actor
 from tests.controlplane.api.test_api import bearer
 from tests.support.cluster import actor
 

@@ -7,9 +7,9 @@ from django.db import OperationalError
 from django.http import HttpResponse, HttpResponseNotAllowed
 from django.test import Client, RequestFactory
 
+from controlplane.access.roles import Actor
 from controlplane.api.problems import CONTENT_TYPE, _database_away, api_problems
 from controlplane.models import Cluster, Query
-from controlplane.services.access import Actor
 from tests.controlplane.api.callers import get, post, scripted
 from tests.support.texts import SUMMARY_JSON
 

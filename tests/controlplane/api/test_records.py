@@ -10,9 +10,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
-from controlplane.services import records, tokens
-from controlplane.services.access import Actor
+from controlplane.records import append
 from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import START, Cut, Entry, Log, open_log
 from tests.support.cluster import stream_id
@@ -273,7 +274,7 @@ def test_the_log_is_moved_to_kafka_while_the_cluster_is_stopped(
         assert rows_in(opened) == [GOOD]
         opened.close()
         # The door keeps its connection, and this Kafka ends here.
-        records._opened.cache_clear()
+        append._opened.cache_clear()
     entry = AuditEntry.objects.get(action="cluster.log")
     assert "secret" not in json.dumps([entry.before, entry.after])
     assert (entry.reason, entry.after["log_limit_mb"]) == ("larger", 64)

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.models import ApiToken, AuditEntry, Cluster, Query
-from controlplane.services.access import Actor
 from tests.controlplane.api.callers import get, granted, post, scripted, user_of
 from tests.support.texts import SUMMARY_JSON
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 import pytest
 from django.test import Client
 
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
-from controlplane.services.access import Actor
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query
-from controlplane.services import tokens
-from controlplane.services.access import Actor
 from controlplane.topology import placement
 from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows

@@ -15,11 +15,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from controlplane.access.roles import Actor
+from controlplane.events.publish import announce, event
+from controlplane.integrations import deliveries, outbound, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from controlplane.proposals import computation, decisions, requests
-from controlplane.services import deliveries, outbound, webhooks
-from controlplane.services.access import Actor
-from controlplane.services.events import announce, event
 from tests.controlplane.api.callers import get, granted, post, scripted
 from tests.support.cluster import actor, placed
 from tests.support.receiver import Receiver, receiving

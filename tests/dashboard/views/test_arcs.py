@@ -4,9 +4,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
+from controlplane.background import ingestion
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query
-from controlplane.services import metrics
-from controlplane.services.access import Actor
 from controlplane.topology import drop_rules, key_groupings
 from controlplane.topology.drop_specs import DropSpec
 from tests.dashboard.views.test_verbs import said
@@ -126,7 +126,7 @@ def test_the_row_counts_what_is_lost(
     lost = {str(stream_id(sf, "s0")): 2500}
     now_ms = round(timezone.now().timestamp() * 1000)
     rows = [telemetry(at, now_ms + at * 1000, dropped=lost) for at in range(1, 61)]
-    metrics.record(sf, rows)
+    ingestion.record(sf, rows)
     content = operating.get(f"{path}drops/").content.decode()
     assert "150 k" in content
     assert 'data-label="Now /s">2,4' in content

@@ -3,8 +3,8 @@
 import pytest
 from django.conf import LazySettings
 
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
-from controlplane.services.access import Actor
 from tests.dashboard.conftest import browser_of
 
 pytestmark = pytest.mark.django_db

@@ -7,11 +7,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Blackout, Cluster, Decision, Exclusion, Policy
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
-from controlplane.services.access import Actor
-from controlplane.services.watching import watch_cluster
+from controlplane.watch import watch_cluster
 from dashboard.policy_forms import shown_sections
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said

@@ -7,10 +7,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
-from controlplane.services.access import Actor
-from controlplane.services.record_bodies import Format
-from controlplane.services.record_requests import OnBad, append_body
+from controlplane.records.bodies import Format
+from controlplane.records.requests import OnBad, append_body
 from controlplane.topology import queries, streams
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec

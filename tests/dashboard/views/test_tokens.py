@@ -4,9 +4,9 @@ import re
 
 from django.test import Client
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
 from controlplane.models import ApiToken, Cluster
-from controlplane.services import tokens
-from controlplane.services.access import Actor
 
 GOOD = {"name": "nightly", "role": "operator", "cluster": "sf", "days": "30"}
 

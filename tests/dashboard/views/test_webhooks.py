@@ -9,9 +9,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from controlplane.access.roles import Actor
+from controlplane.integrations import deliveries, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
-from controlplane.services import deliveries, webhooks
-from controlplane.services.access import Actor
 from tests.controlplane.api.callers import granted
 from tests.dashboard.conftest import browser_of
 from tests.support.cluster import actor
