@@ -37,7 +37,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "controlplane.middleware.with_request_id",
     "controlplane.measuring.measure_requests",
-    "controlplane.api.problems.api_problems",
+    "controlplane.api.common.problems.api_problems",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",

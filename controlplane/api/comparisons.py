@@ -5,6 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Status
 
+from controlplane.api.common.examples import with_examples
+from controlplane.api.common.schemas import ReasonIn
+from controlplane.api.common.security import caller
 from controlplane.api.comparison_schemas import (
     COMPARE_EXAMPLES,
     CalibrationsOut,
@@ -16,10 +19,7 @@ from controlplane.api.comparison_schemas import (
     LedgerPage,
     WithoutIn,
 )
-from controlplane.api.examples import with_examples
 from controlplane.api.proposal_schemas import ProposalOut
-from controlplane.api.schemas import ReasonIn
-from controlplane.api.security import caller
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
 from controlplane.planning.computation import CONNECTED

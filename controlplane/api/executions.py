@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Schema
 
-from controlplane.api.security import caller
+from controlplane.api.common.security import caller
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import Step
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole

@@ -5,8 +5,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
-from controlplane.api.examples import ASK_EXAMPLES, verb_examples, with_examples
-from controlplane.api.lists import by_number, listed
+from controlplane.api.common.examples import ASK_EXAMPLES, verb_examples, with_examples
+from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposal_schemas import (
     BODIES,
     AllowedOut,
@@ -17,7 +18,6 @@ from controlplane.api.proposal_schemas import (
     ProposalOut,
     ProposalPage,
 )
-from controlplane.api.security import caller, cluster_of
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Conflict
 from controlplane.models import Proposal

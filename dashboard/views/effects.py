@@ -14,7 +14,7 @@ from controlplane.selectors.effects import effects_page
 from controlplane.selectors.proposals import proposal_by_id
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name
-from dashboard.shown import show, tell, tell_refusal
+from dashboard.responses import show, tell, tell_refusal
 
 PER_PAGE = 50
 

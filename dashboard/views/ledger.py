@@ -10,7 +10,7 @@ from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.numbers import compact, milliseconds, percent, ratio, size
 from dashboard.plan_names import title_of
-from dashboard.shown import show_list
+from dashboard.responses import show_list
 
 PER_PAGE = 25
 # As many points as a small chart shows apart.

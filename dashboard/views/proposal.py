@@ -22,7 +22,7 @@ from controlplane.selectors.moves import Fate, MoveRow, counted, fates, moves_pa
 from controlplane.selectors.proposals import proposal_by_id
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.shown import show_list
+from dashboard.responses import show_list
 
 MOVES_PER_PAGE = 25
 STEPS_PER_PAGE = 12

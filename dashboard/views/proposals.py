@@ -17,7 +17,7 @@ from controlplane.selectors.planners import offered_algorithms, parameter_fields
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
 from dashboard.forms import parameters, shown_fields
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.shown import show, show_list, tell, tell_refusal
+from dashboard.responses import show, show_list, tell, tell_refusal
 
 
 @cluster_page

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controlplane.api.examples import ORDERS_SCHEMA
+from controlplane.api.common.examples import ORDERS_SCHEMA
 from controlplane.catalog.query_text import checked
 from controlplane.cli.refusals import fault_lines
 from controlplane.errors import Invalid

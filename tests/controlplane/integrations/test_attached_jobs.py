@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.api.attached_schemas import ReportIn
+from controlplane.api.integrations.attached_schemas import ReportIn
 from controlplane.errors import Conflict, Forbidden
 from controlplane.integrations import attached_housekeeping, attached_jobs
 from controlplane.integrations.attached_list import (

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from controlplane.access.roles import Actor
-from controlplane.api.attached_schemas import ReportIn
+from controlplane.api.integrations.attached_schemas import ReportIn
 from controlplane.integrations import attached_jobs
 from tests.dashboard.browser.conftest import apart
 from tests.support import cluster as made
