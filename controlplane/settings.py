@@ -7,7 +7,7 @@ from typing import Any
 import dj_database_url
 
 from controlplane import env
-from controlplane.runtime.demos import demos
+from controlplane.demos import demos
 
 BASE_DIR = env.ROOT
 DATA_DIR = env.data_dir()

@@ -1,13 +1,13 @@
-"""Recording what the data plane measured, rolling it up and forgetting it in time.
+"""Ingestion of telemetry: samples are computed, published to browsers and stored.
 
-measure makes samples of telemetry (reads), store writes them with all that follows from them;
-record does both and tells the browsers in between, before the slow writes.
+`store` also updates drop rules, executions, failed queries and skipped batches, which depend on
+what the data plane reports.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from django.db import connection, transaction
 from django.db.models import Max
@@ -16,8 +16,7 @@ from controlplane.events.publish import send_samples
 from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
-from controlplane.telemetry.samples import Before, Row, Sample, rolled_up, sample_of
-from controlplane.telemetry.time_series import KEPT
+from controlplane.telemetry.samples import Before, Row, Sample, moment_of, sample_of
 from controlplane.topology import drop_rule_housekeeping
 
 # The time in which a stream's rate follows a change by 63 %: longer than the gaps between the
@@ -25,10 +24,6 @@ from controlplane.topology import drop_rule_housekeeping
 RATE_TAU_S = 30.0
 # Below this a stream counts as silent, and its declared rate stands in.
 SILENT = 1e-3
-# A bucket is complete when a later sample is there, or after this while nothing comes.
-BUCKET_PATIENCE = timedelta(seconds=60)
-ROLL_UPS = (MetricSample.Resolution.TEN_SECONDS, MetricSample.Resolution.MINUTE)
-CHUNK = 500
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ def store(
             MetricSample(
                 cluster=cluster,
                 resolution=MetricSample.Resolution.RAW,
-                t=_moment(sample["t"]),
+                t=moment_of(sample["t"]),
                 values=sample,
             )
             for sample in samples
@@ -90,7 +85,7 @@ def store(
         columns["progress_position"] = positions.progress
     if rows:
         columns["last_batch"] = rows[-1]["batch"]
-        columns["last_sample_at"] = _moment(samples[-1]["t"])
+        columns["last_sample_at"] = moment_of(samples[-1]["t"])
     if columns:
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:
@@ -122,21 +117,6 @@ def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) ->
     return len(changes)
 
 
-def roll_up(now: datetime) -> int:
-    """Write the 10 s and 60 s samples whose buckets are complete; returns how many."""
-    clusters = Cluster.objects.all()
-    return sum(_roll_up(cluster, seconds, now) for cluster in clusters for seconds in ROLL_UPS)
-
-
-def prune(now: datetime) -> int:
-    """Delete the samples that are kept no longer; returns how many."""
-    gone = 0
-    for resolution, kept in KEPT.items():
-        old = MetricSample.objects.filter(resolution=resolution, t__lt=now - kept)
-        gone += old.order_by().delete()[0]
-    return gone
-
-
 def _followed(rate: float | None, measured: float, weight: float) -> float | None:
     if rate is None:
         return measured or None
@@ -159,36 +139,3 @@ def _acknowledge(cluster_id: int, version: int) -> None:
         cluster=cluster_id, version__lte=version, applied_at=None
     )
     waiting.update(applied_at=datetime.now(UTC))
-
-
-def _roll_up(cluster: Cluster, seconds: int, now: datetime) -> int:
-    rows = MetricSample.objects.filter(cluster=cluster)
-    raw = rows.filter(resolution=MetricSample.Resolution.RAW)
-    newest = raw.aggregate(t=Max("t"))["t"]
-    if newest is None:
-        return 0
-    done = rows.filter(resolution=seconds).aggregate(t=Max("t"))["t"]
-    begin = done + timedelta(seconds=seconds) if done else _moment(0)
-    end = _bucket(max(newest, now - BUCKET_PATIENCE), seconds)
-    buckets: dict[datetime, list[Sample]] = {}
-    for t, values in raw.filter(t__gte=begin, t__lt=end).order_by("t").values_list("t", "values"):
-        buckets.setdefault(_bucket(t, seconds), []).append(values)
-    created = [
-        MetricSample(
-            cluster=cluster,
-            resolution=seconds,
-            t=bucket,
-            values=rolled_up(samples, round(bucket.timestamp() * 1000)),
-        )
-        for bucket, samples in buckets.items()
-    ]
-    MetricSample.objects.bulk_create(created, ignore_conflicts=True, batch_size=CHUNK)
-    return len(created)
-
-
-def _bucket(t: datetime, seconds: int) -> datetime:
-    return _moment(int(t.timestamp()) // seconds * seconds * 1000)
-
-
-def _moment(t_ms: int) -> datetime:
-    return datetime.fromtimestamp(t_ms / 1000, UTC)

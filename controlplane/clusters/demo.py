@@ -12,9 +12,9 @@ from django.db import transaction
 from controlplane import env
 from controlplane.access import audit, tokens
 from controlplane.access.roles import ROLES, Actor, require_operator
+from controlplane.demos import SLUGS
 from controlplane.errors import NotFound
 from controlplane.models import ApiToken, Cluster, Node, Policy
-from controlplane.runtime.demos import SLUGS
 
 TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
 

@@ -9,6 +9,7 @@ latencies in ms; waiting are records that nodes have not taken yet, end is a pos
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -105,3 +106,8 @@ def _mean_list(lists: Sequence[Sequence[float]]) -> list[float]:
     """Return the mean per position; nodes are never removed, so the longest is the newest."""
     width = max(map(len, lists), default=0)
     return [_mean([values[i] for values in lists if i < len(values)]) or 0.0 for i in range(width)]
+
+
+def moment_of(t_ms: int) -> datetime:
+    """Return the moment of a time in ms since the epoch."""
+    return datetime.fromtimestamp(t_ms / 1000, UTC)

@@ -22,7 +22,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import RedisError
 
-from controlplane.api.queries.schemas import PlaceOut
+from controlplane.api.common.schemas import PlaceOut
 from controlplane.catalog.query_text import places
 from controlplane.errors import (
     Away,

@@ -7,6 +7,8 @@ A `Schema` also reads rows, by looking up each field of them. What comes or goes
 from ninja import Schema
 from pydantic import BaseModel, Field
 
+from controlplane.wire.language.errors import Place
+
 
 class ListOut(BaseModel):
     """What every list says beside its rows.
@@ -32,3 +34,16 @@ class CountOut(Schema):
     """How many rows a request changed."""
 
     count: int
+
+
+class PlaceOut(Schema):
+    """Where in the text of a field (in `on`: of one side) its first fault is; characters from 1."""
+
+    line: str
+    marks: str
+    character: int
+
+    @staticmethod
+    def of(place: Place) -> "PlaceOut":
+        """Return the body of a place."""
+        return PlaceOut(line=place.line, marks=place.marks, character=place.character)

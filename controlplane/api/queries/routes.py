@@ -8,13 +8,12 @@ from pydantic_core import to_json
 
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.common.lists import by_number, link_next, listed
-from controlplane.api.common.schemas import CountOut
+from controlplane.api.common.schemas import CountOut, PlaceOut
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.queries.schemas import (
     CheckOut,
     ColumnOut,
     NamesIn,
-    PlaceOut,
     QueriesIn,
     QueryCheckIn,
     QueryIn,

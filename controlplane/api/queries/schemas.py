@@ -8,11 +8,10 @@ from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
 from controlplane.api.common.examples import QUERY_EXAMPLES
-from controlplane.api.common.schemas import ListOut, ReasonIn
+from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn
 from controlplane.api.queries.edge_schemas import DropOut
 from controlplane.catalog.query_rows import QueryRow
 from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-from controlplane.wire.language.errors import Place
 from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
 
 
@@ -81,19 +80,6 @@ class QueryCheckIn(QueryIn):
 
     name: str = ""
     streams: list[str] = Field(default_factory=list)
-
-
-class PlaceOut(Schema):
-    """Where in the text of a field (in `on`: of one side) its first fault is; characters from 1."""
-
-    line: str
-    marks: str
-    character: int
-
-    @staticmethod
-    def of(place: Place) -> "PlaceOut":
-        """Return the body of a place."""
-        return PlaceOut(line=place.line, marks=place.marks, character=place.character)
 
 
 class ColumnOut(Schema):

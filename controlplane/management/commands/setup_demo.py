@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.access.roles import APPROVER, OPERATOR, VIEWER
 from controlplane.clusters import demo
-from controlplane.runtime.demos import SLUGS
+from controlplane.demos import SLUGS
 
 
 class Command(BaseCommand):

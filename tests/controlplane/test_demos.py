@@ -2,8 +2,8 @@
 
 import pytest
 
+from controlplane.demos import demos
 from controlplane.env import EnvironmentValueError
-from controlplane.runtime.demos import demos
 
 
 @pytest.mark.parametrize(
