@@ -115,7 +115,7 @@ def api_client(url: str, user: Any) -> Iterator[Any]:
     """Yield an HTTP client of the web process with a token of the user."""
     import httpx  # noqa: PLC0415
 
-    from controlplane.services import tokens  # noqa: PLC0415
+    from controlplane.access import tokens  # noqa: PLC0415
 
     headers = {"Authorization": f"Bearer {tokens.create(user, 'bench')}"}
     with httpx.Client(base_url=url, headers=headers, timeout=120) as client:

@@ -135,7 +135,7 @@ def _write_measures(cluster: Any) -> None:
 def _measure_proposals(url: str, count: int) -> None:
     from django.contrib.auth.models import User  # noqa: PLC0415
 
-    from controlplane.services.access import Actor  # noqa: PLC0415
+    from controlplane.access.roles import Actor  # noqa: PLC0415
 
     actor = Actor(User.objects.create_superuser("bench"))
     cluster = _small_cluster(actor)

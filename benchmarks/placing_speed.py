@@ -45,8 +45,8 @@ def create_cluster(stream_count: int) -> tuple[Any, Any]:
     """Create an admin and a cluster of four nodes with so many streams, and return both."""
     from django.contrib.auth.models import User  # noqa: PLC0415
 
+    from controlplane.access.roles import Actor  # noqa: PLC0415
     from controlplane.models import Cluster, Node  # noqa: PLC0415
-    from controlplane.services.access import Actor  # noqa: PLC0415
 
     actor = Actor(User.objects.create_superuser("bench"))
     cluster = Cluster.objects.create(slug="bench", name="bench", slots=NODES)
@@ -60,8 +60,8 @@ def fill_cluster(slug: str, stream_count: int, live: int) -> set[int]:
     """Register streams in a cluster, submit and place queries; return the ids of the streams."""
     from django.contrib.auth.models import User  # noqa: PLC0415
 
+    from controlplane.access.roles import Actor  # noqa: PLC0415
     from controlplane.models import Cluster  # noqa: PLC0415
-    from controlplane.services.access import Actor  # noqa: PLC0415
 
     actor, cluster = Actor(User.objects.create_superuser("bench")), Cluster.objects.get(slug=slug)
     register_streams(actor, cluster, stream_count)

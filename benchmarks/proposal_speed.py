@@ -54,7 +54,7 @@ def _create_cluster(queries: int, streams: int, nodes: int) -> tuple[Any, Any]:
     """Create an admin and a filled cluster of unequal nodes, and return both."""
     from django.contrib.auth.models import User  # noqa: PLC0415
 
-    from controlplane.services.access import Actor  # noqa: PLC0415
+    from controlplane.access.roles import Actor  # noqa: PLC0415
 
     cluster = fill(queries, streams, nodes)
     for node in cluster.nodes.all():

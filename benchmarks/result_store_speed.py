@@ -133,7 +133,7 @@ def paged(client: Any, hours: int) -> dict[str, Any]:
 def archived(query: Any, count: int) -> dict[str, Any]:
     """Move all windows to the archive."""
     from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.services import archiving  # noqa: PLC0415
+    from controlplane.results import archiving  # noqa: PLC0415
     from controlplane.wire.results import closing  # noqa: PLC0415
 
     client, known = redis_client(), archiving.Known()

@@ -7,7 +7,7 @@ from typing import Any
 import dj_database_url
 
 from controlplane import env
-from controlplane.runtime.demos import demos
+from controlplane.demos import demos
 
 BASE_DIR = env.ROOT
 DATA_DIR = env.data_dir()
@@ -37,7 +37,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "controlplane.middleware.with_request_id",
     "controlplane.measuring.measure_requests",
-    "controlplane.api.problems.api_problems",
+    "controlplane.api.common.problems.api_problems",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 
 from controlplane.api import api
-from controlplane.api.metrics import metrics
+from controlplane.api.integrations.metrics import metrics
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -13,7 +13,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
-handler500 = "dashboard.views.errors.server_error"
+handler500 = "dashboard.site.errors.server_error"
 urlpatterns = [
     path("healthz", healthz),
     path("metrics", metrics),

@@ -6,12 +6,12 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import AnonymousUser
 
+from controlplane.access.roles import Actor
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import NotFound
+from controlplane.events.publish import group
 from controlplane.models import Cluster
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.metrics import since
-from controlplane.services.access import Actor
-from controlplane.services.events import group
+from controlplane.telemetry.time_series import since
 
 Message = dict[str, Any]
 

@@ -9,7 +9,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from controlplane.errors import Conflict, Fields, Invalid
 from dashboard.guards import PageRequest
-from dashboard.shown import show, tell, tell_refusal
+from dashboard.responses import show, tell, tell_refusal
 
 
 def answer(

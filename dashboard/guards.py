@@ -9,10 +9,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django_htmx.middleware import HtmxDetails
 
+from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Forbidden, NotFound
 from controlplane.models import Cluster
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.services.access import Actor, actor_of, require_member, require_viewer
 
 P = ParamSpec("P")
 

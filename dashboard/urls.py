@@ -2,35 +2,19 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.views import (
-    account,
-    arcs,
-    attached,
-    audit,
-    cluster_size,
-    clusters,
-    comparisons,
-    dead_letters,
-    effects,
-    fleet,
-    health,
-    help,  # noqa: A004
-    lab,
-    lab_tables,
-    ledger,
-    policies,
-    proposal,
-    proposals,
-    queries,
-    query_new,
-    retention,
-    schemes,
-    stream_schema,
-    streams,
-    stuck_batch,
-    tokens,
-    webhooks,
-)
+from dashboard.access import account, audit, tokens
+from dashboard.clusters import fleet, health, size, stuck_batch
+from dashboard.clusters import views as clusters
+from dashboard.integrations import attached, webhooks
+from dashboard.lab import tables
+from dashboard.lab import views as lab
+from dashboard.policies import views as policies
+from dashboard.queries import key_grouping, retention, submission
+from dashboard.queries import views as queries
+from dashboard.site import help_page
+from dashboard.streams import dead_letters, drop_rules, stream_schema
+from dashboard.streams import views as streams
+from dashboard.views import comparisons, effects, ledger, proposal, proposals
 
 CLUSTER = "clusters/<slug:slug>/"
 
@@ -48,8 +32,8 @@ _cluster: list[URLPattern] = [
     path(f"{CLUSTER}stop/", clusters.post_want, {"verb": "stop"}, name="cluster-stop"),
     path(f"{CLUSTER}incidents/<int:pk>/decide/", health.post_decide, name="incident-decide"),
     path(f"{CLUSTER}master/", clusters.post_master, name="cluster-master"),
-    path(f"{CLUSTER}nodes/", cluster_size.post_nodes, name="cluster-nodes"),
-    path(f"{CLUSTER}limits/", cluster_size.post_limits, name="cluster-limits"),
+    path(f"{CLUSTER}nodes/", size.post_nodes, name="cluster-nodes"),
+    path(f"{CLUSTER}limits/", size.post_limits, name="cluster-limits"),
     path(f"{CLUSTER}nodes/<int:index>/capacity/", clusters.post_capacity, name="node-capacity"),
 ]
 _streams: list[URLPattern] = [
@@ -62,21 +46,23 @@ _streams: list[URLPattern] = [
     path(f"{CLUSTER}dead-letters/replay/", dead_letters.post_replay, name="dead-letters-replay"),
     path(f"{CLUSTER}dead-letters/delete/", dead_letters.post_delete, name="dead-letters-delete"),
     path(f"{CLUSTER}streams/<int:pk>/", streams.detail, name="stream"),
-    path(f"{CLUSTER}streams/<int:pk>/drops/", arcs.index, name="stream-drops"),
-    path(f"{CLUSTER}streams/<int:pk>/drops/set/", arcs.post_set, name="drop-set"),
-    path(f"{CLUSTER}streams/<int:pk>/drops/lift/", arcs.post_lift, name="drop-lift"),
+    path(f"{CLUSTER}streams/<int:pk>/drops/", drop_rules.index, name="stream-drops"),
+    path(f"{CLUSTER}streams/<int:pk>/drops/set/", drop_rules.post_set, name="drop-set"),
+    path(f"{CLUSTER}streams/<int:pk>/drops/lift/", drop_rules.post_lift, name="drop-lift"),
 ]
 _queries: list[URLPattern] = [
     path(f"{CLUSTER}queries/", queries.index, name="queries"),
-    path(f"{CLUSTER}queries/new/", query_new.new, name="query-new"),
-    path(f"{CLUSTER}queries/check/", query_new.post_check, name="query-check"),
+    path(f"{CLUSTER}queries/new/", submission.new, name="query-new"),
+    path(f"{CLUSTER}queries/check/", submission.post_check, name="query-check"),
     path(f"{CLUSTER}queries/end/", queries.post_end, name="query-end"),
     path(f"{CLUSTER}queries/<int:pk>/", queries.detail, name="query"),
     path(f"{CLUSTER}queries/<int:pk>/results/", queries.results, name="query-results"),
     path(f"{CLUSTER}queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
     path(f"{CLUSTER}queries/<int:pk>/retention/", retention.post_retention, name="query-retention"),
-    path(f"{CLUSTER}queries/<int:pk>/scheme/", schemes.post_scheme, name="query-scheme"),
-    path(f"{CLUSTER}queries/<int:pk>/merge-node/", schemes.post_merge, name="query-merge-node"),
+    path(f"{CLUSTER}queries/<int:pk>/scheme/", key_grouping.post_scheme, name="query-scheme"),
+    path(
+        f"{CLUSTER}queries/<int:pk>/merge-node/", key_grouping.post_merge, name="query-merge-node"
+    ),
 ]
 _proposals: list[URLPattern] = [
     path(f"{CLUSTER}proposals/", proposals.index, name="proposals"),
@@ -121,10 +107,10 @@ _policies: list[URLPattern] = [
 _lab: list[URLPattern] = [
     path("lab/", lab.index, name="lab"),
     path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
-    path("lab/runs/<int:pk>/charts.json", lab_tables.charts, name="lab-charts"),
-    path("lab/runs/<int:pk>/table.csv", lab_tables.table_csv, name="lab-csv"),
-    path("lab/runs/<int:pk>/table.json", lab_tables.table_json, name="lab-json"),
-    path("lab/runs/<int:pk>/figure.html", lab_tables.figure_html, name="lab-html"),
+    path("lab/runs/<int:pk>/charts.json", tables.charts, name="lab-charts"),
+    path("lab/runs/<int:pk>/table.csv", tables.table_csv, name="lab-csv"),
+    path("lab/runs/<int:pk>/table.json", tables.table_json, name="lab-json"),
+    path("lab/runs/<int:pk>/figure.html", tables.figure_html, name="lab-html"),
     path("lab/runs/<int:pk>/cancel/", lab.post_cancel, name="lab-cancel"),
     path("lab/runs/<int:pk>/again/", lab.post_again, name="lab-again"),
     path("lab/runs/<int:pk>/delete/", lab.post_delete, name="lab-delete"),
@@ -169,7 +155,7 @@ urlpatterns: list[URLPattern] = [
     path("tokens/make/", tokens.post_make, name="token-make"),
     path("tokens/<int:pk>/revoke/", tokens.post_revoke, name="token-revoke"),
     *_webhooks,
-    path("help/", help.index, name="help"),
+    path("help/", help_page.index, name="help"),
     path("login/", account.Login.as_view(), name="login"),
     path("logout/", account.Logout.as_view(), name="logout"),
 ]

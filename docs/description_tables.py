@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from controlplane.description.document import json_schema
+from controlplane.cluster_spec.document import json_schema
 
 PAGE = Path(__file__).with_name("cluster-description.md")
 SCHEMA = Path(__file__).with_name("cluster-description.schema.json")

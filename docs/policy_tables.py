@@ -15,7 +15,7 @@ def tables() -> str:
 
 
 def _loops() -> str:
-    from controlplane.services.watching import LOOPS  # noqa: PLC0415 - after django.setup
+    from controlplane.watch import LOOPS  # noqa: PLC0415 - after django.setup
 
     rows = [f"| {loop.name} | {loop.about} | {_gains(loop.measure)} |" for loop in LOOPS]
     head = ["### Loops", "", "| loop | looks after | its plans must lower |", "|---|---|---|"]
@@ -27,7 +27,7 @@ def _gains(measure: str) -> str:
 
 
 def _reasons() -> str:
-    from controlplane.services.watching import CODES  # noqa: PLC0415 - as above
+    from controlplane.watch import CODES  # noqa: PLC0415 - as above
 
     rows = [f"| `{code.name}` | {code.about} |" for code in CODES.values()]
     head = ["### Reasons", "", "| code | means |", "|---|---|"]

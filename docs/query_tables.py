@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from controlplane.selectors.language import Entry, aggregates, functions, operators
+from controlplane.catalog.language import Entry, aggregates, functions, operators
 
 PAGE = Path(__file__).with_name("queries.md")
 MARK = "<!-- tables -->\n"

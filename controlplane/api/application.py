@@ -2,34 +2,22 @@
 
 from django.contrib.auth.decorators import login_required
 
-from controlplane.api import (
-    arcs,
-    attached,
-    audit,
-    clusters,
-    comparisons,
-    dead_letters,
-    executions,
-    feed,
-    health,
-    lab,
-    me,
-    policies,
-    proposals,
-    queries,
-    records,
-    stream_schemas,
-    streams,
-    stuck_batch,
-    tokens,
-    versions,
-    webhooks,
-)
-from controlplane.api.conditional import conditional
-from controlplane.api.idempotency import idempotent
-from controlplane.api.openapi import DocumentedAPI
-from controlplane.api.problems import translate_errors
-from controlplane.api.security import AUTHENTICATION
+from controlplane.api import comparisons, executions, proposals
+from controlplane.api.access import audit, me, tokens
+from controlplane.api.clusters import health, stuck_batch, versions
+from controlplane.api.clusters import routes as clusters
+from controlplane.api.common.conditional import conditional
+from controlplane.api.common.idempotency import idempotent
+from controlplane.api.common.openapi import DocumentedAPI
+from controlplane.api.common.problems import translate_errors
+from controlplane.api.common.security import AUTHENTICATION
+from controlplane.api.integrations import attached, webhooks
+from controlplane.api.lab import routes as lab
+from controlplane.api.policies import routes as policies
+from controlplane.api.queries import edges, feed
+from controlplane.api.queries import routes as queries
+from controlplane.api.streams import dead_letters, records, stream_schemas
+from controlplane.api.streams import routes as streams
 
 api = DocumentedAPI(
     title="Weir",
@@ -60,7 +48,7 @@ api.add_router("/clusters", dead_letters.router)
 api.add_router("/clusters", records.router)
 api.add_router("/clusters", queries.router)
 api.add_router("/clusters", feed.router)
-api.add_router("/clusters", arcs.router)
+api.add_router("/clusters", edges.router)
 api.add_router("/clusters", proposals.router)
 api.add_router("/clusters", comparisons.router)
 api.add_router("/clusters", executions.router)

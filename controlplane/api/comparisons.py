@@ -5,6 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Status
 
+from controlplane.api.common.examples import with_examples
+from controlplane.api.common.schemas import ReasonIn
+from controlplane.api.common.security import caller
 from controlplane.api.comparison_schemas import (
     COMPARE_EXAMPLES,
     CalibrationsOut,
@@ -16,18 +19,15 @@ from controlplane.api.comparison_schemas import (
     LedgerPage,
     WithoutIn,
 )
-from controlplane.api.examples import with_examples
 from controlplane.api.proposal_schemas import ProposalOut
-from controlplane.api.schemas import ReasonIn
-from controlplane.api.security import caller
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
 from controlplane.planning.computation import CONNECTED
 from controlplane.proposals import comparisons, derivation
 from controlplane.proposals.comparisons import Asked
-from controlplane.selectors.clusters import cluster_by_slug
 from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
 from controlplane.selectors.effects import effects_page
 from controlplane.selectors.ledger import calibration, ledger_page, record_of
-from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, whole
 from controlplane.selectors.proposals import proposal_by_id
 
 router = Router(tags=["comparisons"])

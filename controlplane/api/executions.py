@@ -6,9 +6,10 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Schema
 
-from controlplane.api.security import caller
+from controlplane.api.common.security import caller
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import Step
-from controlplane.selectors.clusters import cluster_by_slug
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.selectors.executions import (
     execution_of,
     progress_of,
@@ -17,7 +18,6 @@ from controlplane.selectors.executions import (
     steps_page,
     waiting_for,
 )
-from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.selectors.proposals import proposal_without_moves
 
 router = Router(tags=["executions"])

@@ -7,8 +7,8 @@ from typing import Any, Final
 from ninja import Schema
 from pydantic import Field
 
-from controlplane.api.schemas import ListOut, ReasonIn
-from controlplane.api.security import caller
+from controlplane.api.common.schemas import ListOut, ReasonIn
+from controlplane.api.common.security import caller
 from controlplane.models import Proposal
 from controlplane.proposals import verbs
 from controlplane.proposals.states import Verb

@@ -5,8 +5,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
-from controlplane.api.examples import ASK_EXAMPLES, verb_examples, with_examples
-from controlplane.api.lists import by_number, listed
+from controlplane.api.common.examples import ASK_EXAMPLES, verb_examples, with_examples
+from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposal_schemas import (
     BODIES,
     AllowedOut,
@@ -17,16 +18,15 @@ from controlplane.api.proposal_schemas import (
     ProposalOut,
     ProposalPage,
 )
-from controlplane.api.security import caller, cluster_of
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
+from controlplane.pagination.cursors import Place
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.proposals import drift, requests, verbs
 from controlplane.proposals.states import SAID, Verb
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.selectors.cursors import Place
 from controlplane.selectors.moves import fates, moves_page, steps_of
-from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.selectors.planners import planner_kinds
 from controlplane.selectors.proposals import (
     ProposalFilters,

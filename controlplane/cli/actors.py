@@ -6,10 +6,10 @@ from argparse import Namespace
 from django.contrib.auth.models import User
 
 from controlplane import env
+from controlplane.access.roles import VIEWER, Actor, require, require_member
 from controlplane.cli.codes import Code, Refused
+from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import Cluster
-from controlplane.selectors.clusters import cluster_by_slug
-from controlplane.services.access import VIEWER, Actor, require, require_member
 
 
 def actor_of(given: Namespace) -> Actor:

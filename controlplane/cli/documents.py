@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from controlplane.cli.codes import Code, Refused
-from controlplane.description.document import ClusterDescription
-from controlplane.description.text import described
+from controlplane.cluster_spec.document import ClusterDescription
+from controlplane.cluster_spec.text import described
 
 
 def text_of(path: Path) -> str:

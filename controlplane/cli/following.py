@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.cli.proposal_rows import execution_row
 from controlplane.models import Cluster, Proposal, RoutingVersion
-from controlplane.selectors.metrics import latest_values
+from controlplane.telemetry.time_series import latest_values
 
 Told = dict[str, Any]
 # Of a burst of versions between two looks, the newest; the others are counted.

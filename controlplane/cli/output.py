@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from controlplane.selectors.paging import Page
+from controlplane.pagination.pages import Page
 
 WIDTH: Final = 80
 Columns = Mapping[str, str]

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from controlplane.access.roles import Actor
 from controlplane.cli.output import print_facts, print_table, say
 from controlplane.models import Execution, Proposal, Step
 from controlplane.proposals import verbs
-from controlplane.services.access import Actor
 
 
 def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:

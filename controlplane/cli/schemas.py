@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import yaml
 
+from controlplane.catalog.streams import kinds_told
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
 from controlplane.cli.output import print_facts, print_table, say
-from controlplane.description.text import schema_in
-from controlplane.selectors.streams import kinds_told
-from controlplane.services.record_bodies.formats import Format, format_of_file
+from controlplane.cluster_spec.text import schema_in
+from controlplane.records.bodies.formats import Format, format_of_file
 from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.change import schema_from
 from controlplane.topology.schemas.inference import Inferred, infer

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.utils import timezone
 
+from controlplane.events.publish import announce, event
 from controlplane.executions.step_limits import columns, next_cap
 from controlplane.models import Cluster, Execution, Step
 from controlplane.policies.store import policy_of
-from controlplane.services.events import announce, event
-from controlplane.services.samples import Sample
 from controlplane.task_names import ADVANCE, send_on_commit
+from controlplane.telemetry.samples import Sample
 
 # State is handed on in the batch that leads to a version, and put in by the next one.
 BATCHES = 2

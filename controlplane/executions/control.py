@@ -5,6 +5,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.access.roles import Actor, require
 from controlplane.errors import Conflict, NotFound
 from controlplane.executions.startup import alone
 from controlplane.executions.step_limits import columns, first_cap
@@ -12,7 +13,6 @@ from controlplane.models import Execution, Proposal
 from controlplane.policies.store import policy_of
 from controlplane.proposals.states import BY_NAME
 from controlplane.proposals.transitions import move_on, role_for
-from controlplane.services.access import Actor, require
 from controlplane.task_names import ADVANCE, send_on_commit
 
 

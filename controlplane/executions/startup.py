@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from controlplane.access.roles import Actor, require
 from controlplane.errors import Conflict
 from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
@@ -16,7 +17,6 @@ from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.staleness import outdate
 from controlplane.proposals.states import BY_NAME, State
 from controlplane.proposals.transitions import WEIR, move_on, role_for
-from controlplane.services.access import Actor, require
 from controlplane.task_names import ADVANCE, send_on_commit
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.models import Cluster, Execution, Step
 from controlplane.planning.execution_plan import tasks_of
 from controlplane.proposals.drift import places_of
-from controlplane.selectors.metrics import latest_values
+from controlplane.telemetry.time_series import latest_values
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing import MoveTasks, ranges_of
 

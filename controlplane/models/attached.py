@@ -10,7 +10,7 @@ class AttachedJob(models.Model):
 
     application is Spark's application id. last_seen is when its last message came, by Weir's
     clock; ended_at when it said that it is over. dropped counts the events it gave up. Whether it
-    is lost is derived (controlplane.selectors.attached), not kept.
+    is lost is derived (controlplane.integrations.attached_list), not kept.
     """
 
     owner = models.CharField(max_length=150)

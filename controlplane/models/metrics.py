@@ -8,7 +8,7 @@ from controlplane.models.cluster import Cluster
 class MetricSample(models.Model):
     """One sample (resolution 1: a micro-batch) or roll-up (10 s, 60 s); kept 1 h, 1 d, 30 d.
 
-    values is the sample of controlplane.services.samples; t of a roll-up is its bucket's begin.
+    values is the sample of controlplane.telemetry.samples; t of a roll-up is its bucket's begin.
     """
 
     class Resolution(models.IntegerChoices):

@@ -9,7 +9,7 @@ from controlplane.models.proposal import Proposal
 class Decision(models.Model):
     """One decision of a watch loop; equal ones in a row are one, from first_at to last_at.
 
-    code is the reason (services.watching.codes), number the figure that decided and limit what it
+    code is the reason (watch.codes), number the figure that decided and limit what it
     was compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
     """
 

@@ -10,8 +10,9 @@ class Webhook(models.Model):
     """An address that is told of events of some kinds, of one cluster or (cluster None) of all.
 
     The secret that signs the messages is derived from salt and the site's own secret
-    (services.webhooks): who reads the database cannot sign. Who sends its messages has claimed it
-    until busy_until; after failures in a row it is left alone until rests_until.
+    (integrations.webhooks), so a copy of the database cannot sign. The worker that sends the
+    messages holds a lease until busy_until; after failures in a row no attempt is made until
+    rests_until.
     """
 
     class Kind(models.TextChoices):

@@ -10,11 +10,11 @@ from cronsim import CronSim, CronSimError
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.errors import Fields, Invalid, NotFound
+from controlplane.events.publish import announce, event
 from controlplane.models import Blackout, Cluster
-from controlplane.services import audit
-from controlplane.services.access import ADMIN, Actor, require
-from controlplane.services.events import announce, event
 
 CRON_FIELDS: Final = 5
 # A week of blackout after each moment of a cron line: whoever wants more wants the watch off.

@@ -7,11 +7,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Fields, Invalid, NotFound
+from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Exclusion, Query
-from controlplane.services import audit
-from controlplane.services.access import Actor, Automatic, require_operator
-from controlplane.services.events import announce, event
 
 # It is there for a job, and must not outlive it unnoticed: whoever still needs it says so again.
 LONGEST: Final = timedelta(days=90)

@@ -6,12 +6,12 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Policy
 from controlplane.planning.execution_plan import Caps
 from controlplane.policies.settings import PolicySettings, settings_of
-from controlplane.services import audit
-from controlplane.services.access import ADMIN, Actor, require
-from controlplane.services.events import announce, event
 
 
 def policy_of(cluster: Cluster) -> PolicySettings:

@@ -7,14 +7,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.snapshot import canonical
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.proposals import decisions, requests
-from controlplane.services import audit
-from controlplane.services.access import Actor, Automatic, require_operator
 
 # As many as a person tells apart in a chart; each takes a worker for a while.
 MAX_CANDIDATES = 24

@@ -21,8 +21,8 @@ from controlplane.planning.snapshots import (
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.transitions import WEIR, move_on
-from controlplane.selectors.metrics import latest_values
 from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit
+from controlplane.telemetry.time_series import latest_values
 
 # Between two writes of the progress: smooth to the eye, nothing to the database.
 PROGRESS_EVERY_S = 0.3

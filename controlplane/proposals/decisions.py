@@ -3,12 +3,12 @@
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.access.roles import Actor, Automatic, require
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
 from controlplane.proposals.derivation import retire_rivals
 from controlplane.proposals.staleness import refuse_if_stale
 from controlplane.proposals.transitions import approver_role, move_on
-from controlplane.services.access import Actor, Automatic, require
 from controlplane.task_names import ADVANCE, send_on_commit
 
 

@@ -7,6 +7,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.planning import computation as planning
@@ -15,8 +17,6 @@ from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.states import BY_NAME
 from controlplane.proposals.transitions import WEIR, move_on
-from controlplane.services import audit
-from controlplane.services.access import Actor, require_operator
 
 MAX_NAMES = 20
 

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 
 from controlplane.models import Execution, LedgerEntry, MetricSample, Proposal
 from controlplane.planning.measures import measures
-from controlplane.services.samples import Sample, imbalance
+from controlplane.telemetry.samples import Sample, imbalance
 
 logger = logging.getLogger(__name__)
 

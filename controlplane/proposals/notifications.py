@@ -1,7 +1,7 @@
 """Telling the browsers of a cluster what becomes of a proposal."""
 
+from controlplane.events.publish import announce, event
 from controlplane.models import Proposal
-from controlplane.services.events import announce, event
 
 
 def tell(proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False) -> None:

@@ -2,11 +2,11 @@
 
 from django.db import transaction
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
-from controlplane.services.access import Actor
 
 
 def refuse_if_stale(proposal: Proposal) -> None:

@@ -4,14 +4,14 @@ from typing import Any
 
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import APPROVER, Actor, Automatic, require
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.planning.snapshots import seal_of
 from controlplane.policies.store import policy_of
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.states import BY_NAME, Verb, verbs_from
-from controlplane.services import audit
-from controlplane.services.access import APPROVER, Actor, Automatic, require
 
 # Who does what nobody asked for.
 WEIR = Automatic("weir")

@@ -6,6 +6,7 @@ A verb's path is its name with hyphens: “roll back” is said at roll-back.
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from controlplane.access.roles import Actor, require
 from controlplane.errors import NotFound
 from controlplane.executions import control, startup
 from controlplane.models import Execution, Proposal
@@ -13,7 +14,6 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions, transitions
 from controlplane.proposals.states import ENDED, SAID, State, Verb
 from controlplane.proposals.transitions import role_for
-from controlplane.services.access import Actor, require
 
 # Asking anew makes another proposal and leaves this one as it is: whatever it came to.
 ANEW_FROM: Final = (State.READY, *ENDED)

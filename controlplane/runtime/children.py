@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from controlplane import env
-from controlplane.runtime.demos import SLUGS
+from controlplane.demos import SLUGS
 
 # Two cores are shared by all: no library may start a thread per core in every process.
 ONE_THREAD: Final = {

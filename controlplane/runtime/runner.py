@@ -12,6 +12,7 @@ import psutil
 import redis
 
 from controlplane import env
+from controlplane.demos import demos
 from controlplane.runtime import children, health, processes
 from controlplane.runtime.checks import (
     FREE_BYTES,
@@ -23,7 +24,6 @@ from controlplane.runtime.checks import (
 )
 from controlplane.runtime.children import ChildSpec, Place
 from controlplane.runtime.credentials import Login, ensure_login
-from controlplane.runtime.demos import demos
 from controlplane.runtime.errors import CheckFailed, Stopped
 from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import (

@@ -7,9 +7,9 @@ from django.db.models import Count, Q, QuerySet
 
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.pagination.pages import PER_PAGE, Page, page_of
 from controlplane.planning.measures import measures
 from controlplane.planning.pareto import pareto
-from controlplane.selectors.paging import PER_PAGE, Page, page_of
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
+from controlplane.pagination.pages import PER_PAGE, Page
 from controlplane.planning.effects import Effect, effects
 from controlplane.planning.execution_plan import tasks_of
-from controlplane.selectors.paging import PER_PAGE, Page
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.errors import NotFound
 from controlplane.models import Execution, Proposal, Step
-from controlplane.selectors.paging import Page, page_of
+from controlplane.pagination.pages import Page, page_of
 
 FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
 # Columns of a proposal that grow with its moves: no list reads them.

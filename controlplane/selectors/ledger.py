@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from controlplane.models import Cluster, LedgerEntry
-from controlplane.selectors.paging import PER_PAGE, Page, page_of
+from controlplane.pagination.pages import PER_PAGE, Page, page_of
 
 FIGURES: Final = ("imbalance", "replication_factor", "bytes", "pause_ms", "latency_ms")
 # What a planner answers for. Pause and latency follow from the pipeline's batches and from what

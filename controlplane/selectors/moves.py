@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.models import Execution, Proposal, Step
+from controlplane.pagination.pages import Page
 from controlplane.planning.execution_plan import tasks_of
-from controlplane.selectors.paging import Page
 
 WAITING, LEFT_OUT, UNMOVED = "waiting", "left out", "not moved"
 # What a step under way and one that is done make of a move, by direction.

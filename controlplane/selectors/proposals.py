@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Proposal
-from controlplane.selectors.cursors import Place, Slice, slice_of
-from controlplane.selectors.paging import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
+from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
 
 STATES = tuple(str(state) for state in Proposal.State)
 PLANNERS = tuple(str(kind) for kind in Proposal.Kind.values)

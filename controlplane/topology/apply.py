@@ -12,12 +12,12 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.access import audit
+from controlplane.access.roles import Actor
 from controlplane.after_commit import after_commit
 from controlplane.errors import Conflict
+from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Proposal, RoutingVersion
-from controlplane.services import audit
-from controlplane.services.access import Actor
-from controlplane.services.events import announce, event
 from controlplane.topology import versions
 from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import Scope, node_states, read_part

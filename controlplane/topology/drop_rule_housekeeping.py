@@ -16,8 +16,8 @@ from typing import Any, Final
 from django.db.models import F
 
 from controlplane.models import Cluster, Drop, Query
-from controlplane.selectors.metrics import latest_values
-from controlplane.services.samples import Row, Sample
+from controlplane.telemetry.samples import Row, Sample
+from controlplane.telemetry.time_series import latest_values
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.drop_rules import arc_told
 from controlplane.topology.event_time import tip_of

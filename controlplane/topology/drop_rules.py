@@ -8,10 +8,10 @@ ahead of the newest event time, and `drop_rule_housekeeping` forgets old steps.
 from dataclasses import replace
 from typing import Final
 
+from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog.queries import computed_by
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Drop, Query, Stream
-from controlplane.selectors.queries import computed_by
-from controlplane.services.access import Actor, require_operator
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.drop_specs import DropSpec, spec_faults
 from controlplane.topology.event_time import ahead_of

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.errors import Away
 from controlplane.models import Cluster, Stream
-from controlplane.selectors.metrics import samples
+from controlplane.telemetry.time_series import samples
 from controlplane.wire.errors import LogAway
 from controlplane.wire.log import Log, Tip, open_log
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Node, Task
-from controlplane.services.access import Actor, require_operator
 from controlplane.topology.aggregators import merged_by
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved

@@ -8,7 +8,12 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog import names, query_text
+from controlplane.catalog.query_retention import retention_faults
 from controlplane.errors import Fields, Invalid
+from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.models.query import (
     DEFAULT_RETENTION_S,
@@ -16,12 +21,8 @@ from controlplane.models.query import (
     LIVE_STATES,
 )
 from controlplane.selectors.computations import Columns, stored
-from controlplane.services import audit, names, texts
-from controlplane.services.access import Actor, require_operator
-from controlplane.services.bulk_rows import insert_rows
-from controlplane.services.events import announce, event
-from controlplane.services.keeping import retention_faults
 from controlplane.task_names import PLACE, send_on_commit
+from controlplane.topology.bulk_insert import insert_rows
 from controlplane.topology.key_groupings import scheme_faults
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, QueryText, usable_columns
@@ -129,14 +130,14 @@ def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
         fields = dict(invalid.rows[0])
     absent = {"name": not spec.name, "streams": not spec.streams}
     fields = {field: told for field, told in fields.items() if not absent.get(field)}
-    wrong = [field for field in fields if field == "tasks" or field.startswith(texts.PREFIX)]
+    wrong = [field for field in fields if field == "tasks" or field.startswith(query_text.PREFIX)]
     known, columns = _stream_ids(cluster, [spec]), _columns(cluster, [spec])
     usable = usable_columns(_resolved(spec, known), *_kinds(spec, columns))
     return Checked(fields, None if wrong else _computation(spec, known, columns), usable)
 
 
 def _computation(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Computation:
-    return texts.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, columns))
+    return query_text.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, columns))
 
 
 def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
@@ -286,7 +287,7 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
         "name": names.faults(spec.name),
         "streams": _stream_faults(spec, known),
         "ends_at": _end_faults(spec.ends_at, now),
-        f"{texts.PREFIX}right": _right_faults(spec, known),
+        f"{query_text.PREFIX}right": _right_faults(spec, known),
     }
     faults = {field: faults for field, faults in told.items() if faults}
     faults |= retention_faults(spec.retention_s, spec.retention_windows)

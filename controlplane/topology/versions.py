@@ -7,8 +7,8 @@ from typing import TypeVar
 from django.db import transaction
 
 from controlplane.errors import Conflict, VersionMoved
+from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Proposal, RoutingVersion
-from controlplane.services.events import announce, event
 from controlplane.wire.routing import Action, RoutingDelta, action_from_json, action_to_json
 
 logger = logging.getLogger(__name__)

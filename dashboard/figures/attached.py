@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from dashboard.figures.parts import Figure, Trace, figure, line, time_axis, value_axis
-from dashboard.thinning import Sample, thinned
+from dashboard.figures.thinning import Sample, thinned
 
 # The whole of a batch; the other phases are its parts.
 WHOLE = "triggerExecution"

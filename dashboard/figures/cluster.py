@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard import grades
+from dashboard import thresholds
 from dashboard.figures.parts import (
     Figure,
     Trace,
@@ -17,7 +17,7 @@ from dashboard.figures.parts import (
     version_labels,
     version_marks,
 )
-from dashboard.thinning import Sample
+from dashboard.figures.thinning import Sample
 
 # Load over capacity where the colours end: above it all is equally too much.
 FULL_SCALE = 1.2
@@ -25,10 +25,10 @@ NAMED_ROWS = 12
 # Calm up to the first limit, then watch, then act; steps where the meaning changes.
 LOAD_SCALE = [
     [0.0, "--load-0"],
-    [grades.LOAD.warn / FULL_SCALE, "--load-1"],
-    [grades.LOAD.warn / FULL_SCALE, "--load-2"],
-    [grades.LOAD.bad / FULL_SCALE, "--load-3"],
-    [grades.LOAD.bad / FULL_SCALE, "--load-4"],
+    [thresholds.LOAD.warn / FULL_SCALE, "--load-1"],
+    [thresholds.LOAD.warn / FULL_SCALE, "--load-2"],
+    [thresholds.LOAD.bad / FULL_SCALE, "--load-3"],
+    [thresholds.LOAD.bad / FULL_SCALE, "--load-4"],
     [1.0, "--load-4"],
 ]
 
@@ -119,7 +119,7 @@ def imbalance(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure
     """Draw the most loaded node's load over capacity, minus the mean over nodes."""
     drawn = line("imbalance", "imbalance", samples, "--chart-1", "", hovertemplate="%{y:.1%}")
     axis = value_axis("of capacity", tickformat=".0%")
-    return _over_time([drawn], marks, axis, shapes=[limit_line(grades.IMBALANCE.bad, "--bad")])
+    return _over_time([drawn], marks, axis, shapes=[limit_line(thresholds.IMBALANCE.bad, "--bad")])
 
 
 def replication(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:

@@ -4,8 +4,8 @@ from typing import Any
 
 from algorithms.experiments import Axis, Experiment, Panel, Table, summarised
 from dashboard.figures.parts import Figure, Trace, figure, value_axis
+from dashboard.figures.series import series_title
 from dashboard.numbers import compact
-from dashboard.series import series_title
 
 COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
 # So that lines are told apart without their colours as well; seven beside eight colours and three

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard import grades, numbers
+from dashboard import numbers, thresholds
 from dashboard.sparkline import sparkline
 
 register = template.Library()
@@ -60,7 +60,7 @@ def utc(moment: datetime | None) -> SafeString | str:
 @register.filter
 def state(word: str) -> SafeString:
     """Return a state as a word with the colour of its grade."""
-    grade = grades.STATES.get(word, grades.UNKNOWN)
+    grade = thresholds.STATES.get(word, thresholds.UNKNOWN)
     return format_html('<span class="state" data-grade="{}">{}</span>', grade, word)
 
 

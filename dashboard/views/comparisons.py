@@ -6,18 +6,18 @@ from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from controlplane.access.roles import require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster
+from controlplane.pagination.pages import whole
 from controlplane.proposals import comparisons, decisions
 from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
-from controlplane.selectors.paging import whole
 from controlplane.selectors.proposals import proposal_by_id
-from controlplane.services.access import require_operator
-from dashboard.comparison_forms import asked_of, budgets_of, comparison_form, texts
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name, parameters_name, series_names, title_of
-from dashboard.shown import show, show_list, tell, tell_refusal
+from dashboard.proposals.comparison_forms import asked_of, budgets_of, comparison_form, texts
+from dashboard.responses import show, show_list, tell, tell_refusal
 
 PER_PAGE = 20
 

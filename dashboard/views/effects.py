@@ -8,13 +8,13 @@ from django.views.decorators.http import require_POST
 
 from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.models import Cluster, Proposal
+from controlplane.pagination.pages import MAX_DIGITS, whole
 from controlplane.proposals import derivation
 from controlplane.selectors.effects import effects_page
-from controlplane.selectors.paging import MAX_DIGITS, whole
 from controlplane.selectors.proposals import proposal_by_id
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name
-from dashboard.shown import show, tell, tell_refusal
+from dashboard.responses import show, tell, tell_refusal
 
 PER_PAGE = 50
 

@@ -3,14 +3,14 @@
 from django.http import HttpResponse, JsonResponse
 
 from controlplane.models import Cluster, LedgerEntry
+from controlplane.pagination.pages import whole
 from controlplane.planning.computation import CONNECTED
 from controlplane.selectors.ledger import FIGURES, calibration, ledger_page, record_of
-from controlplane.selectors.paging import whole
 from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.numbers import compact, milliseconds, percent, ratio, size
 from dashboard.plan_names import title_of
-from dashboard.shown import show_list
+from dashboard.responses import show_list
 
 PER_PAGE = 25
 # As many points as a small chart shows apart.

@@ -8,6 +8,7 @@ from django.http import HttpResponse, JsonResponse
 from algorithms.errors import UnknownAlgorithm, UnknownPlanner
 from algorithms.registry import algorithm
 from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.pagination.pages import whole
 from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.proposals import drift, verbs
 from controlplane.proposals.states import ACTIVE
@@ -18,11 +19,10 @@ from controlplane.selectors.executions import (
     waiting_for,
 )
 from controlplane.selectors.moves import Fate, MoveRow, counted, fates, moves_page, steps_of
-from controlplane.selectors.paging import whole
 from controlplane.selectors.proposals import proposal_by_id
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.shown import show_list
+from dashboard.responses import show_list
 
 MOVES_PER_PAGE = 25
 STEPS_PER_PAGE = 12

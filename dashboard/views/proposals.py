@@ -8,16 +8,16 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from algorithms.planner import Algorithm
+from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.computation import CONNECTED
 from controlplane.proposals import requests, verbs
 from controlplane.selectors.planners import offered_algorithms, parameter_fields
 from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
-from controlplane.services.access import Actor, require_operator
 from dashboard.forms import parameters, shown_fields
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.shown import show, show_list, tell, tell_refusal
+from dashboard.responses import show, show_list, tell, tell_refusal
 
 
 @cluster_page

@@ -1,6 +1,6 @@
 // A window of samples: in order of time, each once, never longer than its span.
 
-// As stored roll-ups do it (controlplane/services/samples.py).
+// As stored roll-ups do it (controlplane/telemetry/samples.py).
 const WORST = new Set(["p95", "p99"]);
 const NEWEST = new Set(["t", "version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms"]);
 const GAP_STEPS = 6;

@@ -19,10 +19,10 @@ from benchmarks import (
     placing_speed,
     result_store_speed,
 )
+from controlplane.access import tokens
 from controlplane.models import Cluster, Query, Task
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.selectors.computations import computation_of_query
-from controlplane.services import tokens
 from controlplane.wire import log
 from controlplane.wire.producer import Producer
 from workers.demo.schema import REPORT

@@ -2,8 +2,8 @@
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster
-from controlplane.services.access import Actor
 from tests.support import cluster as made
 
 

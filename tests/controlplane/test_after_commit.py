@@ -7,11 +7,11 @@ import pytest
 from django.db import transaction
 from pytest_django import Settings
 
+from controlplane.access.roles import Actor
 from controlplane.after_commit import after_commit
+from controlplane.background import reconcile
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.services import tending
-from controlplane.services.access import Actor
 from controlplane.topology import placement
 from controlplane.topology.rows import current_table
 from controlplane.wire.publish import read_table
@@ -44,7 +44,7 @@ def test_query_submitted_while_redis_is_away_is_placed_when_it_is_back(
     assert Query.objects.get(name="q").state == Query.State.RUNNING
     assert sf.routing_versions.filter(published_at=None).exists()
     settings.REDIS_URL = redis_url
-    tending.tend_cluster(Cluster.objects.get(pk=sf.pk), Query.objects.get(name="q").submitted_at)
+    reconcile.tend_cluster(Cluster.objects.get(pk=sf.pk), Query.objects.get(name="q").submitted_at)
     table = current_table(sf.pk)
     assert read_table(redis_client(), "sf", table.version) == table
     assert not sf.routing_versions.filter(published_at=None).exists()

@@ -4,9 +4,9 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from controlplane.access import audit
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query
-from controlplane.services import audit
-from controlplane.services.access import Actor
 from tests.support.texts import SUMMARY_TEXT
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]

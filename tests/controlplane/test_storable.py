@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
-from controlplane.services.access import Actor
 from controlplane.storable import unstorable
 from tests.support.cluster import small_cluster
 

@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster, MetricSample, Proposal
 from controlplane.proposals import computation, requests
-from controlplane.services.access import Actor
 from tests.support import cluster as made
 
 

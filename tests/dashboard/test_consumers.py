@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.asgi import application
+from controlplane.events.publish import event, group
 from controlplane.models import Cluster, Grant
-from controlplane.services.access import Actor
-from controlplane.services.events import event, group
 from tests.dashboard.conftest import add_samples, browser_of, sample
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard import numbers
-from dashboard.spans import DEFAULT, RANGES, span_of
 from dashboard.sparkline import sparkline
+from dashboard.time_range import DEFAULT, RANGES, span_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

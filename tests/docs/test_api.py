@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from controlplane.integrations.webhooks import secret_of, signed
 from controlplane.models import Webhook
-from controlplane.services.webhooks import secret_of, signed
 
 
 def verifier() -> Callable[..., bool]:

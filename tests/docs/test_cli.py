@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.cli.codes import ABOUT
 from controlplane.cli.main import main
-from controlplane.description.text import described
+from controlplane.cluster_spec.text import described
 from controlplane.models import Proposal
 from docs import description_tables
 from docs.description_tables import MARK

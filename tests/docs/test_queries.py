@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controlplane.api.examples import ORDERS_SCHEMA
+from controlplane.api.common.examples import ORDERS_SCHEMA
+from controlplane.catalog.query_text import checked
 from controlplane.cli.refusals import fault_lines
 from controlplane.errors import Invalid
-from controlplane.services.texts import checked
 from controlplane.wire.language.registered import registered, registered_aggregate
 from controlplane.wire.query import QueryText
 from controlplane.wire.schema import StreamSchema

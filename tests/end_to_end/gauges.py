@@ -31,7 +31,7 @@ _NOON: Final = datetime(2024, 3, 10, 12, tzinfo=UTC)
 _PIERS: Final = ("north", "südkai", "mole 3", "")
 _LOGIN: Final = ("harbourmaster", "a pier of 1887")
 _ACCOUNT: Final = """
-from controlplane.services import tokens
+from controlplane.access import tokens
 from django.contrib.auth.models import User
 user = User.objects.create_superuser({name!r}, password={password!r})
 print(tokens.create(user, "losses"))

@@ -28,7 +28,7 @@ PATIENCE_S: Final = 150.0
 _ASK: Final = """
 from controlplane.models import Cluster, Policy
 from controlplane.proposals import decisions, requests
-from controlplane.services.access import Actor
+from controlplane.access.roles import Actor
 from django.contrib.auth.models import User
 cluster, by = Cluster.objects.get(slug="sf"), User.objects.create_superuser("survivor")
 # Trips come and go all the time; and one move a step makes it last.
@@ -41,7 +41,7 @@ print(proposal.pk)
 _APPROVE: Final = """
 from controlplane.models import Proposal
 from controlplane.proposals import decisions, requests
-from controlplane.services.access import Actor
+from controlplane.access.roles import Actor
 from django.contrib.auth.models import User
 proposal = Proposal.objects.get(pk={pk})
 decisions.approve(Actor(User.objects.get(username="survivor")), proposal, proposal.seal)

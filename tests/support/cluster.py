@@ -5,8 +5,8 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
-from controlplane.services.access import Actor
 from controlplane.topology import placement, queries, streams
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec

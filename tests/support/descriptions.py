@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from controlplane.description.document import ClusterDescription
-from controlplane.description.text import described
+from controlplane.cluster_spec.document import ClusterDescription
+from controlplane.cluster_spec.text import described
 from tests.support.schemas import REPORTS
 
 SMALL = """\

@@ -1,10 +1,10 @@
 """Executions driven by hand: ready proposals, steps that the pipeline acknowledges."""
 
+from controlplane.access.roles import Actor
+from controlplane.background import ingestion
 from controlplane.executions import progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Step, Task
 from controlplane.proposals import computation, decisions, requests
-from controlplane.services import metrics
-from controlplane.services.access import Actor
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing import MoveTasks
 from tests.support.cluster import placed, telemetry
@@ -63,7 +63,7 @@ def batch(
         number, _BEGIN_MS + 1000 * number, step.version.version,
         moves=moves, came=came, latency=latency,
     )  # fmt: skip
-    metrics.record(cluster, [row])
+    ingestion.record(cluster, [row])
     cluster.refresh_from_db()
 
 

@@ -12,10 +12,10 @@ from channels.layers import get_channel_layer
 from django.db import OperationalError
 from redis import Redis
 
+from controlplane.background import ingestion
 from controlplane.connections import redis_client
+from controlplane.events.publish import group
 from controlplane.models import Cluster, MetricSample, Stream
-from controlplane.services import metrics
-from controlplane.services.events import group
 from controlplane.wire.keys import progress_key, telemetry_key
 from tests.support import redis_server
 from tests.support.cluster import actor, small_cluster, telemetry
@@ -80,15 +80,15 @@ async def test_what_could_not_be_stored_is_read_again(
     """The database is away for one transaction: the sample is stored by the next try."""
     relay = Relay(redis_url)
     write(1, 2)
-    whole = metrics.store
+    whole = ingestion.store
 
     def away(*_: Any) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr(metrics, "store", away)
+    monkeypatch.setattr(ingestion, "store", away)
     with pytest.raises(OperationalError):
         await relay.step(block_ms=100)
-    monkeypatch.setattr(metrics, "store", whole)
+    monkeypatch.setattr(ingestion, "store", whole)
     assert await relay.step(block_ms=100) == 2
     assert await batches() == [1, 2]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from controlplane.services.losses.detect import CheckpointFacts
+from controlplane.health.losses.detection import CheckpointFacts
 
 
 def read_checkpoint(path: Path) -> CheckpointFacts | None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, ClusterHealth, DriverRestart
-from controlplane.services.events import announce, event
 from workers.agent.deaths import KEPT, WITHIN_S, Death
 from workers.agent.driver import DriverSpec
 from workers.agent.progress import Progress

@@ -7,9 +7,9 @@ from typing import Final
 
 import redis
 
+from controlplane.health.losses.facts import facts_of
+from controlplane.health.losses.repair import reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident
-from controlplane.services.losses.facts import facts_of
-from controlplane.services.losses.repair import reconcile
 from workers.agent.checkpoints import is_settled, read_checkpoint, set_aside
 from workers.agent.driver import DriverSpec, Site, checkpoint_of
 from workers.agent.report import Report

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from django.contrib.auth.models import User
 
+from controlplane.access.roles import Actor
+from controlplane.clusters import partitions
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster
-from controlplane.services import partitions
-from controlplane.services.access import Actor
 from workers.agent.driver import DriverSpec, Site, pipeline_command
 from workers.agent.fleet import spec_of
 from workers.pipeline.cores import partitions_for

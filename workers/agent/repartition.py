@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
     # Models can be imported once Django is set up.
-    from controlplane.selectors.clusters import cluster_by_slug  # noqa: PLC0415
+    from controlplane.clusters.listing import cluster_by_slug  # noqa: PLC0415
     from workers.agent.partitions import change_partitions  # noqa: PLC0415
 
     try:

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from controlplane.services import archiving
+from controlplane.results import archiving
 from controlplane.task_names import ARCHIVE
 
 

@@ -11,12 +11,12 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from controlplane.background import ingestion
+from controlplane.background.ingestion import Positions
+from controlplane.events.publish import group
 from controlplane.models import Cluster
 from controlplane.runtime.beats import EXPIRES_S, beat_key
-from controlplane.services import metrics
-from controlplane.services.events import group
-from controlplane.services.metrics import Positions
-from controlplane.services.samples import Sample
+from controlplane.telemetry.samples import Sample
 from workers.relay.rates import RateMeter
 from workers.relay.reading import Cursor, News, read_news, rewind_if_lost
 
@@ -85,17 +85,17 @@ class Relay:
     async def _relay(self, slug: str, news: News) -> None:
         cluster, cursor = self._clusters[slug], self._cursors[slug]
         batch_ms = news.batch_ms or cursor.batch_ms
-        samples = await sync_to_async(metrics.measure)(cluster, news.rows, batch_ms)
+        samples = await sync_to_async(ingestion.measure)(cluster, news.rows, batch_ms)
         await self._send(cluster, samples)
         positions = Positions(news.telemetry, news.progress)
-        await sync_to_async(metrics.store)(cluster, news.rows, samples, positions)
+        await sync_to_async(ingestion.store)(cluster, news.rows, samples, positions)
         # Only now: what could not be stored is read again after the pause.
         cursor.telemetry = news.telemetry or cursor.telemetry
         cursor.progress = news.progress or cursor.progress
         cursor.batch_ms = batch_ms
         due = self._meters.setdefault(slug, RateMeter()).add(news.rows)
         if due is not None:
-            await sync_to_async(metrics.update_rates)(cluster.pk, *due)
+            await sync_to_async(ingestion.update_rates)(cluster.pk, *due)
 
     async def _send(self, cluster: Cluster, samples: list[Sample]) -> None:
         """Send what was not sent before; browsers that miss some ask for them."""

@@ -4,7 +4,7 @@ from celery import shared_task
 from celery.worker import state
 from django.utils import timezone
 
-from controlplane.services import lab
+from controlplane import lab
 from controlplane.task_names import RUN_LAB, TEND_LAB
 
 # Nothing else waits behind an experiment; past a day it is most likely a slip of the keyboard.

@@ -4,10 +4,10 @@ from celery import shared_task
 from django.db import OperationalError
 from django.utils import timezone
 
+from controlplane.background import reconcile
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.runtime.beats import beat
-from controlplane.services import tending
 from controlplane.task_names import PLACE, TEND_ROUTING
 from controlplane.topology import placement
 
@@ -29,4 +29,4 @@ def place(cluster_id: int) -> None:
 def tend_routing() -> None:
     """Look after every cluster's routing, and show that beat and worker both live."""
     beat(redis_client(), "beat")
-    tending.tend(timezone.now())
+    reconcile.tend(timezone.now())

@@ -4,14 +4,14 @@ from celery import shared_task
 from django.db import OperationalError
 from django.utils import timezone
 
-from controlplane.services import watching
+from controlplane import watch as controlplane_watch
 from controlplane.task_names import JUDGE_PROPOSAL, WATCH
 
 
 @shared_task(name=WATCH)
 def watch() -> None:
     """Let the watch loops look at every cluster."""
-    watching.watch(timezone.now())
+    controlplane_watch.watch(timezone.now())
 
 
 @shared_task(
@@ -24,4 +24,4 @@ def watch() -> None:
 )
 def judge_proposal(proposal_id: int) -> None:
     """Decide what becomes of a computed proposal; judged twice, it is decided once."""
-    watching.judge(proposal_id)
+    controlplane_watch.judge(proposal_id)

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from controlplane.services import deliveries
+from controlplane.integrations import deliveries
 from controlplane.task_names import SEND_WEBHOOK, TEND_WEBHOOKS
 
 

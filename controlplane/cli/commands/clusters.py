@@ -3,13 +3,13 @@
 from argparse import Namespace
 from typing import Any
 
+from controlplane.access.roles import VIEWER, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.clusters import lifecycle, partitions
+from controlplane.clusters.listing import FleetRow, NodeRow, fleet, node_table
 from controlplane.errors import Invalid
-from controlplane.selectors.clusters import FleetRow, NodeRow, fleet, node_table
-from controlplane.selectors.metrics import latest_values
-from controlplane.services import clusters, partitions
-from controlplane.services.access import VIEWER, require_member
+from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import nodes
 
 
@@ -59,14 +59,14 @@ def shown(given: Namespace) -> None:
 def start(given: Namespace) -> None:
     """Ask for a running application."""
     actor, cluster = viewed(given)
-    clusters.start(actor, cluster, given.reason)
+    lifecycle.start(actor, cluster, given.reason)
     _asked(given, cluster)
 
 
 def stop(given: Namespace) -> None:
     """Ask for no application."""
     actor, cluster = viewed(given)
-    clusters.stop(actor, cluster, given.reason)
+    lifecycle.stop(actor, cluster, given.reason)
     _asked(given, cluster)
 
 

@@ -8,14 +8,14 @@ from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
 from controlplane.cli.output import print_json, print_table, say
 from controlplane.models import Cluster
-from controlplane.selectors.dead_letter_files import csv_lines, ndjson_lines
-from controlplane.selectors.dead_letters import (
+from controlplane.records import dead_letters
+from controlplane.records.dead_letter_export import csv_lines, ndjson_lines
+from controlplane.records.dead_letter_list import (
     DeadLetterFilters,
     dead_letters_page,
     every_row,
 )
-from controlplane.services import dead_letters
-from controlplane.services.dead_letters import Choice, Replayed
+from controlplane.records.dead_letters import Choice, Replayed
 
 
 def listed(given: Namespace) -> None:

@@ -7,10 +7,11 @@ from dataclasses import asdict
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.documents import description_in
 from controlplane.cli.output import print_json, say
-from controlplane.description.document import json_schema
-from controlplane.description.text import as_json, as_yaml
-from controlplane.selectors.describing import description_of
-from controlplane.services.importing import Imported, bring_in
+from controlplane.cluster_spec.apply import bring_in
+from controlplane.cluster_spec.document import json_schema
+from controlplane.cluster_spec.export import description_of
+from controlplane.cluster_spec.report import Imported
+from controlplane.cluster_spec.text import as_json, as_yaml
 
 
 def exported(given: Namespace) -> None:

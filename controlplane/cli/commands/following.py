@@ -5,10 +5,10 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any, Final
 
+from controlplane.catalog.queries import query_by_name
 from controlplane.cli.actors import viewed
 from controlplane.cli.output import console, print_json
-from controlplane.selectors.queries import query_by_name
-from controlplane.selectors.windows.feed import (
+from controlplane.results.feed import (
     FeedEvent,
     FeedPlace,
     event_row,

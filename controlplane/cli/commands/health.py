@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.health.losses.decisions import decide
+from controlplane.health.summary import Health, health_of, incident_by_id
 from controlplane.models import DriverRestart, Incident
-from controlplane.selectors.health import Health, health_of, incident_by_id
-from controlplane.services.losses.deciding import decide
 
 
 def shown(given: Namespace) -> None:

@@ -12,8 +12,8 @@ from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import description_in
 from controlplane.cli.output import print_facts, print_json, print_table, progress_bar, say
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
-from controlplane.description.document import ClusterDescription
-from controlplane.description.planning import Planned, plan_for
+from controlplane.cluster_spec.document import ClusterDescription
+from controlplane.cluster_spec.planning import Planned, plan_for
 from controlplane.models import Proposal
 from controlplane.proposals import computation, requests
 from controlplane.proposals.requests import DEFAULTS, chosen_algorithm

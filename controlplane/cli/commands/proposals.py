@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 
+from controlplane.access.roles import VIEWER, Actor, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import print_json, print_page_as_json, print_table, say, say_page
@@ -10,7 +11,6 @@ from controlplane.errors import NotFound
 from controlplane.models import Proposal
 from controlplane.proposals import verbs
 from controlplane.selectors.proposals import STATES, ProposalFilters, proposals_page
-from controlplane.services.access import VIEWER, Actor, require_member
 
 
 def listed(given: Namespace) -> None:

@@ -6,6 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from controlplane.catalog import query_retention
+from controlplane.catalog.queries import (
+    STATES,
+    QueryFilters,
+    queries_page,
+    query_by_name,
+)
+from controlplane.catalog.query_rows import QueryRow, row_of
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
@@ -17,17 +25,9 @@ from controlplane.cli.output import (
     say,
     say_page,
 )
-from controlplane.description.text import queries_in
-from controlplane.selectors.paging import MAX_PER_PAGE
-from controlplane.selectors.queries import (
-    STATES,
-    QueryFilters,
-    queries_page,
-    query_by_name,
-)
-from controlplane.selectors.query_rows import QueryRow, row_of
-from controlplane.services import keeping
-from controlplane.services.importing import query_spec
+from controlplane.cluster_spec.apply_queries import query_spec
+from controlplane.cluster_spec.text import queries_in
+from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
@@ -79,7 +79,7 @@ def shown(given: Namespace) -> None:
 def retained(given: Namespace) -> None:
     """Change how long and how many windows of a query are kept."""
     actor, cluster = viewed(given)
-    query = keeping.set_retention(
+    query = query_retention.set_retention(
         actor, cluster, given.name, given.seconds, given.windows, given.reason
     )
     row = {"name": query.name, "retention_s": query.retention_s,

@@ -4,6 +4,13 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
+from controlplane.access.roles import Actor, require_member
+from controlplane.catalog.streams import (
+    StreamFilters,
+    rows_of_streams,
+    stream_by_key,
+    streams_page,
+)
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import (
@@ -23,15 +30,8 @@ from controlplane.cli.schemas import (
 )
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
+from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.selectors.computations import schema_of
-from controlplane.selectors.paging import MAX_PER_PAGE
-from controlplane.selectors.streams import (
-    StreamFilters,
-    rows_of_streams,
-    stream_by_key,
-    streams_page,
-)
-from controlplane.services.access import Actor, require_member
 from controlplane.topology.schemas.change import (
     patched,
     preview,

@@ -5,16 +5,16 @@ from typing import Any
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.health import skipped_batches
+from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import SkippedBatch
-from controlplane.selectors.stuck_batches import losses_of, stuck_batch
-from controlplane.services import skipping
 
 
 def skip(given: Namespace) -> None:
     """Print what skipping the stuck batch would lose; skip it if it is named."""
     actor, cluster = viewed(given)
     if given.batch is not None:
-        _print(_skipped(skipping.skip(actor, cluster, given.batch, given.reason)), given)
+        _print(_skipped(skipped_batches.skip(actor, cluster, given.batch, given.reason)), given)
         return
     found = stuck_batch(cluster)
     if found is None:

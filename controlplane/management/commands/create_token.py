@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from controlplane import env
+from controlplane.access import tokens
+from controlplane.access.roles import ROLES
 from controlplane.models import Cluster
-from controlplane.services import tokens
-from controlplane.services.access import ROLES
 
 
 class Command(BaseCommand):

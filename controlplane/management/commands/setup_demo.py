@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from controlplane.runtime.demos import SLUGS
-from controlplane.services import demo
-from controlplane.services.access import APPROVER, OPERATOR, VIEWER
+from controlplane.access.roles import APPROVER, OPERATOR, VIEWER
+from controlplane.clusters import demo
+from controlplane.demos import SLUGS
 
 
 class Command(BaseCommand):

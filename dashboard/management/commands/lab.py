@@ -17,10 +17,10 @@ from algorithms.experiments import (
     experiments,
 )
 from algorithms.interrupts import heeding_interrupts
-from dashboard.lab_files import csv_of, html_of, json_of
-from dashboard.lab_forms import numbers
-from dashboard.lab_summary import summary, summary_lines
-from dashboard.progress_bar import ProgressBar
+from dashboard.lab.files import csv_of, html_of, json_of
+from dashboard.lab.forms import numbers
+from dashboard.lab.progress_bar import ProgressBar
+from dashboard.lab.summary import summary, summary_lines
 
 WRITERS = (".csv", ".json", ".html")
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended

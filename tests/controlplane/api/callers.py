@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Grant
-from controlplane.services import tokens
-from controlplane.services.access import Actor
 
 ROOT = "/api/v1"
 JSON = "application/json"

@@ -9,9 +9,9 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
 from controlplane.models import ApiToken, Cluster, Query
-from controlplane.services import tokens
-from controlplane.services.access import Actor
 from tests.support.cluster import placed
 from tests.support.texts import SUMMARY_JSON
 

@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, LedgerEntry, Proposal
 from controlplane.proposals import comparisons, computation, requests
-from controlplane.services.access import Actor
 from tests.support.execution import ready, scattered
 
 Asking = list[tuple[str, str, dict[str, Any]]]

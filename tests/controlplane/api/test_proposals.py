@@ -9,12 +9,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
 from controlplane.executions import progression
 from controlplane.models import Cluster, Node, Proposal
 from controlplane.proposals import requests
 from controlplane.proposals.states import SAID, Verb
-from controlplane.services import tokens
-from controlplane.services.access import Actor
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
 from tests.support.policies import set_policy
 

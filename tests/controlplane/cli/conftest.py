@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.cli.main import main
 from controlplane.models import Cluster
-from controlplane.services.access import Actor
 from tests.support.cluster import actor
 from tests.support.execution import scattered
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster
-from controlplane.services.access import Actor
 from tests.controlplane.cli.conftest import Weir
 from tests.support.descriptions import SMALL
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster, DriverRestart, Grant, Incident, Query
-from controlplane.services.access import Actor
 from tests.controlplane.cli.conftest import Weir
 from tests.support.cluster import actor
 

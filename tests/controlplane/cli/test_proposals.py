@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from controlplane.access.roles import Actor
 from controlplane.executions import progression
 from controlplane.models import Cluster, Proposal
 from controlplane.proposals import verbs
-from controlplane.services.access import Actor
 from tests.controlplane.cli.conftest import Weir
 from tests.support.execution import batch, carried_out, ready, under_way
 from tests.support.policies import set_policy

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
-from controlplane.services.access import Actor
-from controlplane.services.record_bodies import Format
-from controlplane.services.record_requests import OnBad, append_body
+from controlplane.records.bodies import Format
+from controlplane.records.requests import OnBad, append_body
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText

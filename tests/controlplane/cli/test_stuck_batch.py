@@ -2,8 +2,8 @@
 
 import redis
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster
-from controlplane.services.access import Actor
 from controlplane.wire import attempts
 from controlplane.wire.log import START, Block, open_log
 from tests.controlplane.cli.conftest import Weir

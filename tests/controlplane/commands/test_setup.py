@@ -8,9 +8,9 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
+from controlplane.access import tokens
 from controlplane.models import ApiToken, Cluster, Node, Policy
 from controlplane.policies.store import policy_of
-from controlplane.services import tokens
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db

@@ -14,11 +14,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
 from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Step
 from controlplane.proposals import decisions
-from controlplane.services.access import Actor
 from controlplane.topology import rows, streams
 from controlplane.topology.streams import StreamSpec
 from tests.support.cluster import replayed_table

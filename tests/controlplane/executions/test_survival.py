@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Invalid, WeirError
 from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, Query, Step
 from controlplane.planning.snapshots import seal_of
 from controlplane.proposals import computation, decisions, requests
-from controlplane.services.access import Actor
 from controlplane.topology import nodes, placement, queries, rows, streams
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec

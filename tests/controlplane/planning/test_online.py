@@ -5,9 +5,9 @@ from itertools import chain
 import pytest
 from django.db.models import Count
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node
 from controlplane.planning.online import read_online
-from controlplane.services.access import Actor
 from tests.support.cluster import placed, small_cluster, submit
 
 pytestmark = pytest.mark.django_db(transaction=True)

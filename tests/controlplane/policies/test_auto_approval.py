@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.models import Blackout, Cluster, LedgerEntry, Proposal
 from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.policies.settings import PolicySettings, settings_of
-from controlplane.services.access import Actor
 from tests.support.execution import ready, scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)

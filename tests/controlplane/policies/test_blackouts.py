@@ -8,6 +8,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Blackout, Cluster
 from controlplane.policies.blackouts import (
@@ -17,7 +18,6 @@ from controlplane.policies.blackouts import (
     in_blackout,
     remove_blackout,
 )
-from controlplane.services.access import Actor
 from tests.support.cluster import actor
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster, Exclusion
 from controlplane.policies.exclusions import (
@@ -13,7 +14,6 @@ from controlplane.policies.exclusions import (
     prune_exclusions,
     remove_exclusion,
 )
-from controlplane.services.access import Actor
 from tests.support.cluster import actor, placed
 from tests.support.execution import ready, scattered
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Grant, Policy
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of, update_policy
-from controlplane.services.access import Actor
 from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import seal_of
 from controlplane.proposals import comparisons, computation, decisions, derivation, requests
-from controlplane.services.access import Actor
 from tests.support.execution import carried_out, nodes_of, ready, scattered
 
 Asking = list[tuple[str, str, dict[str, Any]]]

@@ -8,11 +8,11 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
 from controlplane.planning.snapshots import seal_of
 from controlplane.proposals import computation, decisions, requests, transitions
-from controlplane.services.access import Actor
 from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText

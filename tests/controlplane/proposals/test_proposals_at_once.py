@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
 from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Proposal, RoutingVersion
 from controlplane.proposals import decisions
-from controlplane.services.access import Actor
 from tests.support.cluster import actor
 from tests.support.execution import batch, begun, ready, scattered, under_way
 from tests.support.policies import set_policy

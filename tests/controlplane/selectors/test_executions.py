@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.errors import NotFound
 from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, Proposal, Step
@@ -14,7 +15,6 @@ from controlplane.proposals import requests
 from controlplane.selectors.executions import execution_of, progress_of, running, waiting_for
 from controlplane.selectors.moves import Fate, counted, fates, moves_page, steps_of
 from controlplane.selectors.proposals import ProposalFilters, proposals_page
-from controlplane.services.access import Actor
 from controlplane.topology import placement, queries
 from tests.support.execution import batch, begun, carried_out, ready, scattered, under_way
 from tests.support.policies import set_policy

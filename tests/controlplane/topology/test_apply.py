@@ -9,9 +9,9 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controlplane.access.roles import Actor
 from controlplane.errors import VersionMoved
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query, RoutingVersion, Stream, Task
-from controlplane.services.access import Actor
 from controlplane.topology.apply import Applied, Change, Refused, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing import (

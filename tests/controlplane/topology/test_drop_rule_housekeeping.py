@@ -3,11 +3,11 @@
 import pytest
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
+from controlplane.background import ingestion, reconcile
+from controlplane.clusters.log import set_log
 from controlplane.errors import Away
 from controlplane.models import Cluster, Drop, Stream
-from controlplane.services import metrics, tending
-from controlplane.services.access import Actor
-from controlplane.services.cluster_log import set_log
 from controlplane.topology import drop_rule_housekeeping, drop_rules
 from controlplane.topology.drop_specs import DropSpec
 from controlplane.topology.rows import current_table
@@ -45,7 +45,7 @@ def lifted(operator: Actor, sf: Cluster, stream: Stream) -> Drop:
 def emitted(cluster: Cluster, end: str, waiting: int = 0, batch: int = 1) -> None:
     """Let the pipeline tell of a batch up to a position."""
     now = round(timezone.now().timestamp() * 1000) + batch
-    metrics.record(cluster, [telemetry(batch, now, end=end, waiting=waiting)])
+    ingestion.record(cluster, [telemetry(batch, now, end=end, waiting=waiting)])
 
 
 def test_a_drop_is_lifted_once_its_last_window_is_over(
@@ -66,7 +66,7 @@ def test_a_drop_is_lifted_once_its_last_window_is_over(
     emitted(sf, end, waiting=3, batch=2)
     assert drop_rule_housekeeping.settle(sf) == 0, "records wait at a node"
     emitted(sf, end, batch=3)
-    tending.tend_cluster(sf, timezone.now())
+    reconcile.tend_cluster(sf, timezone.now())
     assert not Drop.objects.exists()
     assert current_table(sf.pk) == replayed_table(sf)
     assert current_table(sf.pk).sheds == {}
@@ -121,13 +121,13 @@ def test_what_arcs_lose_is_counted(operator: Actor, sf: Cluster, stream: Stream)
     assert split.query is not None
     lost = {str(stream.pk): 40, f"{stream.pk}>{split.query.pk}": 7, "999": 1}
     rows = [telemetry(at, at * 1000, dropped=lost) for at in range(1, 61)]
-    samples = metrics.record(sf, rows)
+    samples = ingestion.record(sf, rows)
     assert samples[-1]["dropped"] == pytest.approx(48.0)
     whole.refresh_from_db()
     split.refresh_from_db()
     assert (whole.dropped, split.dropped) == (2400, 420)
     assert whole.per_s == pytest.approx(40.0, rel=0.01)
-    metrics.record(sf, [telemetry(61, 61_000), telemetry(62, 300_000)])
+    ingestion.record(sf, [telemetry(61, 61_000), telemetry(62, 300_000)])
     whole.refresh_from_db()
     assert (whole.dropped, whole.per_s) == (2400, 0.0)
 
@@ -135,7 +135,7 @@ def test_what_arcs_lose_is_counted(operator: Actor, sf: Cluster, stream: Stream)
 def test_a_drop_that_is_set_anew_counts_anew(operator: Actor, sf: Cluster, stream: Stream) -> None:
     """A change goes on counting; counting does not undo a change."""
     drop_rules.set_drop(operator, stream, DropSpec(0.5))
-    metrics.record(sf, [telemetry(1, 1000, dropped={str(stream.pk): 5})])
+    ingestion.record(sf, [telemetry(1, 1000, dropped={str(stream.pk): 5})])
     drop = drop_rules.set_drop(operator, stream, DropSpec(0.9))
     drop.refresh_from_db()
     assert (drop.dropped, drop.value.steps[0][1]) == (5, 0.9)

@@ -6,10 +6,10 @@ from threading import Barrier
 import pytest
 from django.db import connection
 
+from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Drop, Stream
-from controlplane.services.access import Actor
 from controlplane.topology import drop_rules, placement, queries
 from controlplane.topology.drop_specs import DropSpec
 from controlplane.topology.rows import current_table

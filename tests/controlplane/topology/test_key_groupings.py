@@ -2,10 +2,10 @@
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
-from controlplane.services.access import Actor
 from controlplane.topology import key_groupings, placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.rows import current_table

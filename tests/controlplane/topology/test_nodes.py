@@ -2,10 +2,10 @@
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Task
-from controlplane.services.access import Actor
 from controlplane.topology import nodes
 from controlplane.topology.rows import current_table
 from controlplane.wire.publish import latest_version, read_table

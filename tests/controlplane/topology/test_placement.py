@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Task
-from controlplane.services.access import Actor
 from controlplane.topology import placement, queries, rows, versions
 from controlplane.wire.publish import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table, small_cluster, submit

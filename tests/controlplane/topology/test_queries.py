@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.services.access import Actor
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 from tests.support.cluster import placed, submit

@@ -9,10 +9,10 @@ from django.core.management import call_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import WeirError
 from controlplane.models import Cluster, Query
-from controlplane.services.access import Actor
 from controlplane.topology import (
     drop_rules,
     key_groupings,

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from controlplane.api.attached_schemas import ReportIn
-from controlplane.services import attached
-from controlplane.services.access import Actor
+from controlplane.access.roles import Actor
+from controlplane.api.integrations.attached_schemas import ReportIn
+from controlplane.integrations import attached_jobs
 from tests.dashboard.browser.conftest import apart
 from tests.support import cluster as made
 from tests.support.attached import message, progress_event
@@ -29,7 +29,7 @@ def told(by: Actor, first: int, count: int) -> None:
     """Report batches, one a second, the newest now."""
     now = datetime.now(UTC)
     batches = [progress_event(first + i, now - timedelta(seconds=count - i)) for i in range(count)]
-    attached.report(by, ReportIn.model_validate(message(*batches)).report())
+    attached_jobs.report(by, ReportIn.model_validate(message(*batches)).report())
 
 
 @pytest.fixture

@@ -66,8 +66,8 @@ def _wide_run() -> int:
     from django.contrib.auth.models import User  # noqa: PLC0415
 
     from algorithms.experiments import experiment  # noqa: PLC0415
-    from controlplane.services import lab  # noqa: PLC0415
-    from controlplane.services.access import Actor  # noqa: PLC0415
+    from controlplane import lab  # noqa: PLC0415
+    from controlplane.access.roles import Actor  # noqa: PLC0415
 
     fig4a = experiment("placement", "fig4a")
     small = {"queries": 300, "servers": 4, "seeds": 2}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from controlplane.events.publish import send_samples
 from controlplane.models import Cluster
-from controlplane.services.events import send_samples
 from tests.dashboard.browser.conftest import PATIENCE_S, apart, log_in
 from tests.dashboard.conftest import add_samples, sample
 from tests.support import cluster as made

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.progress_bar import ProgressBar
+from dashboard.lab.progress_bar import ProgressBar
 from tests.support.signals import HEARING
 
 ROOT = Path(__file__).resolve().parents[3]

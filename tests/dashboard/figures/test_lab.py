@@ -7,8 +7,8 @@ import pytest
 
 from algorithms.experiments import EXPERIMENTS, Experiment, Table
 from dashboard.figures.lab import lab_figures, panels_of
+from dashboard.figures.series import series_title
 from dashboard.figures.standalone import drawing, painted
-from dashboard.series import series_title
 from tests.support.lab import Small, small_experiment
 
 

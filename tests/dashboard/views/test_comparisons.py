@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Comparison, LedgerEntry, Proposal
 from controlplane.proposals import comparisons, computation, requests
-from controlplane.services.access import Actor
 
 Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)

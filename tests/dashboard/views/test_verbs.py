@@ -9,7 +9,7 @@ from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
 from controlplane.proposals.states import SAID
-from dashboard.query_forms import DEFAULTS
+from dashboard.queries.forms import DEFAULTS
 
 QUERY = {"name": "fresh", "streams": "s0, s1", "aggregates": "n = count(*)"} | DEFAULTS
 POSTS = [

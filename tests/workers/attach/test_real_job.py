@@ -13,8 +13,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
+from controlplane.access import tokens
 from controlplane.models import AttachedJob, AttachedQuery
-from controlplane.services import tokens
 from tests.support import cluster as made
 from tests.support.redis_server import free_port
 from workers.attach.attaching import FLUSH_SECONDS, SETTLE_SECONDS

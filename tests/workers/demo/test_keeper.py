@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from controlplane.access import tokens
 from controlplane.models import Cluster, Query
-from controlplane.services import tokens
 from workers.demo.api import Refused, WeirApi
 from workers.demo.keeper import Changes, QueryKeeper, changes
 from workers.demo.long_lived import TEXT

@@ -14,11 +14,11 @@ import pytest
 from django.utils import timezone
 
 from controlplane.connections import redis_client
+from controlplane.health.losses.detection import CheckpointFacts, Kind
+from controlplane.health.losses.facts import facts_of
+from controlplane.health.losses.repair import reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident, Query
-from controlplane.selectors.windows import keyed_windows
-from controlplane.services.losses.detect import CheckpointFacts, Kind
-from controlplane.services.losses.facts import facts_of
-from controlplane.services.losses.repair import reconcile
+from controlplane.results import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
 from workers.pipeline.connections import client_of, tables_of

@@ -9,10 +9,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from controlplane import lab
+from controlplane.lab import reconcile
 from controlplane.models import LabRun
 from controlplane.runtime.children import Place, service_children
-from controlplane.services import lab
-from controlplane.services.lab import tending
 from tests.support.cluster import actor
 from tests.workers.tasks.test_worker import until
 from workers.celery import app
@@ -63,7 +63,7 @@ def test_the_beat_wakes_the_worker_for_a_run_whose_message_was_lost(
         channel: Any = broker.default_channel
         assert channel.queue_purge("lab") == 1
     request.getfixturevalue("celery_worker")
-    lab.tend(timezone.now() + tending.MESSAGE_LOST_AFTER)
+    lab.tend(timezone.now() + reconcile.MESSAGE_LOST_AFTER)
     until(lambda: is_in("done", run))
 
 

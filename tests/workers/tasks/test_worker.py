@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from django.utils import timezone
 
+from controlplane.background import reconcile
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Proposal, Query, RoutingVersion
 from controlplane.proposals import requests
-from controlplane.services import tending
 from controlplane.topology import placement, publishing, rows
 from controlplane.wire.publish import latest_version, read_table
 from tests.support.cluster import actor, placed, small_cluster, submit
@@ -48,7 +48,7 @@ def test_the_beat_places_what_was_committed_while_the_broker_was_away(redis_url:
     by = actor()
     cluster = small_cluster(by)
     submit(by, cluster, {"q": ["s0"]})
-    tending.tend(timezone.now())
+    reconcile.tend(timezone.now())
     assert Query.objects.get().state == "running"
 
 
@@ -58,7 +58,7 @@ def test_a_redis_that_lost_everything_gets_the_whole_table(redis_url: str) -> No
     cluster = small_cluster(by)
     placed(by, cluster, {f"q{i}": ["s0"] for i in range(3)})
     redis_client().flushdb()
-    tending.tend(timezone.now())
+    reconcile.tend(timezone.now())
     table = read_table(redis_client(), "sf", latest_version(redis_client(), "sf") or 0)
     assert table == rows.current_table(cluster.pk)
     placed(by, cluster, {"after": ["s1"]})

@@ -10,10 +10,11 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
+from controlplane.access.roles import Actor
+from controlplane.events import outbox
+from controlplane.integrations import webhooks
 from controlplane.models import Delivery, Webhook
 from controlplane.runtime.children import WEBHOOK_THREADS, ChildSpec, Place, service_children
-from controlplane.services import outbox, webhooks
-from controlplane.services.access import Actor
 from tests.support.cluster import actor
 from tests.support.receiver import Receiver, receiving
 from tests.workers.tasks.test_worker import until

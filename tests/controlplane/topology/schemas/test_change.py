@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pytest
 
+from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid, VersionMoved
 from controlplane.models import AuditEntry, Cluster, Stream
-from controlplane.services.access import Actor
 from controlplane.topology import placement, queries, rows, streams, versions
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.schemas.change import (

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from controlplane.errors import Invalid
-from controlplane.services.record_bodies import Format, conform
+from controlplane.records.bodies import Format, conform
 from controlplane.topology.schemas import samples
 from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.schemas.samples import sample_of_file

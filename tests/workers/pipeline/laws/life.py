@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import redis
 
+from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Stream
-from controlplane.selectors.windows import WindowFilters, WindowState, windows_page
-from controlplane.selectors.windows.filters import cursor_read
-from controlplane.services import archiving
-from controlplane.services.access import Actor
+from controlplane.results import WindowFilters, WindowState, archiving, windows_page
+from controlplane.results.filters import cursor_read
 from controlplane.topology import queries, streams
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec

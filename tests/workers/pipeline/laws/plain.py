@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from controlplane.selectors.windows.shown import plain as shown
+from controlplane.results.values import plain as shown
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import QueryText
 

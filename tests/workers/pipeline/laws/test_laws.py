@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from controlplane.services import archiving
+from controlplane.results import archiving
 from tests.support import cluster as made
 from tests.workers.pipeline.laws.life import Life
 

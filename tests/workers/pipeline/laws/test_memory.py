@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 import pytest
 import redis
 
+from controlplane.access.roles import Actor
 from controlplane.archive.models import ArchivedWindow
 from controlplane.models import Query
-from controlplane.services import archiving, result_retention
-from controlplane.services.access import Actor
+from controlplane.results import archiving, window_retention
 from controlplane.topology import queries, streams
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
@@ -121,7 +121,7 @@ class Day:
 def archive() -> int:
     """Archive what is final and delete what is kept no longer; return how many windows moved."""
     moved = archiving.archive_windows(datetime.now(UTC) + timedelta(seconds=1))
-    result_retention.prune_windows(datetime.now(UTC))
+    window_retention.prune_windows(datetime.now(UTC))
     return moved
 
 

@@ -1,0 +1,172 @@
+"""Bearer tokens of scripts: shown once, kept as sha256, bounded in role, cluster and time."""
+
+import hashlib
+import logging
+import secrets
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.db import OperationalError, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import ROLES, VIEWER, Actor, require_member
+from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded, NotFound
+from controlplane.models import ApiToken, Cluster
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "weir_"
+# last_used_at tells which tokens are in use; to the minute is enough and spares a write a request.
+USE_GRAIN = timedelta(minutes=1)
+MAX_NAME: Final = 100
+# A token that nobody remembers is the one that leaks: a year is the longest, a quarter is usual.
+MAX_DAYS: Final = 366
+DEFAULT_DAYS: Final = 90
+# More are a script that makes a new one at every start.
+MAX_TOKENS: Final = 100
+
+
+def create(
+    user: User,
+    name: str,
+    expires_at: datetime | None = None,
+    *,
+    role: str = "",
+    cluster: Cluster | None = None,
+) -> str:
+    """Save a new token of the user and return it; it cannot be read again."""
+    return _made(user, name, expires_at, role, cluster)[1]
+
+
+@transaction.atomic
+def make(
+    actor: Actor,
+    name: str,
+    role: str = VIEWER,
+    cluster: Cluster | None = None,
+    days: int = DEFAULT_DAYS,
+) -> tuple[ApiToken, str]:
+    """Make a token of the actor's own, and return its row and the secret, once.
+
+    role is the most that it may, whatever its user may; cluster the only one where. Raises
+    `Forbidden` for who came with a token themselves, `Invalid` per field, `Conflict` where there
+    are too many.
+    """
+    user = _user(actor)
+    if actor.token is not None:
+        raise LoginNeeded
+    if faults := _faults(actor, name, role, cluster, days):
+        raise Invalid(faults)
+    if ApiToken.objects.filter(user=user).count() >= MAX_TOKENS:
+        raise Conflict("too_many_tokens", f"At most {MAX_TOKENS} tokens: revoke one first")
+    expires_at = timezone.now() + timedelta(days=days)
+    row, secret = _made(user, name.strip(), expires_at, role, cluster)
+    after = {"role": role, "expires_at": expires_at.isoformat(timespec="seconds")}
+    audit.record(actor, "token.create", _told(row), cluster=cluster, after=after)
+    return row, secret
+
+
+@transaction.atomic
+def revoke(actor: Actor, pk: int) -> None:
+    """Delete a token of the actor's own; it holds no longer from now on.
+
+    Who came with a token can revoke that one alone. Raises `Forbidden`, `NotFound`.
+    """
+    row = own(actor).filter(pk=pk).first()
+    if row is None:
+        raise NotFound("token", pk)
+    if actor.token not in (None, pk):
+        raise LoginNeeded
+    audit.record(actor, "token.revoke", _told(row), cluster=row.cluster, before={"role": row.role})
+    row.delete()
+
+
+def own(actor: Actor) -> "QuerySet[ApiToken]":
+    """Return the actor's own tokens, by name. Raises `Forbidden`."""
+    rows = ApiToken.objects.filter(user=_user(actor)).select_related("cluster")
+    return rows.order_by("name", "pk")
+
+
+def token_of(token: str) -> ApiToken | None:
+    """Return the row of a token that is known, has not expired, and whose user is active."""
+    now = timezone.now()
+    row = (
+        ApiToken.objects.select_related("user")
+        .filter(Q(expires_at=None) | Q(expires_at__gt=now), digest=_digest(token))
+        .first()
+    )
+    if row is None or not row.user.is_active:
+        return None
+    if row.last_used_at is None or now - row.last_used_at > USE_GRAIN:
+        _note_use(row, now)
+    return row
+
+
+def _note_use(row: ApiToken, now: datetime) -> None:
+    try:
+        with transaction.atomic():
+            ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
+    except OperationalError as error:
+        # A full disk or a lock: what only reads is answered all the same.
+        logger.warning("The use of token %s is not noted: %s", row.pk, error)
+
+
+def user_of(token: str) -> User | None:
+    """Return the active user of a token that is known and has not expired."""
+    row = token_of(token)
+    return None if row is None else row.user
+
+
+def actor_with(row: ApiToken, address: str | None, request: str) -> Actor:
+    """Return who comes with a token, within what it lets them do."""
+    return Actor(
+        row.user, address, request, ceiling=row.role, only=row.cluster_id, token=row.pk
+    )  # fmt: skip
+
+
+def _made(
+    user: User, name: str, expires_at: datetime | None, role: str, cluster: Cluster | None
+) -> tuple[ApiToken, str]:
+    secret = PREFIX + secrets.token_urlsafe(32)
+    row = ApiToken.objects.create(
+        user=user,
+        name=name,
+        digest=_digest(secret),
+        hint=secret[-4:],
+        expires_at=expires_at,
+        role=role,
+        cluster=cluster,
+    )
+    return row, secret
+
+
+def _user(actor: Actor) -> User:
+    require_member(actor)
+    if not isinstance(actor.user, User):
+        raise Forbidden(VIEWER)
+    return actor.user
+
+
+def _faults(actor: Actor, name: str, role: str, cluster: Cluster | None, days: int) -> Fields:
+    faults: Fields = {}
+    if not 1 <= len(name.strip()) <= MAX_NAME:
+        faults["name"] = [f"Say what it is for, in at most {MAX_NAME} characters"]
+    if role not in ROLES:
+        faults["role"] = [f"Must be one of {', '.join(ROLES)}"]
+    if cluster is not None and not actor.may(VIEWER, cluster.pk):
+        faults["cluster"] = [f"There is no cluster {cluster.slug} that you may see"]
+    if not 1 <= days <= MAX_DAYS:
+        faults["days"] = [f"Must be 1 to {MAX_DAYS}, not {days}"]
+    return faults
+
+
+def _told(row: ApiToken) -> str:
+    return f"token {row.name} …{row.hint}"
+
+
+def _digest(token: str) -> str:
+    # A token has 256 random bits: a plain fast hash is as good as a slow one here.
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Endpoints of the caller, of tokens and of the audit log."""

@@ -1,0 +1,58 @@
+"""The audit log."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+
+from controlplane.access.audit_log import AuditFilters, audit_page, audit_slice
+from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.security import caller
+from controlplane.models import AuditEntry
+from controlplane.pagination.cursors import Place
+
+router = Router(tags=["audit"])
+
+
+class AuditOut(Schema):
+    """One change; request is the id of the request that asked for it, seal that of its plan."""
+
+    id: int
+    at: datetime
+    actor: str
+    address: str | None
+    cluster: str | None
+    action: str
+    object: str
+    request: str
+    seal: str
+    reason: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+    @staticmethod
+    def resolve_cluster(row: AuditEntry) -> str | None:
+        """Return the cluster's slug."""
+        return None if row.cluster is None else row.cluster.slug
+
+
+class AuditPage(ListOut):
+    """Some entries of the audit log, the newest first."""
+
+    entries: list[AuditOut]
+
+
+@router.get("", response=AuditPage)
+def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
+    """List who changed what, the newest first.
+
+    Query parameters q, cluster, action, request (a request's id), cursor, limit (up to 1000). Who
+    sees some clusters only is told of those.
+    """
+    filters = AuditFilters.of(request.GET, caller(request).clusters)
+    found = (
+        audit_page(filters) if by_number(request) else audit_slice(filters, Place.of(request.GET))
+    )
+    return listed(request, response, found) | {"entries": found.rows}

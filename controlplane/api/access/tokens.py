@@ -1,0 +1,78 @@
+"""Tokens of one's own: making, listing and revoking them."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from controlplane.access import tokens
+from controlplane.access.roles import VIEWER
+from controlplane.api.common.examples import with_examples
+from controlplane.api.common.security import caller, seen_cluster
+from controlplane.models import ApiToken
+
+router = Router(tags=["access"])
+_EXAMPLES = {
+    "A job that submits queries to one cluster": {
+        "name": "nightly", "role": "operator", "cluster": "sf", "days": 90,
+    },
+    "A dashboard of all clusters": {"name": "grafana", "role": "viewer", "days": 366},
+}  # fmt: skip
+
+
+class TokenIn(Schema):
+    """A token: the most it may, the only cluster where (null: all), and for how many days."""
+
+    name: str = Field(max_length=tokens.MAX_NAME)
+    role: str = VIEWER
+    cluster: str | None = None
+    days: int = tokens.DEFAULT_DAYS
+
+
+class TokenOut(Schema):
+    """A token without its secret; hint is the secret's last four characters."""
+
+    id: int
+    name: str
+    hint: str
+    role: str
+    cluster: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+    @staticmethod
+    def resolve_cluster(row: ApiToken) -> str | None:
+        """Return the cluster's slug."""
+        return None if row.cluster is None else row.cluster.slug
+
+
+class NewTokenOut(Schema):
+    """A token that was made, with its secret: it is not shown again."""
+
+    token: TokenOut
+    secret: str
+
+
+@router.get("", response=list[TokenOut])
+def list_tokens(request: HttpRequest) -> Any:
+    """Return the caller's own tokens by name; there are a hundred at most."""
+    return tokens.own(caller(request))
+
+
+@router.post("", response={201: NewTokenOut}, openapi_extra=with_examples(_EXAMPLES))
+def make_token(request: HttpRequest, body: TokenIn) -> Any:
+    """Make a token of one's own; the secret is in this answer alone. Takes a login, no token."""
+    actor = caller(request)
+    cluster = None if body.cluster is None else seen_cluster(actor, body.cluster)
+    row, secret = tokens.make(actor, body.name, body.role, cluster, body.days)
+    return Status(201, {"token": row, "secret": secret})
+
+
+@router.delete("/{int:pk}", response={204: None})
+def revoke_token(request: HttpRequest, pk: int) -> Any:
+    """Revoke a token of one's own; who comes with a token can revoke that one alone."""
+    tokens.revoke(caller(request), pk)
+    return Status(204, None)

@@ -1,0 +1,1 @@
+"""Endpoints of clusters: nodes, samples, routing versions, health and stuck batches."""

@@ -1,0 +1,148 @@
+"""A cluster's health: progress, the batch that fails, restarts of its driver, incidents."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Router, Schema
+from pydantic import Field
+
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.health.losses.decisions import decide
+from controlplane.health.stuck_batches import StuckBatch
+from controlplane.health.summary import Health, health_of, incident_by_id
+
+router = Router(tags=["clusters"])
+
+
+class ProgressOut(Schema):
+    """The newest observation; unread in records, rate in records/s, drained_s until none is left.
+
+    batch, position, total and version are those of the newest finished micro-batch.
+    """
+
+    observed_at: datetime
+    batch: int | None
+    position: str
+    total: int
+    version: int
+    unread: int | None
+    rate: float | None
+    drained_s: float | None
+    phase: str
+
+
+class FailingBatchOut(Schema):
+    """A batch that has failed again and again; no record after it is read.
+
+    failures: attempts in a row; cause: how the last one ended; records: how many the batch reads;
+    skip_requested: whether an admin has asked to skip it.
+    """
+
+    batch: int
+    failures: int
+    cause: str
+    records: int
+    skip_requested: bool
+
+
+class FullDiskOut(Schema):
+    """A directory of Weir's on a disk that is full, and the bytes that are free there."""
+
+    path: str
+    free: int
+
+
+class RestartOut(Schema):
+    """One end of the driver that nobody asked for; exit_code is negative for a signal."""
+
+    at: datetime
+    cause: str
+    detail: str
+    exit_code: int | None
+    batch: int | None
+    unread: int | None
+    uptime_s: float
+
+
+class IncidentOut(Schema):
+    """A detected loss: what is gone, what Weir did, and the choices where somebody must decide."""
+
+    id: int
+    at: datetime
+    kind: str
+    state: str
+    lost: list[str]
+    done: list[str]
+    facts: dict[str, Any]
+    choices: list[str]
+    decision: str
+    decided_by: str
+    decided_at: datetime | None
+
+
+class DecisionIn(Schema):
+    """What is chosen about an incident, one of its choices; the reason is kept in the audit log."""
+
+    choice: str = Field(max_length=30)
+    reason: str = Field("", max_length=2000)
+
+
+class HealthOut(Schema):
+    """The health of a cluster; restarts and incidents newest first, undecided incidents first."""
+
+    state: str
+    state_detail: str
+    progress: ProgressOut | None
+    stuck_batch: FailingBatchOut | None
+    restarts_last_hour: int
+    restarts: list[RestartOut]
+    incidents: list[IncidentOut]
+    full_disks: list[FullDiskOut]
+
+
+@router.get("/{slug}/health", response=HealthOut)
+def get_health(request: HttpRequest, slug: str) -> Any:
+    """Return progress, the batch that fails, restarts with their causes, and incidents."""
+    caller(request)
+    return _health(health_of(cluster_of(request), timezone.now()))
+
+
+@router.get("/{slug}/incidents/{int:pk}", response=IncidentOut)
+def get_incident(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return one incident."""
+    caller(request)
+    return incident_by_id(cluster_of(request), pk)
+
+
+@router.post("/{slug}/incidents/{int:pk}/decide", response=IncidentOut)
+def decide_incident(request: HttpRequest, slug: str, pk: int, body: DecisionIn) -> Any:
+    """Carry out one of an incident's choices; takes the role admin."""
+    actor = caller(request)
+    return decide(actor, incident_by_id(cluster_of(request), pk), body.choice, body.reason)
+
+
+def _health(found: Health) -> dict[str, Any]:
+    return {
+        "state": found.cluster.state,
+        "state_detail": found.cluster.state_detail,
+        "progress": found.progress,
+        "stuck_batch": _stuck(found.stuck),
+        "restarts_last_hour": found.last_hour,
+        "restarts": found.restarts,
+        "incidents": found.incidents,
+        "full_disks": found.disks,
+    }
+
+
+def _stuck(found: StuckBatch | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "batch": found.batch,
+        "failures": found.attempt.failures,
+        "cause": found.cause,
+        "records": found.attempt.records,
+        "skip_requested": found.skipped is not None,
+    }

@@ -1,0 +1,87 @@
+"""Shapes of bodies about clusters and their nodes."""
+
+from datetime import datetime
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from controlplane.api.common.schemas import ReasonIn
+from controlplane.models import Cluster
+from controlplane.wire.log import shown
+
+
+class ClusterOut(Schema):
+    """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis."""
+
+    slug: str
+    name: str
+    description: str
+    desired: str
+    state: str
+    state_detail: str
+    slots: int
+    splits: int
+    nu: float
+    alpha: float
+    trigger_ms: int
+    master: str
+    log_url: str
+    log_limit_mb: int
+    partitions: int | None
+    max_records: int
+    max_batch_mb: int
+    routing_version: int
+    applied_version: int
+    last_batch: int | None
+    last_sample_at: datetime | None
+
+    @staticmethod
+    def resolve_log_url(cluster: Cluster) -> str:
+        """Return where the records are, without the password."""
+        return shown(cluster.log_url)
+
+
+class NodeOut(Schema):
+    """A node; capacity and load in records/s, busy a share of wall time."""
+
+    index: int
+    name: str
+    capacity: float
+    emulated: bool
+    active: bool
+    queries: int
+    streams: int
+    load: float | None
+    busy: float | None
+
+
+class MasterIn(ReasonIn):
+    """Where Spark runs the nodes: local[n], spark://host:port, yarn or k8s://https://host:port."""
+
+    master: str = Field(max_length=200)
+
+
+class NodesIn(ReasonIn):
+    """How many nodes a cluster has."""
+
+    nodes: int = Field(ge=1, le=1000)
+
+
+class BatchLimitsIn(ReasonIn):
+    """Bounds of one micro-batch in records and MiB of the log; what is left out stays."""
+
+    max_records: int | None = Field(None, ge=1_000, le=10_000_000)
+    max_batch_mb: int | None = Field(None, ge=1, le=1024)
+
+
+class NodeIn(ReasonIn):
+    """What to change of a node; what is left out stays.
+
+    capacity: in records/s; emulated: limit the node to it; active: planners assign work to it.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    capacity: float | None = None
+    emulated: bool | None = None
+    active: bool | None = None

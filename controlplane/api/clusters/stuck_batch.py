@@ -1,0 +1,98 @@
+"""A batch that cannot be processed: what skipping it loses, and skipping it."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.health import skipped_batches
+from controlplane.health.stuck_batches import losses_of, stuck_batch
+from controlplane.models import SkippedBatch
+
+router = Router(tags=["clusters"])
+_SHOWN = 20
+
+
+class StuckOut(Schema):
+    """A batch that has failed `failures` times; `records` by stream would be lost, `total` in all.
+
+    It reads the log behind position start up to stop. transfers are tasks that move in it as
+    [query id, task, from node, to node]; they keep their state. cause: how the last attempt ended.
+    """
+
+    batch: int
+    failures: int
+    start: str
+    stop: str
+    records: dict[str, int]
+    total: int
+    transfers: list[list[int]]
+    cause: str
+    skip_requested: bool
+
+
+class SkippedOut(Schema):
+    """A batch that was skipped, or will be (done_at is null), with what is lost by it."""
+
+    batch: int
+    start: str
+    stop: str
+    records: dict[str, int]
+    total: int
+    transfers: list[list[int]]
+    failures: int
+    cause: str
+    reason: str
+    by: str
+    asked_at: datetime
+    done_at: datetime | None
+
+
+class StuckBatchOut(Schema):
+    """The batch that fails again and again, null for none, and batches skipped before."""
+
+    stuck: StuckOut | None
+    skipped: list[SkippedOut]
+
+
+class SkipIn(Schema):
+    """The batch to skip, as GET names it, and why: the audit log keeps it."""
+
+    batch: int = Field(ge=0)
+    reason: str = Field(min_length=1, max_length=500)
+
+
+@router.get("/{slug}/stuck-batch", response=StuckBatchOut)
+def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
+    """Return the batch that fails again and again, with what would be lost by skipping it."""
+    caller(request)
+    cluster = cluster_of(request)
+    return {"stuck": _stuck(cluster), "skipped": list(cluster.skipped_batches.all()[:_SHOWN])}
+
+
+@router.post("/{slug}/stuck-batch/skip", response=SkippedOut)
+def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
+    """Skip a batch that has failed three times: its records are lost. Needs the role admin."""
+    return skipped_batches.skip(caller(request), cluster_by_slug(slug), body.batch, body.reason)
+
+
+def _stuck(cluster: Any) -> dict[str, Any] | None:
+    found = stuck_batch(cluster)
+    if found is None:
+        return None
+    losses, attempt = losses_of(cluster, found.attempt), found.attempt
+    return {
+        "batch": found.batch,
+        "failures": attempt.failures,
+        "start": attempt.start,
+        "stop": attempt.end,
+        "records": losses.records,
+        "total": losses.total,
+        "transfers": [[one.query, one.task, one.source, one.target] for one in losses.transfers],
+        "cause": found.cause,
+        "skip_requested": found.skipped is not None,
+    }

@@ -1,0 +1,64 @@
+"""Versions of the routing table."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+
+from controlplane.api.common.lists import listed
+from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.catalog.routing_versions import version_by_number, versions_slice
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.models import RoutingVersion
+from controlplane.pagination.cursors import Place
+
+router = Router(tags=["routing"])
+
+
+class VersionOut(Schema):
+    """A version of the routing table; proposal is the one that it carries out a step of."""
+
+    version: int
+    reason: str
+    actor: str
+    proposal: int | None
+    created_at: datetime
+    published_at: datetime | None
+    applied_at: datetime | None
+
+    @staticmethod
+    def resolve_proposal(row: RoutingVersion) -> int | None:
+        """Return the proposal's id."""
+        return row.proposal_id
+
+
+class VersionOpsOut(VersionOut):
+    """A version with what it changes, in the words of the wire."""
+
+    ops: list[dict[str, Any]]
+
+
+class VersionPage(ListOut):
+    """Some versions, the newest first."""
+
+    versions: list[VersionOut]
+
+
+@router.get("/{slug}/versions", response=VersionPage)
+def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List the versions of the routing table, the newest first.
+
+    Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
+    """
+    caller(request)
+    found = versions_slice(cluster_of(request), request.GET, Place.of(request.GET))
+    return listed(request, response, found) | {"versions": found.rows}
+
+
+@router.get("/{slug}/versions/{int:number}", response=VersionOpsOut)
+def get_version(request: HttpRequest, slug: str, number: int) -> Any:
+    """Return one version with its operations."""
+    caller(request)
+    return version_by_number(cluster_by_slug(slug), number)

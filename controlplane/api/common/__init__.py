@@ -1,0 +1,1 @@
+"""What all endpoints of the API share: security, errors, lists, examples and OpenAPI."""

@@ -1,0 +1,117 @@
+"""The header Idempotency-Key: a POST that is sent again has one effect and the same answer."""
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+from django.core.exceptions import RequestDataTooBig
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from controlplane.api.common.problems import problem
+from controlplane.api.common.security import identified
+from controlplane.errors import Conflict, Invalid
+from controlplane.integrations import idempotency
+from controlplane.integrations.idempotency import Claim
+from controlplane.models import KeptAnswer
+
+HEADER: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotent-Replayed"
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
+# What a caller is meant to try again, and so is not kept: who are you, not now, too much, broken.
+_PASSING: Final = frozenset({401, 403, 409, 429})
+# "Still runs" is soon over; a key of another request never fits.
+_AGAIN_S: Final = 1
+
+View = Callable[..., HttpResponseBase]
+
+
+def idempotent(run: View) -> View:
+    """Do what a POST with a key asks once; sent again, it gets the answer that was kept."""
+
+    @wraps(run)
+    def answered(request: HttpRequest, *args: Any, **parts: Any) -> HttpResponseBase:
+        key = request.headers.get(HEADER)
+        if key is None or request.method != "POST":
+            return run(request, *args, **parts)
+        return _once(request, key, lambda: run(request, *args, **parts))
+
+    return answered
+
+
+def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+    try:
+        found = _found(request, key)
+    except (Conflict, Invalid) as refusal:
+        return _refused(request, refusal)
+    except RequestDataTooBig:
+        found = None
+    if found is None:
+        # Of nobody known, or too large: refused as without a key.
+        return work()
+    return _again(found) if isinstance(found, KeptAnswer) else _done(request, found, work)
+
+
+def _found(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
+    """Return the claim or what is kept, None where nobody is known whose key it could be."""
+    if not _KEY.fullmatch(key):
+        raise Invalid({HEADER: ["Must be 1 to 200 visible ASCII characters, such as a UUID"]})
+    actor = identified(request)
+    if actor is None or not isinstance(actor.user, User):
+        return None
+    return idempotency.claim(actor.user, key, _fingerprint(request, actor.token))
+
+
+def _done(
+    request: HttpRequest, claimed: Claim, work: Callable[[], HttpResponseBase]
+) -> HttpResponseBase:
+    try:
+        with transaction.atomic():
+            response = work()
+            kept = _is_kept(response)
+            if kept and isinstance(response, HttpResponse):
+                content_type = response.get("Content-Type", "")
+                idempotency.keep(claimed, response.status_code, content_type, response.content)
+            elif response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                transaction.set_rollback(True)
+    except Conflict as lost:
+        return _refused(request, lost)
+    except BaseException:
+        idempotency.release(claimed)
+        raise
+    if not kept:
+        idempotency.release(claimed)
+    return response
+
+
+def _is_kept(response: HttpResponseBase) -> bool:
+    status = response.status_code
+    final = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _PASSING
+    return final and isinstance(response, HttpResponse)
+
+
+def _fingerprint(request: HttpRequest, token: int | None) -> str:
+    asked = f"{request.method} {request.get_full_path()} {request.content_type} {token or ''}"
+    return idempotency.fingerprint(asked.encode(), request.body)
+
+
+def _again(kept: KeptAnswer) -> HttpResponse:
+    body = idempotency.body_of(kept)
+    response = HttpResponse(body, status=kept.status, content_type=kept.content_type)
+    response[REPLAYED] = "true"
+    return response
+
+
+def _refused(request: HttpRequest, refusal: Conflict | Invalid) -> HttpResponse:
+    if isinstance(refusal, Invalid) or refusal.code == "key_reused":
+        told = refusal.fields[HEADER] if isinstance(refusal, Invalid) else [str(refusal)]
+        code = "invalid" if isinstance(refusal, Invalid) else refusal.code
+        title = "Some values are not valid"
+        return problem(request, 422, title, told[0], code=code, fields={HEADER: told})
+    response = problem(request, 409, "Not now", str(refusal), code=refusal.code, data=refusal.data)
+    response["Retry-After"] = str(_AGAIN_S)
+    return response

@@ -1,0 +1,157 @@
+"""The API's description of itself: a summary, examples and refusals for every operation.
+
+The first sentence of an endpoint's docstring is its summary. Bodies show the examples given with
+the operation, or those kept here by the name of their schema. Which refusals an operation can
+answer with follows from what it is: all take somebody known, a POST can be repeated, and so on.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ninja import NinjaAPI, Schema
+from ninja.openapi.schema import OpenAPISchema
+from pydantic import Field
+
+from controlplane.api.common.body_examples import BODIES
+
+_TAGS: Final = {
+    "access": "Who calls, what they may do, and the tokens they give to scripts.",
+    "clusters": "Clusters with their nodes and what was measured.",
+    "streams": "Streams: registering and listing them, and their schemas.",
+    "records": "Appending records, and where they are kept.",
+    "dead letters": "Records that do not fit their stream: listed, exported, appended again.",
+    "queries": "Queries: submitting, checking, ending them, and their results.",
+    "arcs": "What is shed, how keys find their task, who merges.",
+    "proposals": "Plans under review, and what can be said to them.",
+    "comparisons": "Several planners asked about one snapshot; what each move is worth.",
+    "policies": "What applies by itself and who approves; blackouts and exclusions.",
+    "executions": "Approved plans being carried out, step by step.",
+    "routing": "Versions of the routing table.",
+    "audit": "Who changed what, when, from where and why.",
+    "webhooks": "Addresses that are told what happens.",
+    "lab": "Experiments, their runs and tables.",
+    "attached jobs": "Spark applications that are not Weir's own.",
+}
+_REFUSALS: Final = {
+    401: ("Nobody known calls: log in, or send a bearer token", "unauthorized"),
+    403: ("The role is missing, there, or beyond what the token lets do", "forbidden"),
+    404: ("There is no such row, or no such address", "not_found"),
+    409: (
+        "The state does not allow it now; code and data say what stands in the way",
+        "not_allowed",
+    ),
+    422: ("The request is malformed or some values are not valid: see fields and rows", "invalid"),
+    503: ("Something that this needs does not answer: try again after Retry-After", "log_away"),
+}
+_KEY: Final = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "required": False,
+    "schema": {"type": "string", "maxLength": 200},
+    "description": (
+        "A key of the caller's choice, new for each request. Sent again within a day, the request"
+        " has no second effect and gets the first answer."
+    ),
+}
+_MATCH: Final = {
+    "in": "header",
+    "name": "If-None-Match",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The ETag of an earlier answer: 304 without a body where nothing has changed.",
+}
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+
+
+class Problem(Schema):
+    """Why a request was refused (RFC 9457); what does not apply is empty.
+
+    code is stable; fields are messages per field, rows are fields per row of a bulk request.
+    """
+
+    type: str = Field(description="The code as a URN: urn:weir:problem:<code>")
+    title: str
+    status: int
+    detail: str
+    instance: str
+    request: str = Field(description="The request's id, which logs and the audit log name")
+    code: str
+    fields: dict[str, list[str]]
+    rows: dict[str, dict[str, list[str]]]
+    data: dict[str, Any]
+
+
+class DocumentedAPI(NinjaAPI):
+    """An API whose description says of every operation what the others have in common."""
+
+    def get_openapi_schema(self, **parts: Any) -> OpenAPISchema:
+        """Return the description, completed."""
+        found = super().get_openapi_schema(**parts)
+        found["tags"] = [{"name": name, "description": told} for name, told in _TAGS.items()]
+        found["components"]["schemas"]["Problem"] = Problem.json_schema()
+        for method, operation in _operations(found):
+            _complete(method, operation)
+        return found
+
+
+def _operations(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in schema["paths"].values():
+        for method in _METHODS:
+            if method in path:
+                yield method, path[method]
+
+
+def _complete(method: str, operation: dict[str, Any]) -> None:
+    about = operation.get("description", "").strip()
+    if about:
+        operation["summary"] = about.partition("\n")[0].partition("; ")[0].rstrip(".")
+    operation["parameters"] = [
+        *operation["parameters"],
+        *([_KEY] if method == "post" else []),
+        *([_MATCH] if method == "get" else []),
+    ]
+    _show_body(operation)
+    for status in _statuses(method, operation):
+        operation["responses"].setdefault(status, _refusal(status))
+
+
+def _show_body(operation: dict[str, Any]) -> None:
+    content = operation.get("requestBody", {}).get("content", {})
+    body = content.get("application/json")
+    if body is None or "examples" in body or "example" in body:
+        return
+    name = _schema_name(body["schema"])
+    if name in BODIES:
+        body["examples"] = {title: {"value": value} for title, value in BODIES[name].items()}
+
+
+def _schema_name(schema: Mapping[str, Any]) -> str:
+    options = [schema, *schema.get("anyOf", ())]
+    named = [one["$ref"].rpartition("/")[2] for one in options if "$ref" in one]
+    if named:
+        return str(named[0])
+    return "records" if "records" in schema.get("properties", {}) else str(schema.get("title", ""))
+
+
+def _statuses(method: str, operation: Mapping[str, Any]) -> list[int]:
+    """Return with what an operation can refuse; lists, too, refuse a bad cursor with 422."""
+    found = [401, 403, 422]
+    if any(one["in"] == "path" for one in operation["parameters"]):
+        found.append(404)
+    if method != "get":
+        found.append(409)
+    return sorted({*found, 503})
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    about, code = _REFUSALS[status]
+    example = {
+        "type": f"urn:weir:problem:{code}", "title": about.partition(":")[0], "status": status,
+        "detail": about, "instance": "/api/v1/…", "request": "6f0f8a3c0b7d4f7e9d5d1f0a2b3c4d5e",
+        "code": code, "fields": {}, "rows": {}, "data": {},
+    }  # fmt: skip
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        "description": about,
+        "content": {"application/problem+json": {"schema": schema, "example": example}},
+    }

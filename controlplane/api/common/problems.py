@@ -1,0 +1,254 @@
+"""Every refusal as problem details (RFC 9457, application/problem+json), whoever refuses.
+
+A body is {type, title, status, detail, instance, request, code, fields, rows, data}; what does not
+apply is empty. code is stable and says what went wrong, type is the same as a URN. fields are
+messages per field, rows are fields per row of a bulk request. Where a query's text is at fault,
+data["places"] has the place by field: the line, marks below it, the character; data["row_places"]
+has the same by row.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.core.exceptions import RequestDataTooBig
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+from redis.exceptions import RedisError
+
+from controlplane.api.common.schemas import PlaceOut
+from controlplane.catalog.query_text import places
+from controlplane.errors import (
+    Away,
+    BadBody,
+    Busy,
+    Conflict,
+    Fields,
+    Forbidden,
+    Invalid,
+    LoginNeeded,
+    NotFound,
+    TryLater,
+)
+from controlplane.request_ids import request_id
+
+logger = logging.getLogger(__name__)
+
+CONTENT_TYPE: Final = "application/problem+json"
+ROOT: Final = "/api/"
+# A database that is locked or away comes back within seconds.
+DATABASE_AWAY_S: Final = 2
+# What a status is called where nobody has given it a code.
+_CODES: Final = {
+    400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found",
+    405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type", 500: "broken",
+}  # fmt: skip
+_DETAILS: Final = {
+    404: "There is nothing here",
+    405: "This address does not take that method: the header Allow says which it does",
+    500: "Weir broke over this request; its log has the reason under the request's id",
+}
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+
+
+def problem(
+    request: HttpRequest,
+    status: int,
+    title: str,
+    detail: str,
+    *,
+    code: str = "",
+    fields: Fields | None = None,
+    rows: Mapping[int, Fields] | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> HttpResponse:
+    """Return the one shape that every refusal has."""
+    code = code or _CODES.get(status, "refused")
+    body = {
+        "type": f"urn:weir:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": request.path,
+        "request": request_id(request),
+        "code": code,
+        "fields": dict(fields or {}),
+        "rows": {str(row): told for row, told in (rows or {}).items()},
+        "data": dict(data or {}),
+    }
+    text = json.dumps(body, cls=DjangoJSONEncoder)
+    return HttpResponse(text, status=status, content_type=CONTENT_TYPE)
+
+
+def api_problems(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Return the middleware that puts into this shape what Django itself refuses under /api/."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        refused = response.status_code >= HTTPStatus.BAD_REQUEST
+        if not refused or not request.path.startswith(ROOT):
+            return response
+        if response.get("Content-Type", "").startswith(CONTENT_TYPE):
+            return response
+        return _retold(request, response)
+
+    return respond
+
+
+def _retold(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    status = response.status_code
+    title = response.reason_phrase
+    told = problem(request, status, title, _DETAILS.get(status, f"{title}."))
+    for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+        if name in response:
+            told[name] = response[name]
+    return told
+
+
+def translate_errors(api: NinjaAPI) -> None:
+    """Let an API answer with problems to what its endpoints raise."""
+    handlers: dict[type[Exception], Callable[..., HttpResponse]] = {
+        Invalid: _invalid,
+        ValidationError: _malformed,
+        Forbidden: _forbidden,
+        NotFound: _not_found,
+        Http404: _no_page,
+        Conflict: _conflict,
+        Busy: _busy,
+        Away: _away,
+        BadBody: _bad_body,
+        RedisError: _redis_away,
+        AuthenticationError: _anonymous,
+        HttpError: _refused_by_framework,
+        RequestDataTooBig: _too_large,
+        OperationalError: _database_away,
+    }
+    for kind, handler in handlers.items():
+        api.add_exception_handler(kind, handler)
+
+
+def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
+    """422: some values are not valid."""
+    whys = [told for faults in refused.fields.values() for told in faults]
+    if not whys and refused.rows:
+        whys = [f"{len(refused.rows)} rows are at fault: nothing was done"]
+    data: dict[str, Any] = {}
+    if found := _places(refused.fields):
+        data["places"] = found
+    if rows := {row: found for row, one in refused.rows.items() if (found := _places(one))}:
+        data["row_places"] = rows
+    return problem(
+        request,
+        422,
+        str(refused),
+        "; ".join(whys),
+        code="invalid",
+        fields=refused.fields,
+        rows=refused.rows,
+        data=data,
+    )
+
+
+def _places(fields: Fields) -> dict[str, Any]:
+    return {name: PlaceOut.of(one).dict() for name, one in places(fields).items()}
+
+
+def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
+    """422: the body is not of the documented shape."""
+    fields: Fields = {}
+    rows: dict[int, Fields] = {}
+    for error in refused.errors:
+        # ("body", "spec", "window_s") names the field window_s of the argument spec.
+        within = error["loc"][2:]
+        place = ".".join(str(part) for part in within) or str(error["loc"][-1])
+        fields.setdefault(place, []).append(error["msg"])
+        if len(within) > 1 and isinstance(within[1], int):
+            field = ".".join(str(part) for part in within[2:]) or str(within[0])
+            rows.setdefault(within[1], {}).setdefault(field, []).append(error["msg"])
+    detail = "; ".join(f"{name}: {' '.join(told)}" for name, told in fields.items())
+    title = "The request is malformed"
+    return problem(request, 422, title, detail, code="malformed", fields=fields, rows=rows)
+
+
+def _forbidden(request: HttpRequest, refused: Forbidden) -> HttpResponse:
+    """403: the role is missing."""
+    code = "login_needed" if isinstance(refused, LoginNeeded) else "forbidden"
+    return problem(request, 403, "Not allowed", str(refused), code=code)
+
+
+def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:
+    """404: no such row."""
+    return problem(request, 404, "Not found", str(refused), code="not_found")
+
+
+def _no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
+    """404: no such address."""
+    return problem(request, 404, "Not found", _DETAILS[404], code="not_found")
+
+
+def _bad_body(request: HttpRequest, refused: BadBody) -> HttpResponse:
+    """400: the body is not of the format that it is said to have."""
+    return problem(request, 400, "The request is malformed", str(refused), code="bad_request")
+
+
+def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
+    """503: Redis does not answer."""
+    logger.warning("Redis does not answer: %s", error)
+    away = Away("redis_away", "Redis does not answer", DATABASE_AWAY_S)
+    return _later(request, 503, "Not reachable", away)
+
+
+def _conflict(request: HttpRequest, refused: Conflict) -> HttpResponse:
+    """409: the state does not allow it now."""
+    return problem(request, 409, "Not now", str(refused), code=refused.code, data=refused.data)
+
+
+def _busy(request: HttpRequest, refused: Busy) -> HttpResponse:
+    """429: slow down."""
+    return _later(request, 429, "Too much at once", refused)
+
+
+def _away(request: HttpRequest, refused: Away) -> HttpResponse:
+    """503: something that this needs does not answer."""
+    return _later(request, 503, "Not reachable", refused)
+
+
+def _later(request: HttpRequest, status: int, title: str, refused: TryLater) -> HttpResponse:
+    response = problem(request, status, title, str(refused), code=refused.code, data=refused.data)
+    response["Retry-After"] = str(refused.after_s)
+    return response
+
+
+def _anonymous(request: HttpRequest, refused: AuthenticationError) -> HttpResponse:
+    """401: neither session nor token."""
+    response = problem(
+        request, 401, "Who are you?", "Log in, or send a bearer token", code="unauthorized"
+    )
+    response["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _refused_by_framework(request: HttpRequest, refused: HttpError) -> HttpResponse:
+    """Anything Ninja refuses itself, such as a missing CSRF token or a body that is no JSON."""
+    return problem(request, refused.status_code, "Refused", str(refused), code="refused")
+
+
+def _too_large(request: HttpRequest, refused: RequestDataTooBig) -> HttpResponse:
+    """413: the body is larger than a request may be."""
+    return problem(request, 413, "Too large", "The body is too large: send less at once")
+
+
+def _database_away(request: HttpRequest, refused: OperationalError) -> HttpResponse:
+    """503: the database is locked or away."""
+    logger.error("The database does not answer", exc_info=refused)
+    told = TryLater("database_away", "The database does not answer now", DATABASE_AWAY_S)
+    return _later(request, 503, "Not reachable", told)

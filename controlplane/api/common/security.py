@@ -1,0 +1,75 @@
+"""Who calls: a session (writes need the CSRF token) or `Authorization: Bearer <token>`.
+
+`caller` is the door of every endpoint: where the address names a cluster, it lets in only who may
+see that cluster, and what the services ask for later is asked on that cluster.
+"""
+
+from django.http import HttpRequest
+from ninja.security import HttpBearer, SessionAuth
+
+from controlplane.access import tokens
+from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.models import ApiToken, Cluster
+from controlplane.request_ids import request_id
+
+
+class TokenAuth(HttpBearer):
+    """Accepts the bearer token of an active user."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
+        """Return the row of the token, None for one that is unknown, expired or switched off."""
+        return tokens.token_of(token)
+
+
+TOKEN = TokenAuth()
+SESSION = SessionAuth()
+# The token first: a script sends no cookie, and its requests are no target of forgery.
+AUTHENTICATION = [TOKEN, SESSION]
+
+
+def caller(request: HttpRequest) -> Actor:
+    """Return who calls, acting on the cluster that the address names, if it names one.
+
+    Raises `Forbidden` for who may not see it (or no cluster at all), `NotFound` for no cluster.
+    """
+    # Ninja puts what authenticate returned on the request.
+    actor = _actor(request, request.auth)  # type: ignore[attr-defined]
+    named = request.resolver_match.kwargs.get("slug") if request.resolver_match else None
+    if named is None:
+        require_member(actor)
+        return actor
+    cluster = cluster_by_slug(named)
+    require_viewer(actor, cluster)
+    request.cluster = cluster  # type: ignore[attr-defined]
+    return actor.on(cluster)
+
+
+def cluster_of(request: HttpRequest) -> Cluster:
+    """Return the cluster that the address names and `caller` has let in to."""
+    return request.cluster  # type: ignore[attr-defined, no-any-return]
+
+
+def identified(request: HttpRequest) -> Actor | None:
+    """Return who sends a request that Ninja has not looked at yet, None for nobody known.
+
+    For what changes nothing: the CSRF token of a session is not looked at.
+    """
+    row = TOKEN(request)
+    if row is not None:
+        return _actor(request, row)
+    return actor_of(request) if request.user.is_authenticated else None
+
+
+def seen_cluster(actor: Actor, slug: str) -> Cluster:
+    """Return a cluster that a body names. Raises `Forbidden`, `NotFound`."""
+    cluster = cluster_by_slug(slug)
+    require_viewer(actor, cluster)
+    return cluster
+
+
+def _actor(request: HttpRequest, known: object) -> Actor:
+    address = request.META.get("REMOTE_ADDR") or None
+    if isinstance(known, ApiToken):
+        return tokens.actor_with(known, address, request_id(request))
+    return actor_of(request)

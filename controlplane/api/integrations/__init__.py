@@ -1,0 +1,1 @@
+"""Endpoints for other systems: webhooks, attached jobs and Prometheus."""

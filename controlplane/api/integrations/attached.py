@@ -1,0 +1,109 @@
+"""Attached jobs: what they report, and reading it; bodies of 1 MiB at most."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from ninja import Router, Status
+from ninja.decorators import decorate_view
+
+from controlplane.access.roles import require_viewer
+from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.problems import problem
+from controlplane.api.common.security import caller
+from controlplane.api.integrations.attached_schemas import (
+    JobOut,
+    JobPage,
+    ProgressOut,
+    ReportIn,
+    RunOut,
+    TakenOut,
+)
+from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_list import (
+    JobFilters,
+    job_by_id,
+    jobs_page,
+    jobs_slice,
+    progress_of,
+    run_by_id,
+)
+from controlplane.pagination.cursors import Place
+
+router = Router(tags=["attached jobs"])
+# The client sends at most a quarter of it.
+MAX_BODY_BYTES = 1024 * 1024
+DEFAULT_SPAN = timedelta(minutes=15)
+
+View = Callable[..., HttpResponseBase]
+
+
+def limited(run: View) -> View:
+    """Refuse a larger body with 413 before it is read as JSON."""
+
+    @wraps(run)
+    def guarded(request: HttpRequest, **parts: Any) -> HttpResponseBase:
+        if _size(request) <= MAX_BODY_BYTES:
+            return run(request, **parts)
+        detail = f"A report has at most {MAX_BODY_BYTES} bytes: send fewer events at a time"
+        return problem(request, 413, "Too large", detail, code="too_large")
+
+    return guarded
+
+
+@router.post("/events", response={202: TakenOut})
+@decorate_view(limited)
+def report_events(request: HttpRequest, body: ReportIn) -> Any:
+    """Take in what a job tells of its streaming queries; the same report again changes nothing.
+
+    Each (run, batch) is stored once. A token of the role viewer is enough: it writes jobs of its
+    own user only. A report without events is a sign of life.
+    """
+    job = attached_jobs.report(caller(request), body.report())
+    return Status(202, {"job": job.pk, "taken": len(body.events)})
+
+
+@router.get("/jobs", response=JobPage)
+def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
+    """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
+    require_viewer(caller(request))
+    filters = JobFilters.of(request.GET)
+    found = jobs_page(filters) if by_number(request) else jobs_slice(filters, Place.of(request.GET))
+    return JobPage(**listed(request, response, found), jobs=[JobOut.of(row) for row in found.rows])
+
+
+@router.delete("/jobs/{int:pk}", response={204: None})
+def remove_job(request: HttpRequest, pk: int) -> Any:
+    """Delete a job with all it told; one that still reports comes back."""
+    attached_jobs.remove(caller(request), job_by_id(pk))
+    return Status(204, None)
+
+
+@router.get("/queries/{int:pk}", response=RunOut)
+def get_query(request: HttpRequest, pk: int) -> Any:
+    """Return one run of a query, with its newest progress."""
+    require_viewer(caller(request))
+    return RunOut.of(run_by_id(pk))
+
+
+@router.get("/queries/{int:pk}/progress", response=list[ProgressOut])
+def list_progress(
+    request: HttpRequest, pk: int, start: datetime | None = None, end: datetime | None = None
+) -> Any:
+    """Return the progress of a run, oldest first; by default of the last fifteen minutes.
+
+    Every batch is kept for 15 minutes, one row a minute for 24 hours.
+    """
+    require_viewer(caller(request))
+    until = end or timezone.now()
+    return progress_of(run_by_id(pk).query, start or until - DEFAULT_SPAN, until)
+
+
+def _size(request: HttpRequest) -> int:
+    declared = str(request.META.get("CONTENT_LENGTH") or "")
+    # A body sent in chunks declares nothing: it is at hand by now and measured.
+    return int(declared) if declared.isdecimal() else len(request.body)

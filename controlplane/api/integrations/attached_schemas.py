@@ -1,0 +1,220 @@
+"""Shapes of the bodies of attached jobs; rates in rows/s, durations in ms, times ISO 8601."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from ninja import Schema
+from pydantic import AwareDatetime, Field, FiniteFloat, model_validator
+
+from controlplane.api.common.schemas import ListOut
+from controlplane.integrations.attached_jobs import Event, JobSpec, Report
+from controlplane.integrations.attached_list import JobRow, RunRow
+
+# What a column of the database holds.
+Count = Annotated[int, Field(ge=0, le=2**62)]
+Rate = Annotated[FiniteFloat, Field(ge=0)]
+# PostgreSQL stores no NUL character, neither as text nor in JSON.
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Key = Annotated[Text, Field(max_length=100)]
+
+
+class JobIn(Schema):
+    """Who reports: Spark's application id and name."""
+
+    application: Text = Field(min_length=1, max_length=200)
+    name: Text = Field(min_length=1, max_length=200)
+    spark_version: Text = Field("", max_length=40)
+
+
+class StateIn(Schema):
+    """State of a run, summed over its operators."""
+
+    rows: Count = 0
+    updated: Count = 0
+    bytes: Count = 0
+    dropped: Count = 0
+
+
+class SourceIn(Schema):
+    """A source in a batch; metrics are the source's own, such as Kafka's lag."""
+
+    description: Text = Field("", max_length=500)
+    rows: Count = 0
+    input_rate: Rate | None = None
+    processed_rate: Rate | None = None
+    metrics: dict[Key, FiniteFloat] = Field(default_factory=dict, max_length=50)
+
+
+class SinkIn(Schema):
+    """The sink in a batch; rows is null where it does not count."""
+
+    description: Text = Field("", max_length=500)
+    rows: Count | None = None
+
+
+class ProgressIn(Schema):
+    """One micro-batch; phases are Spark's durationMs."""
+
+    batch: Count
+    rows: Count = 0
+    input_rate: Rate | None = None
+    processed_rate: Rate | None = None
+    duration_ms: Count = 0
+    phases: dict[Key, Count] = Field(default_factory=dict, max_length=50)
+    state: StateIn | None = None
+    watermark: AwareDatetime | None = None
+    sources: list[SourceIn] = Field(default_factory=list, max_length=50)
+    sink: SinkIn = SinkIn(description="", rows=None)
+
+
+class EventIn(Schema):
+    """One event of a run; progress comes with kind progress, error with terminated."""
+
+    kind: Literal["started", "progress", "idle", "terminated"]
+    id: UUID
+    run: UUID
+    name: Text = Field("", max_length=200)
+    at: AwareDatetime
+    progress: ProgressIn | None = None
+    error: Text = Field("", max_length=2000)
+    error_class: Text = Field("", max_length=200)
+
+    @model_validator(mode="after")
+    def check_progress(self) -> "EventIn":
+        """Refuse a progress event without its measures, and measures elsewhere."""
+        if (self.kind == "progress") != (self.progress is not None):
+            raise ValueError("progress comes with events of the kind progress, and only there")
+        return self
+
+
+class ReportIn(Schema):
+    """A message of a job: up to 500 events in their order; ended says that the job is over."""
+
+    job: JobIn
+    events: list[EventIn] = Field(default_factory=list, max_length=500)
+    dropped: Count = 0
+    ended: bool = False
+
+    def report(self) -> Report:
+        """Return the body as the service takes it."""
+        return Report(
+            job=JobSpec(self.job.application, self.job.name, self.job.spark_version),
+            events=[_event(event) for event in self.events],
+            dropped=self.dropped,
+            ended=self.ended,
+        )
+
+
+def _event(event: EventIn) -> Event:
+    return Event(
+        kind=event.kind,
+        query_id=event.id,
+        run_id=event.run,
+        at=event.at,
+        name=event.name,
+        progress=event.progress.model_dump() if event.progress else None,
+        error=event.error,
+    )
+
+
+class TakenOut(Schema):
+    """How many events were taken in, under which job."""
+
+    job: int
+    taken: int
+
+
+class ProgressOut(Schema):
+    """A batch, or what stands for those of a minute; t and watermark_ms in ms since the epoch."""
+
+    t: int
+    batch: int
+    rows: int
+    input: float | None
+    processed: float | None
+    duration_ms: int
+    phases: dict[str, int]
+    state_rows: int | None
+    state_bytes: int | None
+    state_dropped: int | None
+    watermark_ms: int | None
+    lags: list[float | None]
+
+
+class RunOut(Schema):
+    """A run of a query; state is running, idle, terminated, failed or lost, detail the reason."""
+
+    id: int
+    job: int
+    query_id: UUID
+    run_id: UUID
+    name: str
+    state: str
+    detail: str
+    started_at: datetime
+    ended_at: datetime | None
+    sources: list[dict[str, Any]]
+    sink: dict[str, Any]
+    last: ProgressOut | None
+
+    @staticmethod
+    def of(row: RunRow) -> "RunOut":
+        """Return the body of a row."""
+        query = row.query
+        return RunOut(
+            id=query.pk,
+            job=query.job_id,
+            query_id=query.query_id,
+            run_id=query.run_id,
+            name=query.name,
+            state=row.state,
+            detail=row.detail,
+            started_at=query.started_at,
+            ended_at=query.ended_at,
+            sources=query.sources,
+            sink=query.sink,
+            last=query.last or None,
+        )
+
+
+class JobOut(Schema):
+    """A job with its newest runs; state is running, idle, lost or ended."""
+
+    id: int
+    application: str
+    name: str
+    owner: str
+    spark_version: str
+    state: str
+    first_seen: datetime
+    last_seen: datetime
+    ended_at: datetime | None
+    dropped: int
+    total_queries: int
+    queries: list[RunOut]
+
+    @staticmethod
+    def of(row: JobRow) -> "JobOut":
+        """Return the body of a row."""
+        job = row.job
+        return JobOut(
+            id=job.pk,
+            application=job.application,
+            name=job.name,
+            owner=job.owner,
+            spark_version=job.spark_version,
+            state=row.state,
+            first_seen=job.first_seen,
+            last_seen=job.last_seen,
+            ended_at=job.ended_at,
+            dropped=job.dropped,
+            total_queries=row.total,
+            queries=[RunOut.of(run) for run in row.runs],
+        )
+
+
+class JobPage(ListOut):
+    """One page of jobs."""
+
+    jobs: list[JobOut]

@@ -1,0 +1,153 @@
+"""GET /metrics, for Prometheus: figures of clusters, executions, queues and requests.
+
+Figures of clusters are read from the database when they are asked for; requests are counted by all
+web processes together. It takes a token (or a login) of a viewer, who is told of the clusters that
+they may see; of queues, webhooks and requests only who may see them all.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+from redis import RedisError
+
+from controlplane.access.roles import Actor
+from controlplane.api.common.problems import problem
+from controlplane.api.common.security import identified
+from controlplane.connections import redis_client
+from controlplane.measuring import collect_requests
+from controlplane.task_names import QUEUES, queue_key
+from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
+
+# Of a sample (telemetry.samples): its name there, ours, what it is, and by what to multiply it.
+_OF_SAMPLE: Final = (
+    ("imbalance", "imbalance", "Imbalance of load over capacity", 1.0),
+    ("rf", "replication_factor", "Delivered records over source records", 1.0),
+    ("in", "records_in_per_second", "Records that came into the log", 1.0),
+    ("read", "records_read_per_second", "Records that were read", 1.0),
+    ("delivered", "records_delivered_per_second", "Records that were handed to nodes", 1.0),
+    ("late", "records_late_per_second", "Records that came too late to count", 1.0),
+    ("p50", "latency_p50_seconds", "Latency, median", 0.001),
+    ("p95", "latency_p95_seconds", "Latency, 95th percentile", 0.001),
+    ("p99", "latency_p99_seconds", "Latency, 99th percentile", 0.001),
+    ("batch_ms", "batch_seconds", "How long the newest micro-batch took", 0.001),
+    ("state_bytes", "state_bytes", "State of all tasks", 1.0),
+)
+_OF_NODES: Final = (
+    ("loads", "node_records_per_second", "Records that a node takes"),
+    ("busy", "node_busy_ratio", "Share of its time that a node computes"),
+    ("tasks", "node_tasks", "Tasks on a node"),
+)
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Return the metrics in Prometheus's text format."""
+    actor = identified(request)
+    if actor is None:
+        answer = problem(request, 401, "Who are you?", "Log in, or send a bearer token")
+        answer["WWW-Authenticate"] = "Bearer"
+        return answer
+    if not actor.is_member:
+        return problem(request, 403, "Not allowed", "This needs the role viewer")
+    registry = CollectorRegistry()
+    registry.register(_Figures(actor))
+    if actor.is_viewer:
+        collect_requests(registry)
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class _Figures(Collector):
+    """Reads the figures that an actor may see."""
+
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+
+    def collect(self) -> Iterator[Metric]:
+        with transaction.atomic():
+            found = gauges(self._actor.clusters)
+        yield from _of_clusters(found, timezone.now())
+        yield _gauge("queries", "Queries", ("cluster", "state"), found.queries)
+        yield _gauge("proposals", "Proposals", ("cluster", "state"), found.proposals)
+        told = CounterMetricFamily(
+            "weir_decisions", "Decisions of watch loops", labels=("cluster", "loop", "code")
+        )
+        for labels, value in found.decisions:
+            told.add_metric(labels, value)
+        yield told
+        if self._actor.is_viewer:
+            yield _gauge("webhook_deliveries", "Messages", ("state",), found.deliveries)
+            yield from _of_queues()
+
+
+def _of_clusters(found: Gauges, now: datetime) -> Iterator[Metric]:
+    rows = found.clusters
+    for key, name, about, factor in _OF_SAMPLE:
+        yield _gauge(name, about, ("cluster",), _values(rows, key, factor))
+    for key, name, about in _OF_NODES:
+        yield _gauge(name, about, ("cluster", "node"), _by_node(rows, key))
+    yield _gauge("data_age_seconds", "Age of the newest sample", ("cluster",), _ages(rows, now))
+    yield _gauge("routing_version", "Version decided last", ("cluster",), (
+        ((row.cluster.slug,), float(row.cluster.routing_version)) for row in rows
+    ))  # fmt: skip
+    yield _gauge("applied_version", "Version a batch ran with last", ("cluster",), (
+        ((row.cluster.slug,), float(row.cluster.applied_version)) for row in rows
+    ))  # fmt: skip
+    yield _gauge("cluster_state", "1 for the state a cluster is in", ("cluster", "state"), (
+        ((row.cluster.slug, row.cluster.state), 1.0) for row in rows
+    ))  # fmt: skip
+
+
+def _of_queues() -> Iterator[Metric]:
+    """Yield how many tasks wait for a worker; only whether Redis answers where it does not."""
+    up, lengths = 1.0, []
+    try:
+        for name in QUEUES:
+            length = redis_client().llen(queue_key(name))
+            lengths.append(((name,), float(length)))
+    except RedisError:
+        up, lengths = 0.0, []
+    yield _gauge("redis_up", "Whether Redis answers", (), [((), up)])
+    yield _gauge("queue_length", "Tasks that wait for a worker", ("queue",), lengths)
+
+
+def _values(
+    rows: list[ClusterGauges], key: str, factor: float
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    for row in rows:
+        value = row.sample.get(key)
+        if value is not None:
+            yield (row.cluster.slug,), float(value) * factor
+
+
+def _by_node(rows: list[ClusterGauges], key: str) -> Iterator[tuple[tuple[str, ...], float]]:
+    for row in rows:
+        for index, value in enumerate(row.sample.get(key) or ()):
+            if value is not None:
+                yield (row.cluster.slug, str(index)), float(value)
+
+
+def _ages(rows: list[ClusterGauges], now: datetime) -> Iterator[tuple[tuple[str, ...], float]]:
+    for row in rows:
+        if row.cluster.last_sample_at is not None:
+            yield (row.cluster.slug,), (now - row.cluster.last_sample_at).total_seconds()
+
+
+def _gauge(
+    name: str,
+    about: str,
+    labels: tuple[str, ...],
+    values: Iterable[tuple[tuple[str, ...], float]],
+) -> Metric:
+    metric = GaugeMetricFamily(f"weir_{name}", about, labels=labels)
+    for found, value in values:
+        metric.add_metric(found, value)
+    return metric

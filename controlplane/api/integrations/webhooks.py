@@ -1,0 +1,178 @@
+"""Webhooks: managing them, trying one, and what became of their messages."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from controlplane.access.roles import Actor
+from controlplane.api.common.examples import with_examples
+from controlplane.api.common.lists import listed
+from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.security import caller, seen_cluster
+from controlplane.integrations import deliveries, webhooks
+from controlplane.integrations.delivery_list import deliveries_slice
+from controlplane.integrations.webhooks import WebhookSpec
+from controlplane.models import Delivery, Webhook
+from controlplane.pagination.cursors import Place
+
+router = Router(tags=["webhooks"])
+_EXAMPLES = {
+    "Everything of one cluster": {
+        "name": "chat", "url": "https://hooks.example.com/weir", "cluster": "sf",
+        "kinds": ["proposals", "executions", "alerts"],
+    },
+    "Alerts of all clusters": {
+        "name": "on call", "url": "https://alerts.example.com/in", "kinds": ["alerts"],
+    },
+}  # fmt: skip
+
+
+class WebhookIn(Schema):
+    """A webhook: a public https address, what it is told of, and of which cluster (null: all)."""
+
+    name: str = Field(max_length=webhooks.MAX_NAME)
+    url: str = Field(max_length=500)
+    kinds: list[str] = Field(default_factory=lambda: list(webhooks.KINDS))
+    cluster: str | None = None
+    active: bool = True
+
+
+class WebhookOut(Schema):
+    """A webhook without its secret; after failures in a row it rests until a moment."""
+
+    id: int
+    name: str
+    url: str
+    kinds: list[str]
+    cluster: str | None
+    active: bool
+    failures: int
+    rests_until: datetime | None
+    created_by: str
+    created_at: datetime
+
+    @staticmethod
+    def resolve_cluster(row: Webhook) -> str | None:
+        """Return the cluster's slug."""
+        return None if row.cluster is None else row.cluster.slug
+
+
+class NewWebhookOut(Schema):
+    """A webhook that was made, with the secret that its messages are signed with."""
+
+    webhook: WebhookOut
+    secret: str
+
+
+class DeliveryOut(Schema):
+    """One message; event is its id, the same at every try. next_at: when it is tried again."""
+
+    id: int
+    event: str
+    kind: str
+    state: str
+    tries: int
+    status: int | None
+    error: str
+    created_at: datetime
+    next_at: datetime | None
+    delivered_at: datetime | None
+    body: str
+
+    @staticmethod
+    def resolve_event(row: Delivery) -> str:
+        """Return the id as text."""
+        return str(row.event)
+
+    @staticmethod
+    def resolve_next_at(row: Delivery) -> datetime | None:
+        """Return when it is due, None for one that is over."""
+        return row.next_at if row.state == Delivery.State.WAITING else None
+
+
+class DeliveryPage(ListOut):
+    """Some messages of a webhook, the newest first."""
+
+    deliveries: list[DeliveryOut]
+
+
+@router.get("", response=list[WebhookOut])
+def list_webhooks(request: HttpRequest) -> Any:
+    """Return the webhooks that the caller may manage, by name; there are fifty at most."""
+    return webhooks.seen(caller(request))
+
+
+@router.post("", response={201: NewWebhookOut}, openapi_extra=with_examples(_EXAMPLES))
+def make_webhook(request: HttpRequest, body: WebhookIn) -> Any:
+    """Register an address; takes the role admin, on the cluster or on all.
+
+    Private, loopback, link-local and metadata addresses are refused, now and at every message.
+    """
+    actor = caller(request)
+    hook = webhooks.create(actor, _spec(actor, body))
+    return Status(201, {"webhook": hook, "secret": webhooks.secret_of(hook)})
+
+
+@router.get("/{int:pk}", response=WebhookOut)
+def get_webhook(request: HttpRequest, pk: int) -> Any:
+    """Return one webhook."""
+    return webhooks.by_id(caller(request), pk)
+
+
+@router.put("/{int:pk}", response=WebhookOut, openapi_extra=with_examples(_EXAMPLES))
+def change_webhook(request: HttpRequest, pk: int, body: WebhookIn) -> Any:
+    """Change all of a webhook but its cluster; it no longer rests."""
+    actor = caller(request)
+    return webhooks.change(actor, webhooks.by_id(actor, pk), _spec(actor, body))
+
+
+@router.delete("/{int:pk}", response={204: None})
+def remove_webhook(request: HttpRequest, pk: int) -> Any:
+    """Delete a webhook with its messages."""
+    actor = caller(request)
+    webhooks.remove(actor, webhooks.by_id(actor, pk))
+    return Status(204, None)
+
+
+@router.post("/{int:pk}/secret", response=NewWebhookOut)
+def renew_secret(request: HttpRequest, pk: int) -> Any:
+    """Give a webhook another secret, which signs every message from now on."""
+    actor = caller(request)
+    hook = webhooks.renew_secret(actor, webhooks.by_id(actor, pk))
+    return {"webhook": hook, "secret": webhooks.secret_of(hook)}
+
+
+@router.post("/{int:pk}/test", response={202: DeliveryOut})
+def test_webhook(request: HttpRequest, pk: int) -> Any:
+    """Have a message of type test sent; ask for its delivery to see what became of it."""
+    actor = caller(request)
+    return Status(202, webhooks.test(actor, webhooks.by_id(actor, pk)))
+
+
+@router.get("/{int:pk}/deliveries", response=DeliveryPage)
+def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> Any:
+    """List the messages of a webhook, the newest first; those that are over are kept a week.
+
+    Query parameters state (waiting, delivered, failed), cursor, limit (up to 1000).
+    """
+    hook = webhooks.by_id(caller(request), pk)
+    found = deliveries_slice(hook, request.GET, Place.of(request.GET))
+    return listed(request, response, found) | {"deliveries": found.rows}
+
+
+@router.post("/{int:pk}/deliveries/{int:delivery}/again", response={202: DeliveryOut})
+def send_again(request: HttpRequest, pk: int, delivery: int) -> Any:
+    """Have a message sent now: once more, or before its next try; it keeps its id.
+
+    409 (webhook_off) for a webhook that is switched off.
+    """
+    actor = caller(request)
+    return Status(202, deliveries.again(actor, webhooks.by_id(actor, pk), delivery))
+
+
+def _spec(actor: Actor, body: WebhookIn) -> WebhookSpec:
+    cluster = None if body.cluster is None else seen_cluster(actor, body.cluster)
+    return WebhookSpec(body.name, body.url, tuple(body.kinds), cluster, body.active)

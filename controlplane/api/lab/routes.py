@@ -1,0 +1,99 @@
+"""The Lab: its experiments, runs of them, their tables."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Status
+
+from controlplane import lab
+from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.security import caller
+from controlplane.api.lab.schemas import ExperimentOut, RunIn, RunOut, RunPage, TableOut
+from controlplane.errors import Conflict
+from controlplane.lab.runs import (
+    LabFilters,
+    all_experiments,
+    experiment_by_name,
+    lab_page,
+    lab_slice,
+    run_by_id,
+)
+from controlplane.pagination.cursors import Place
+
+router = Router(tags=["lab"])
+
+
+@router.get("/experiments", response=list[ExperimentOut])
+def list_experiments(request: HttpRequest, planner: str = "") -> Any:
+    """Return every experiment, or those of one planner, with parameters, values and series."""
+    caller(request)
+    return [
+        ExperimentOut.of(one)
+        for name, found in all_experiments().items()
+        if planner in ("", name)
+        for one in found
+    ]
+
+
+@router.get("/experiments/{planner}/{name}", response=ExperimentOut)
+def get_experiment(request: HttpRequest, planner: str, name: str) -> Any:
+    """Return one experiment."""
+    caller(request)
+    return ExperimentOut.of(experiment_by_name(planner, name))
+
+
+@router.post("/runs", response={202: RunOut})
+def request_run(request: HttpRequest, body: RunIn) -> Any:
+    """Ask for a run; it waits until the Lab's worker is free."""
+    run = lab.request(
+        caller(request), body.planner, body.experiment, body.parameters, body.values, body.series
+    )
+    return Status(202, run)
+
+
+@router.get("/runs", response=RunPage)
+def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
+    """List runs, the newest first.
+
+    Query parameters planner, experiment, state, cursor, limit (up to 1000).
+    """
+    caller(request)
+    filters = LabFilters.of(request.GET)
+    found = lab_page(filters) if by_number(request) else lab_slice(filters, Place.of(request.GET))
+    return listed(request, response, found) | {"runs": list(found.rows)}
+
+
+@router.get("/runs/{int:pk}", response=RunOut)
+def get_run(request: HttpRequest, pk: int) -> Any:
+    """Return one run; its table is apart."""
+    caller(request)
+    return run_by_id(pk)
+
+
+@router.get("/runs/{int:pk}/table", response=TableOut)
+def get_table(request: HttpRequest, pk: int) -> Any:
+    """Return the table of a run that is done: one row per (x, series, seed)."""
+    caller(request)
+    run = run_by_id(pk)
+    if not run.table:
+        raise Conflict("no_table", f"The run is {run.state}", {"state": run.state})
+    return run.table
+
+
+@router.post("/runs/{int:pk}/cancel", response=RunOut)
+def cancel_run(request: HttpRequest, pk: int) -> Any:
+    """Stop a run that waits or runs."""
+    return lab.cancel(caller(request), run_by_id(pk))
+
+
+@router.post("/runs/{int:pk}/again", response={202: RunOut})
+def run_again(request: HttpRequest, pk: int) -> Any:
+    """Ask for another run of the same."""
+    return Status(202, lab.run_again(caller(request), run_by_id(pk)))
+
+
+@router.delete("/runs/{int:pk}", response={204: None})
+def delete_run(request: HttpRequest, pk: int) -> Any:
+    """Delete a run and its table; one under way stops."""
+    lab.delete(caller(request), run_by_id(pk))
+    return Status(204, None)

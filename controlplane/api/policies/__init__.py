@@ -1,0 +1,1 @@
+"""Endpoints of policies, blackouts, exclusions and decisions of the watch loops."""

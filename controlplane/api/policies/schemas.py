@@ -1,0 +1,175 @@
+"""Shapes of policies, blackouts, exclusions and decisions in the API's bodies."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from django.utils import timezone
+from ninja import Schema
+from pydantic import ConfigDict, Field, StrictInt, create_model
+
+from controlplane.api.common.schemas import ListOut, ReasonIn
+from controlplane.models import Blackout, Cluster, Decision
+from controlplane.policies.blackouts import blackout_until, cron_told
+from controlplane.policies.description import summary
+from controlplane.policies.settings import PolicySettings, optional_fields
+from controlplane.policies.store import policy_row, stored_settings
+from controlplane.watch.codes import CODES
+
+POLICY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Placements apply by themselves at night": {
+        "auto_kinds": ["placement", "admission", "shedding"],
+        "auto_from": "22:00",
+        "auto_until": "05:00",
+        "watch": "act",
+        "reason": "nobody is there to approve",
+    },
+    "Four eyes": {"four_eyes": True, "approvers": "approver"},
+}
+BLACKOUT_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "The morning rush, on working days": {
+        "cron": "30 6 * * 1-5",
+        "minutes": 180,
+        "reason": "the busiest hours",
+    },
+    "A range": {
+        "starts_at": "2030-12-24T12:00:00Z",
+        "ends_at": "2030-12-27T06:00:00Z",
+        "reason": "holidays",
+    },
+}
+EXCLUSION_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "A node in repair": {
+        "kind": "node",
+        "subject": "node 1",
+        "reason": "its disk is being changed",
+        "expires_at": "2030-12-24T12:00:00Z",
+    },
+}
+
+
+_SENT: Any = create_model("_Sent", __base__=ReasonIn, **optional_fields())
+
+
+class PolicyOut(PolicySettings):
+    """The policy of a cluster, the defaults where none was set; `summary` describes it."""
+
+    summary: str
+    changed_by: str
+    changed_at: datetime | None
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> "PolicyOut":
+        """Return the policy of a cluster."""
+        row = policy_row(cluster)
+        settings = stored_settings(row)
+        return cls(
+            **settings.model_dump(), summary=summary(settings), changed_by=row.changed_by,
+            changed_at=row.changed_at,
+        )  # fmt: skip
+
+
+class PolicyIn(_SENT):  # type: ignore[misc]  # the fields are those of the settings
+    """The settings to change; the others stay. auto_from and auto_until: null for none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    def changes(self) -> dict[str, Any]:
+        """Return the settings that were sent."""
+        sent: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"reason"})
+        return sent
+
+
+class BlackoutIn(ReasonIn):
+    """A cron line (five fields, UTC) with the minutes after each of its moments, or a range."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cron: str = Field("", max_length=100)
+    minutes: StrictInt = 0
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+
+
+class BlackoutOut(Schema):
+    """A blackout; told is its cron line in words, until when it ends where it holds now."""
+
+    id: int
+    cron: str
+    minutes: int
+    starts_at: datetime | None
+    ends_at: datetime | None
+    reason: str
+    owner: str
+    created_at: datetime
+    told: str
+    until: datetime | None
+
+    @staticmethod
+    def resolve_told(row: Blackout) -> str:
+        """Return the cron line in words."""
+        return cron_told(row.cron) if row.cron else ""
+
+    @staticmethod
+    def resolve_until(row: Blackout) -> datetime | None:
+        """Return when it ends, null where it does not hold now."""
+        return blackout_until(row, timezone.now())
+
+
+class ExclusionIn(ReasonIn):
+    """What no plan may move until it expires: a query, node or stream by its name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str
+    subject: str = Field(max_length=100)
+    expires_at: datetime
+
+
+class ExclusionOut(Schema):
+    """An exclusion that holds."""
+
+    id: int
+    kind: str
+    subject: str
+    reason: str
+    owner: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class DecisionOut(Schema):
+    """A decision of a watch loop; equal ones in a row are one, count says how many.
+
+    about is what code means; number decided, limit is what it was
+    compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
+    """
+
+    id: int
+    loop: str
+    code: str
+    about: str
+    number: float | None
+    limit: float | None
+    unit: str
+    text: str
+    proposal: int | None
+    first_at: datetime
+    last_at: datetime
+    count: int
+
+    @staticmethod
+    def resolve_about(row: Decision) -> str:
+        """Return what the code means."""
+        return CODES[row.code].about if row.code in CODES else ""
+
+    @staticmethod
+    def resolve_proposal(row: Decision) -> int | None:
+        """Return the proposal's id."""
+        return row.proposal_id
+
+
+class DecisionPage(ListOut):
+    """Some decisions, the one begun last first."""
+
+    decisions: list[DecisionOut]

@@ -1,0 +1,1 @@
+"""Endpoints of queries: results, change feed, drop rules, key groupings and aggregators."""

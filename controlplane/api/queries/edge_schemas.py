@@ -1,0 +1,94 @@
+"""Shapes of drops, schemes and merge nodes in the API's bodies."""
+
+from datetime import datetime
+
+from ninja import Schema
+from pydantic import BaseModel, Field, StrictFloat, StrictInt
+
+from controlplane.catalog.drop_rules import moment_of
+from controlplane.models import Drop
+from controlplane.topology.drop_specs import DropSpec
+
+
+class StepOut(BaseModel):
+    """From an event time on (null: always) this share is dropped."""
+
+    since: datetime | None
+    share: float
+
+
+class DropOut(BaseModel):
+    """What an arc drops; query is null for the input arc of the stream.
+
+    share is the last step's: 0 for a drop of windows that is being lifted. window_s is null where
+    records are dropped by chance. dropped counts records since the drop was set, per_s follows how
+    many a second they are.
+    """
+
+    stream: str
+    query: str | None
+    share: float
+    window_s: float | None
+    slide_s: float | None
+    batch: int
+    steps: list[StepOut]
+    since_version: int
+    set_by: str
+    set_at: datetime
+    reason: str
+    dropped: int
+    per_s: float
+
+    @staticmethod
+    def of(drop: Drop) -> "DropOut":
+        """Return the body of a row."""
+        shed = drop.value
+        return DropOut(
+            stream=drop.stream.name,
+            query=None if drop.query is None else drop.query.name,
+            share=shed.steps[-1][1],
+            window_s=shed.window_ms / 1000 or None,
+            slide_s=shed.slide_ms / 1000 or None,
+            batch=shed.batch,
+            steps=[StepOut(since=moment_of(since), share=share) for since, share in shed.steps],
+            since_version=drop.since_version,
+            set_by=drop.set_by,
+            set_at=drop.set_at,
+            reason=drop.reason,
+            dropped=drop.dropped,
+            per_s=drop.per_s,
+        )
+
+
+class DropIn(Schema):
+    """What an arc should drop: a share above 0 and up to 1, of its records by chance.
+
+    query: the running query of the split arc; without one, the input arc. With window_s, windows
+    of this length that begin every slide_s are dropped whole, batch neighbours together; on a split
+    arc they are the query's own.
+    """
+
+    share: StrictFloat
+    query: str = ""
+    window_s: StrictFloat | None = None
+    slide_s: StrictFloat | None = None
+    batch: StrictInt = 1
+    reason: str = Field("", max_length=2000)
+
+    def value(self) -> DropSpec:
+        """Return the drop as the services take it."""
+        return DropSpec(self.share, self.window_s, self.slide_s, self.batch)
+
+
+class SchemeIn(Schema):
+    """How the keys of a query should find their task: hash or two_choices."""
+
+    scheme: str
+    reason: str = Field("", max_length=2000)
+
+
+class MergeNodeIn(Schema):
+    """The index of the node that should merge a query; null: the least loaded of the others."""
+
+    node: StrictInt | None
+    reason: str = Field("", max_length=2000)

@@ -1,0 +1,147 @@
+"""The change feed of a query as Server-Sent Events.
+
+The view is a plain one, in a thread of the pool; what it returns is sent by the event loop, which
+waits for Redis without holding a thread. Rows are read in threads of their own, so that many
+followers take nothing from the requests.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import close_old_connections
+from django.http import HttpRequest, StreamingHttpResponse
+from ninja import Router
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.catalog.queries import query_by_name
+from controlplane.errors import Invalid, TryLater
+from controlplane.models import Cluster, Query
+from controlplane.results.feed import (
+    FeedEvent,
+    FeedPlace,
+    event_row,
+    feed_events,
+    feed_start,
+)
+from controlplane.wire import keys
+
+router = Router(tags=["queries"])
+# Connections of one process; each holds a connection to Redis.
+MAX_FEEDS: Final = 64
+# Who may follow is looked at when a connection begins: it ends after so long, and goes on anew.
+LONGEST_S: Final = 1_800.0
+HEARTBEAT_S: Final = 10.0
+# Changes that come faster are told together.
+PAUSE_S: Final = 0.2
+_THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="feed")
+_OPEN: set[int] = set()
+
+
+@router.get("/{slug}/queries/{name}/feed")
+def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
+    """Follow a query's windows as Server-Sent Events.
+
+    Events are changed, final and incomplete (data: a window as in results), gap (changes were
+    missed, final windows never are) and ended. Query parameter only=final leaves out what is not
+    final. Last-Event-ID, or the query parameter after, goes on behind an event.
+    """
+    caller(request)
+    cluster = cluster_of(request)
+    query = query_by_name(cluster, name)
+    only = request.GET.get("only", "")
+    if only not in ("", "final"):
+        raise Invalid({"only": ["must be final, or left out"]})
+    if len(_OPEN) >= MAX_FEEDS:
+        told = f"{MAX_FEEDS} feeds are open in this process"
+        raise TryLater("too_many_feeds", told, 10)
+    after = request.headers.get("Last-Event-ID", "") or request.GET.get("after", "")
+    place = FeedPlace.read(after) if after else feed_start(cluster, query)
+    follower = Follower(cluster, query, place, is_final_only=only == "final")
+    response = StreamingHttpResponse(follower.lines(), content_type="text/event-stream")
+    response["Cache-Control"] = "no-cache"
+    # A proxy that gathers the answer would hold it back for ever.
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+@dataclass
+class Follower:
+    """One connection: reads when there is something, and tells it."""
+
+    cluster: Cluster
+    query: Query
+    place: FeedPlace
+    is_final_only: bool
+    _until: float = field(default_factory=lambda: time.monotonic() + LONGEST_S)
+
+    async def lines(self) -> AsyncIterator[str]:
+        """Yield the lines of the events until the query has ended, or the time is over.
+
+        Nothing is read ahead: a follower that does not take its events makes no memory grow here,
+        but misses changes in the end, which it is told.
+        """
+        _OPEN.add(id(self))
+        client: Redis = Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
+        try:
+            yield "retry: 2000\n\n"
+            while time.monotonic() < self._until:
+                events = await self._events()
+                for event in events:
+                    yield written(event)
+                if events and events[-1].kind == "ended":
+                    return
+                if not events and not await self._has_more(client):
+                    yield ": waiting\n\n"
+                await asyncio.sleep(PAUSE_S)
+        finally:
+            _OPEN.discard(id(self))
+            await client.aclose()
+
+    async def _events(self) -> list[FeedEvent]:
+        def look() -> tuple[list[FeedEvent], FeedPlace]:
+            return feed_events(
+                self.cluster, self.query, self.place, is_final_only=self.is_final_only
+            )
+
+        events: list[FeedEvent] = []
+        try:
+            events, self.place = await _in_thread(look)
+        except (RedisError, TryLater):
+            # It comes back; until then nothing is told.
+            await asyncio.sleep(1)
+        return events
+
+    async def _has_more(self, client: Redis) -> bool:
+        """Wait for the next entry of the feed; whether one came."""
+        name = keys.feed_key(self.cluster.slug, self.query.pk)
+        try:
+            found = await client.xread(
+                {name: f"{self.place.number}-0"}, count=1, block=round(HEARTBEAT_S * 1000)
+            )
+        except RedisError:
+            await asyncio.sleep(1)
+            return False
+        return bool(found)
+
+
+def written(event: FeedEvent) -> str:
+    """Return an event as the lines of Server-Sent Events; JSON has no line breaks."""
+    data = json.dumps(event_row(event), cls=DjangoJSONEncoder, allow_nan=False)
+    return f"id: {event.place}\nevent: {event.kind}\ndata: {data}\n\n"
+
+
+async def _in_thread(look: Callable[[], Any]) -> Any:
+    def looked() -> Any:
+        close_old_connections()
+        return look()
+
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, looked)

@@ -1,0 +1,167 @@
+"""Queries: submitting, ending, listing them and reading their results."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Status
+from pydantic_core import to_json
+
+from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
+from controlplane.api.common.lists import by_number, link_next, listed
+from controlplane.api.common.schemas import CountOut, PlaceOut
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.queries.schemas import (
+    CheckOut,
+    ColumnOut,
+    NamesIn,
+    QueriesIn,
+    QueryCheckIn,
+    QueryIn,
+    QueryOut,
+    QueryPage,
+    RetentionIn,
+    SubmittedOut,
+    WindowPageOut,
+)
+from controlplane.catalog import query_retention
+from controlplane.catalog.queries import (
+    QueryFilters,
+    queries_page,
+    queries_slice,
+    query_by_id,
+    query_by_name,
+)
+from controlplane.catalog.query_rows import row_of
+from controlplane.catalog.query_text import output_columns, places
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.pagination.cursors import Place
+from controlplane.results import WindowFilters, window_row, windows_page
+from controlplane.topology import queries
+from controlplane.topology.queries import QuerySpec
+
+router = Router(tags=["queries"])
+JSON = "application/json"
+_ONE = with_examples(QUERY_EXAMPLES)
+_MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values())}})
+
+
+@router.post("/{slug}/queries", response={201: QueryOut}, openapi_extra=_ONE)
+def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
+    """Submit one query; it is pending until the worker placed it, well under a second."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = queries.submit(actor, cluster, _spec(body))
+    return Status(201, QueryOut.of(row_of(query_by_id(cluster, query.pk))))
+
+
+@router.get("/{slug}/queries", response=QueryPage)
+def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List queries, the newest first.
+
+    Query parameters q, state (or live), node, stream, order (name, state, node, window, submitted;
+    - before it turns it round), cursor, limit (up to 1000).
+    """
+    caller(request)
+    cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
+    found = (
+        queries_page(cluster, filters)
+        if by_number(request)
+        else queries_slice(cluster, filters, Place.of(request.GET))
+    )
+    rows = [QueryOut.of(row) for row in found.rows]
+    return QueryPage(**listed(request, response, found), queries=rows)
+
+
+@router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)
+def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
+    """Submit up to 10,000 queries, all or none; refusals name the rows."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    saved = queries.submit_many(actor, cluster, [_spec(row) for row in body.queries])
+    return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
+
+
+@router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_ONE)
+def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
+    """Say what is wrong with a query and where, or which columns its results have; save nothing."""
+    caller(request)
+    found = queries.checked(cluster_by_slug(slug), _spec(body))
+    return CheckOut(
+        valid=not found.fields,
+        fields=found.fields,
+        places={name: PlaceOut.of(one) for name, one in places(found.fields).items()},
+        columns=[]
+        if found.computation is None
+        else [
+            ColumnOut(name=c.name, kind=c.kind, role=c.role)
+            for c in output_columns(found.computation)
+        ],
+        usable={name: str(kind) for name, kind in found.usable.items()},
+    )
+
+
+@router.post("/{slug}/queries/end", response=CountOut)
+def end_queries(request: HttpRequest, slug: str, body: NamesIn) -> Any:
+    """End live queries by name, all or none."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    return CountOut(count=queries.end(actor, cluster, body.names, body.reason))
+
+
+@router.get("/{slug}/queries/{name}", response=QueryOut)
+def get_query(request: HttpRequest, slug: str, name: str) -> Any:
+    """Return the newest query of that name."""
+    caller(request)
+    return QueryOut.of(row_of(query_by_name(cluster_of(request), name)))
+
+
+@router.delete("/{slug}/queries/{name}", response=QueryOut)
+def end_query(request: HttpRequest, slug: str, name: str) -> Any:
+    """End a live query; one that has ended already is left as it is."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = query_by_name(cluster, name)
+    if query.state != query.State.ENDED:
+        queries.end(actor, cluster, [name])
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
+
+
+@router.post("/{slug}/queries/{name}/retention", response=QueryOut)
+def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
+    """Change how long and how many windows of a query are kept."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = query_retention.set_retention(
+        actor, cluster, name, body.retention_s, body.retention_windows, body.reason
+    )
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
+
+
+@router.get("/{slug}/queries/{name}/results", response=WindowPageOut)
+def list_results(request: HttpRequest, slug: str, name: str) -> Any:
+    """List the windows of a query, the newest first, keys in descending order.
+
+    Query parameters from and to (starts, ISO 8601 or ms; to is not included), key (a JSON array or
+    object of the key's columns, or the value of the only one), state (open, final, incomplete),
+    order (newest or oldest), cursor, limit (up to 1000). The next page is in next and in Link.
+    """
+    caller(request)
+    cluster = cluster_of(request)
+    query = query_by_name(cluster, name)
+    page = windows_page(cluster, query, WindowFilters.of(request.GET))
+    body = {"windows": [window_row(one) for one in page.windows], "next": page.next or None}
+    # Written as it is: checking each of a thousand rows against the schema would take longer than
+    # reading them.
+    answer = HttpResponse(to_json(body, fallback=str), content_type=JSON)
+    if page.next:
+        link_next(request, answer, page.next)
+    return answer
+
+
+def _spec(body: QueryIn) -> QuerySpec:
+    return QuerySpec(
+        body.name,
+        tuple(body.streams),
+        body.text.value(),
+        body.ends_at,
+        body.tasks,
+        tuple(body.text.right),
+        body.scheme,
+        body.retention_s,
+        body.retention_windows,
+    )

@@ -1,0 +1,1 @@
+"""Endpoints of streams: schemas, records and dead letters."""

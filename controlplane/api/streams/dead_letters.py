@@ -1,0 +1,87 @@
+"""Dead letters: records that do not fit their stream's schema, listed, exported, appended again."""
+
+from dataclasses import asdict
+from typing import Any, Literal
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Query, Router
+
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.streams.schemas import (
+    ChoiceIn,
+    DeadLetterOut,
+    DeadLetterPageOut,
+    DeletedOut,
+    DeleteIn,
+    ReplayedOut,
+    ReplayIn,
+)
+from controlplane.models import Cluster
+from controlplane.records import dead_letters
+from controlplane.records.dead_letter_export import exported
+from controlplane.records.dead_letter_list import (
+    DeadLetterFilters,
+    dead_letters_page,
+)
+from controlplane.records.dead_letters import Choice
+
+router = Router(tags=["dead letters"])
+Form = Literal["ndjson", "csv"]
+# Ninja declares a class here, and calls it a function.
+_FORM: Any = Query("ndjson", alias="format")  # type: ignore[type-arg]
+
+
+@router.get("/{slug}/dead-letters", response=DeadLetterPageOut)
+def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List dead letters, the newest first.
+
+    Query parameters stream (name or id), reason (body, future, no_time, schema, unreadable),
+    cursor, limit (up to 500). The newest 10,000 of a cluster are kept, and 16 MiB.
+    """
+    caller(request)
+    cluster = cluster_of(request)
+    page = dead_letters_page(cluster, DeadLetterFilters.of(cluster, request.GET))
+    rows = [DeadLetterOut(**row.to_json()) for row in page.rows]
+    return DeadLetterPageOut(dead_letters=rows, next=str(page.next) if page.next else None)
+
+
+@router.get("/{slug}/dead-letters/export")
+def export_dead_letters(
+    request: HttpRequest,
+    slug: str,
+    form: Form = _FORM,
+) -> HttpResponseBase:
+    """Return the dead letters as lines of JSON or as CSV, the oldest first.
+
+    Query parameters stream and reason as of the list.
+    """
+    caller(request)
+    cluster = cluster_of(request)
+    return exported(cluster, DeadLetterFilters.of(cluster, request.GET), form)
+
+
+@router.post("/{slug}/dead-letters/replay", response=ReplayedOut)
+def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
+    """Append dead letters again, under the present schemas; those that fit are removed.
+
+    At most 1,000 at once: `next` is what `after` of a further request takes, null if there is no
+    other. Each has a stamp of its own, so that a request that was cut short is repeated without
+    appending anything twice.
+    """
+    actor, cluster = caller(request), cluster_of(request)
+    choice = _choice(cluster, body)
+    return asdict(dead_letters.replay(actor, cluster, choice, body.zone, body.after or 0))
+
+
+@router.post("/{slug}/dead-letters/delete", response=DeletedOut)
+def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
+    """Give dead letters up; their number stays counted."""
+    actor, cluster = caller(request), cluster_of(request)
+    choice = _choice(cluster, body)
+    return {"deleted": dead_letters.delete(actor, cluster, choice, body.reason)}
+
+
+def _choice(cluster: Cluster, body: ChoiceIn) -> Choice:
+    named = {"stream": body.stream, "reason": body.reason_code}
+    return Choice(tuple(body.ids), DeadLetterFilters.of(cluster, named))

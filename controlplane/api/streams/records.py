@@ -1,0 +1,101 @@
+"""The door for records over HTTP, for whoever has no client of the log."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from controlplane.api.clusters.schemas import ClusterOut
+from controlplane.api.common.schemas import ReasonIn
+from controlplane.api.common.security import caller
+from controlplane.api.streams.request_bodies import body_of, format_of
+from controlplane.catalog.streams import stream_by_key
+from controlplane.clusters import log
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.records import append
+from controlplane.records.bodies import Format, content_type_of
+from controlplane.records.requests import OnBad, append_body
+
+router = Router(tags=["records"])
+
+
+class AppendedOut(Schema):
+    """Where in the log the records stand ("" for none), and how many they are.
+
+    dead_letters: how many others did not fit the stream's schema and are kept as dead letters.
+    """
+
+    position: str
+    records: int
+    dead_letters: int
+
+
+class LogIn(ReasonIn):
+    """Where records are kept (empty: the site's Redis), and the MiB that may wait to be read."""
+
+    url: str = Field("", max_length=300)
+    limit_mb: int = Field(512, ge=1, le=1024 * 1024)
+
+
+_ROW: Final = {
+    "type": "object",
+    "description": "a value for each column of the stream's schema, by name; see docs/producers.md",
+    "additionalProperties": True,
+}
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+_TEXT: Final = {"schema": {"type": "string"}}
+_SHAPES: Final = {
+    Format.JSON: {
+        "schema": {
+            "type": "object",
+            "properties": {"records": {"type": "array", "items": _ROW}},
+        }
+    },
+    Format.NDJSON: _TEXT,
+    Format.CSV: _TEXT,
+    Format.ARROW: _BINARY,
+    Format.PARQUET: _BINARY,
+}
+_BODY: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {content_type_of(kind): shape for kind, shape in _SHAPES.items()},
+    }
+}
+
+
+@router.post("/{slug}/streams/{stream}/records", response={201: AppendedOut}, openapi_extra=_BODY)
+def append_records(
+    request: HttpRequest,
+    slug: str,
+    stream: str,
+    producer: str | None = None,
+    sequence: int | None = None,
+    on_bad: OnBad = OnBad.REJECT,
+    zone: str = "",
+) -> Any:
+    """Append records to a stream (by id or name): all of them or none.
+
+    The content type says the format: JSON, lines of JSON, CSV with a header, an Arrow IPC stream,
+    or Parquet. Values are converted to the stream's schema where none is changed by it. With
+    `on_bad=dead_letter` records that do not fit become dead letters, and the others are appended.
+    `zone`: the IANA time zone of times that name none.
+
+    With `producer` and a `sequence` that it uses once, a request can be repeated: what was
+    appended before is answered with its position and not appended again; 409 (stamp_reused) where
+    other records had the number. 429 with Retry-After when the pipeline is too far behind, 503
+    when the log cannot be reached.
+    """
+    actor = caller(request)
+    found = stream_by_key(cluster_by_slug(slug), stream)
+    stamp = append.stamp_of(producer, sequence)
+    body, kind = body_of(request), format_of(request)
+    return Status(201, append_body(actor, found, body, kind, stamp, on_bad, zone))
+
+
+@router.post("/{slug}/log", response=ClusterOut)
+def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
+    """Say where records are kept, and how much may wait; another URL only while it is stopped."""
+    cluster = cluster_by_slug(slug)
+    return log.set_log(caller(request), cluster, body.url, body.limit_mb, body.reason)

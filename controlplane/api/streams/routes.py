@@ -1,0 +1,64 @@
+"""Streams: registering and listing them."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+
+from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.streams.schemas import StreamIn, StreamOut, StreamPage, StreamsIn
+from controlplane.catalog.streams import (
+    StreamFilters,
+    rows_of_streams,
+    stream_by_id,
+    streams_page,
+    streams_slice,
+)
+from controlplane.clusters.listing import cluster_by_slug
+from controlplane.pagination.cursors import Place
+from controlplane.topology import streams
+from controlplane.topology.streams import StreamSpec
+
+router = Router(tags=["streams"])
+
+
+@router.get("/{slug}/streams", response=StreamPage)
+def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List streams by name.
+
+    Query parameters q, split, order (name, rate, -rate, queries, -queries, split), cursor, limit
+    (up to 1000).
+    """
+    caller(request)
+    cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
+    found = (
+        streams_page(cluster, filters)
+        if by_number(request)
+        else streams_slice(cluster, filters, Place.of(request.GET))
+    )
+    rows = [StreamOut.of(row) for row in found.rows]
+    return StreamPage(**listed(request, response, found), streams=rows)
+
+
+@router.get("/{slug}/streams/{int:pk}", response=StreamOut)
+def get_stream(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return one stream by its id."""
+    caller(request)
+    return StreamOut.of(stream_by_id(cluster_by_slug(slug), pk))
+
+
+@router.post("/{slug}/streams", response=list[StreamOut])
+def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
+    """Register streams together; known names are brought up to date.
+
+    A new stream needs a schema. That of a known one changes under the rules of PUT …/schema.
+    """
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    saved = streams.register(actor, cluster, [_spec(row) for row in body.streams])
+    return [StreamOut.of(row) for row in rows_of_streams(saved)]
+
+
+def _spec(row: StreamIn) -> StreamSpec:
+    schema = {} if row.data_schema is None else row.data_schema.model_dump()
+    return StreamSpec(row.name, row.title, schema, row.declared_rate, row.meta)

@@ -1,0 +1,269 @@
+"""Shapes of bodies about streams, their schemas and dead letters."""
+
+from typing import Any, Self
+
+from ninja import Schema
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+
+from controlplane.api.common.schemas import ListOut
+from controlplane.api.queries.edge_schemas import DropOut
+from controlplane.catalog.streams import StreamRow
+from controlplane.topology.schemas.assessment import Assessed
+from controlplane.topology.schemas.inference import Inferred
+from controlplane.wire.schema import (
+    DEFAULT_IDLE_AFTER_S,
+    DEFAULT_MAX_FUTURE_S,
+    DEFAULT_WATERMARK_DELAY_S,
+    MAX_COLUMNS,
+    ColumnSpec,
+)
+
+Seconds = StrictFloat | StrictInt
+
+
+class ColumnBody(BaseModel):
+    """A column; type as in docs/producers.md: int64, string, decimal(12, 2), list<date>, …"""
+
+    model_config = ConfigDict(extra="forbid", from_attributes=True)
+
+    name: str
+    type: str
+    nullable: StrictBool = True
+
+    def spec(self) -> ColumnSpec:
+        """Return the column as the wire has it."""
+        return ColumnSpec(self.name, self.type, self.nullable)
+
+
+class SchemaBody(BaseModel):
+    """The schema of a stream.
+
+    event_time: the timestamp column that says when a record happened; empty: when it is appended.
+    max_future_s: records that are dated further ahead of now become dead letters.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    columns: list[ColumnBody] = Field(min_length=1, max_length=MAX_COLUMNS)
+    event_time: str = ""
+    watermark_delay_s: Seconds = DEFAULT_WATERMARK_DELAY_S
+    max_future_s: Seconds = DEFAULT_MAX_FUTURE_S
+    idle_after_s: Seconds = DEFAULT_IDLE_AFTER_S
+
+
+class SchemaIn(SchemaBody):
+    """The schema that a stream is to have, and why."""
+
+    reason: str = Field("", max_length=300)
+
+    def values(self) -> dict[str, Any]:
+        """Return the schema as JSON values, without the reason."""
+        return self.model_dump(exclude={"reason"})
+
+
+class SchemaPatch(Schema):
+    """What of a schema changes: columns to add or to alter by name, columns to remove, settings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    columns: list[ColumnBody] = Field(default_factory=list, max_length=MAX_COLUMNS)
+    remove: list[str] = Field(default_factory=list, max_length=MAX_COLUMNS)
+    event_time: str | None = None
+    watermark_delay_s: Seconds | None = None
+    max_future_s: Seconds | None = None
+    idle_after_s: Seconds | None = None
+    reason: str = Field("", max_length=300)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that are given."""
+        return self.model_dump(exclude={"columns", "remove", "reason"}, exclude_none=True)
+
+
+class ChangeOut(BaseModel):
+    """One change of a schema; reason is empty where it is allowed.
+
+    queries: the first live queries that it would break, query_count: how many there are,
+    query_reason: what the first of them would say.
+    """
+
+    column: str
+    action: str
+    detail: str
+    reason: str
+    query_reason: str
+    queries: list[str]
+    query_count: int
+
+
+class PreviewOut(BaseModel):
+    """What a change of a schema would do; allowed is false if one of the changes is refused."""
+
+    allowed: bool
+    changes: list[ChangeOut]
+
+    @classmethod
+    def of(cls, found: list[Assessed]) -> Self:
+        """Return the body of an assessment."""
+        changes = [ChangeOut(**one.to_json()) for one in found]
+        return cls(allowed=not any(one.refusal for one in found), changes=changes)
+
+
+class InferredColumnOut(ColumnBody):
+    """A proposed column; note says what to decide, example is its first value."""
+
+    note: str
+    example: str
+    may_be_event_time: bool
+
+
+class InferredOut(BaseModel):
+    """A schema proposed from a sample; faults are by field, as of a schema that is refused."""
+
+    format: str
+    records: int
+    columns: list[InferredColumnOut]
+    event_time: str
+    faults: dict[str, str]
+
+    @classmethod
+    def of(cls, found: Inferred) -> Self:
+        """Return the body of what a sample suggests."""
+        columns = [InferredColumnOut.model_validate(one) for one in found.columns]
+        return cls(
+            format=found.format, records=found.records, columns=columns,
+            event_time=found.event_time, faults=dict(found.faults),
+        )  # fmt: skip
+
+
+class DeadLetterOut(BaseModel):
+    """A dead letter; record is its JSON text, "" if it cannot be read.
+
+    position and index say where it stands in the log; of a record that was refused with a
+    request, position names the request, and index is its place in the body.
+    """
+
+    id: str
+    stream: str
+    position: str
+    index: int
+    reason: str
+    message: str
+    records: int
+    record: str
+
+
+class DeadLetterPageOut(BaseModel):
+    """Dead letters, the newest first; next is the cursor of the following page."""
+
+    dead_letters: list[DeadLetterOut]
+    next: str | None
+
+
+class ChoiceIn(Schema):
+    """Which dead letters: by id, or those of a stream and reason; neither: all of the cluster."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: list[str] = Field(default_factory=list, max_length=1000)
+    stream: str = Field("", max_length=100)
+    reason_code: str = Field("", max_length=20, description="body, future, no_time, schema, …")
+
+
+class ReplayIn(ChoiceIn):
+    """Which dead letters to append again.
+
+    zone: the IANA time zone of times that name none. after: what `next` of the last answer said.
+    """
+
+    zone: str = Field("", max_length=60)
+    after: int | None = Field(None, ge=0)
+
+
+class DeleteIn(ChoiceIn):
+    """Which dead letters to give up, and why."""
+
+    reason: str = Field("", max_length=300)
+
+
+class ReplayedOut(BaseModel):
+    """How many dead letters were appended again, and how many stay; faults: the first, by id.
+
+    next: what a further request gives as `after`, null if no other is left.
+    """
+
+    appended: int
+    left: int
+    faults: dict[str, str]
+    next: int | None
+
+
+class DeletedOut(BaseModel):
+    """How many dead letters were given up."""
+
+    deleted: int
+
+
+class StreamIn(Schema):
+    """A stream as declared; declared_rate in records/s.
+
+    schema is as GET …/schema answers it; a new stream needs one, another keeps its own without it.
+    """
+
+    name: str
+    title: str = ""
+    data_schema: SchemaBody | None = Field(None, alias="schema")
+    declared_rate: float | None = None
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+
+class StreamsIn(Schema):
+    """Streams to register together."""
+
+    streams: list[StreamIn]
+
+
+class StreamOut(BaseModel):
+    """A stream; id is its id on the wire, rates in records/s, drops are those of all its arcs.
+
+    event_time names a column, "" for the time of arrival. dead_letters: records that ever became
+    dead letters, by reason; null while that is not known.
+    """
+
+    id: int
+    name: str
+    title: str
+    declared_rate: float | None
+    rate: float | None
+    split: int
+    meta: dict[str, Any]
+    columns: list[ColumnBody]
+    event_time: str
+    queries: int
+    drops: list[DropOut]
+    dead_letters: dict[str, int] | None
+
+    @staticmethod
+    def of(row: StreamRow) -> "StreamOut":
+        """Return the body of a row."""
+        stream, schema = row.stream, row.schema
+        columns = schema.columns if schema else ()
+        return StreamOut(
+            id=stream.pk,
+            name=stream.name,
+            title=stream.title,
+            declared_rate=stream.declared_rate,
+            rate=stream.rate,
+            split=stream.split,
+            meta=stream.meta,
+            columns=[ColumnBody.model_validate(column) for column in columns],
+            event_time=schema.event_time if schema else "",
+            queries=row.queries,
+            drops=[DropOut.of(drop) for drop in row.drops],
+            dead_letters=None if row.dead is None else dict(row.dead),
+        )
+
+
+class StreamPage(ListOut):
+    """One page of streams."""
+
+    streams: list[StreamOut]

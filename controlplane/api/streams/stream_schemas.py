@@ -1,0 +1,101 @@
+"""Schemas of streams: reading, proposing from a sample, changing while queries read them."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest
+from ninja import Router
+
+from controlplane.access.roles import require_operator
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.streams.request_bodies import body_of, format_of
+from controlplane.api.streams.schemas import (
+    InferredOut,
+    PreviewOut,
+    SchemaBody,
+    SchemaIn,
+    SchemaPatch,
+)
+from controlplane.catalog.streams import stream_by_key
+from controlplane.errors import NotFound
+from controlplane.models import Stream
+from controlplane.records.bodies import CONTENT_TYPES
+from controlplane.selectors.computations import schema_of
+from controlplane.topology.schemas.change import (
+    patch_schema,
+    preview,
+    schema_from,
+    set_schema,
+)
+from controlplane.topology.schemas.inference import infer
+
+router = Router(tags=["streams"])
+_EXAMPLES: Final = {
+    "Two records": {"value": {"records": [{"placed_at": "2026-10-18T10:00:05Z", "shop": "Kiel"}]}}
+}
+SAMPLE: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            kind: {"schema": {"type": "array", "items": {"type": "object"}}, "examples": _EXAMPLES}
+            if kind == "application/json"
+            else {"schema": {"type": "string", "format": "binary"}}
+            for kind in CONTENT_TYPES
+        },
+    }
+}
+
+
+@router.get("/{slug}/streams/{stream}/schema", response=SchemaBody)
+def get_schema(request: HttpRequest, slug: str, stream: str) -> Any:
+    """Return the schema of a stream (by id or name); 404 if it has none yet."""
+    caller(request)
+    found = schema_of(stream_by_key(cluster_of(request), stream).schema)
+    if found is None:
+        raise NotFound("schema of stream", stream)
+    return found.to_json()
+
+
+@router.put("/{slug}/streams/{stream}/schema", response=SchemaBody)
+def put_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
+    """Give a stream this schema; the one that it has changes nothing.
+
+    While queries read it, a nullable column may be added, a type widened, a column made nullable,
+    a column removed that no live query reads, and a setting changed. Anything else is refused with
+    409 (schema_incompatible): data.columns names each column, the reason, and the queries that it
+    would break.
+    """
+    actor, found = caller(request), stream_by_key(cluster_of(request), stream)
+    return _schema(set_schema(actor, found, schema_from(body.values()), body.reason))
+
+
+@router.patch("/{slug}/streams/{stream}/schema", response=SchemaBody)
+def change_schema(request: HttpRequest, slug: str, stream: str, body: SchemaPatch) -> Any:
+    """Change parts of a stream's schema; under the same rules as a whole one."""
+    actor, found = caller(request), stream_by_key(cluster_of(request), stream)
+    columns = [column.spec() for column in body.columns]
+    changed = patch_schema(actor, found, columns, body.remove, body.settings(), body.reason)
+    return _schema(changed)
+
+
+@router.post("/{slug}/streams/{stream}/schema/preview", response=PreviewOut)
+def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
+    """Return what a change to this schema would do; nothing is changed."""
+    caller(request)
+    found = stream_by_key(cluster_of(request), stream)
+    return PreviewOut.of(preview(found, schema_from(body.values())))
+
+
+@router.post("/{slug}/streams/infer", response=InferredOut, openapi_extra=SAMPLE)
+def infer_schema(request: HttpRequest, slug: str) -> Any:
+    """Propose a schema from a sample of at most 4 MiB, of which the first 10,000 records are read.
+
+    Its format is told by the content type, as of records that are appended. Nothing is declared:
+    confirm or correct the proposal, then register the stream with it.
+    """
+    actor = caller(request)
+    require_operator(actor, cluster_of(request))
+    return InferredOut.of(infer(body_of(request), format_of(request)))
+
+
+def _schema(stream: Stream) -> dict[str, Any]:
+    return dict(stream.schema)

@@ -1,0 +1,1 @@
+"""Work of the relay and of the beat that concerns several subjects."""

@@ -1,0 +1,1 @@
+"""Streams and queries of a cluster: lists, definitions, names, and checks of query text."""

@@ -1,0 +1,81 @@
+"""Rows of queries: each with where it runs, what it reads and what its arcs drop."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controlplane.catalog.drop_rules import drops_by_query
+from controlplane.models import Drop, Node, Query, QueryStream, Task
+from controlplane.selectors.computations import right_of
+from controlplane.wire.routing import Span, spans_from
+
+# A stream by its id and name.
+Read = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class QueryRow:
+    """One query, the node its first task is on (None while it has none), its streams' names.
+
+    spans: which node (by index) has which tasks, of a query that is split. right: which
+    of the streams are the right side of a join. drops: what its arcs drop.
+    """
+
+    query: Query
+    node: Node | None
+    since_version: int | None
+    streams: tuple[str, ...]
+    spans: tuple[Span, ...] = ()
+    right: tuple[str, ...] = ()
+    drops: tuple[Drop, ...] = ()
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Return the streams that are not of the right side: all of them, but for a join."""
+        return tuple(name for name in self.streams if name not in self.right)
+
+
+def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
+    """Return the rows of some queries, in three statements whatever their number.
+
+    What they refer to is read beside them. Prefetched, each query would have a query set of its
+    own for each relation, which takes longer to make, and to clear away, than its rows.
+    """
+    ids = [query.pk for query in queries]
+    tasks: dict[int, list[Task]] = defaultdict(list)
+    for task in Task.objects.filter(query__in=ids).select_related("node").order_by("index"):
+        tasks[task.query_id].append(task)
+    streams: dict[int, list[Read]] = defaultdict(list)
+    reading = QueryStream.objects.filter(query__in=ids)
+    for query, stream, name in reading.values_list("query_id", "stream_id", "stream__name"):
+        streams[query].append((stream, name))
+    drops = drops_by_query(ids)
+    return [
+        _row(query, tasks[query.pk], streams[query.pk], drops.get(query.pk, ()))
+        for query in queries
+    ]
+
+
+def row_of(query: Query) -> QueryRow:
+    """Return the row of one query."""
+    return rows_of([query])[0]
+
+
+def _row(
+    query: Query, tasks: Sequence[Task], streams: Sequence[Read], drops: Sequence[Drop]
+) -> QueryRow:
+    right = right_of(query)
+    # Sorted here: databases do not agree on the order of letters.
+    names = tuple(sorted(name for _, name in streams))
+    others = tuple(sorted(name for stream, name in streams if stream in right))
+    if not tasks:
+        return QueryRow(query, None, None, names, right=others, drops=tuple(drops))
+    since = max(task.since_version for task in tasks)
+    spans = _spans(query, tasks)
+    return QueryRow(query, tasks[0].node, since, names, spans, others, tuple(drops))
+
+
+def _spans(query: Query, tasks: Sequence[Task]) -> tuple[Span, ...]:
+    if query.task_count == 1:
+        return ()
+    return spans_from([(task.index, task.node.index) for task in tasks], query.task_count)

@@ -1,0 +1,53 @@
+"""Routing versions: what a chart annotates, and the whole table at the version decided last."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, RoutingVersion
+from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.pages import optional_whole
+
+
+def versions_slice(
+    cluster: Cluster, values: Mapping[str, Any], place: Place
+) -> Slice[RoutingVersion]:
+    """Return the versions behind a place, the newest first; of a proposal if values name one.
+
+    Without their operations. Raises `Invalid`.
+    """
+    found = RoutingVersion.objects.filter(cluster=cluster).defer("ops")
+    proposal = optional_whole(values, "proposal")
+    if proposal is not None:
+        found = found.filter(proposal=proposal)
+    return slice_of(found, ("-version", "-pk"), place, list)
+
+
+def version_by_number(cluster: Cluster, number: int) -> RoutingVersion:
+    """Return a version of the cluster's routing table; raises `NotFound`."""
+    # A number of more digits than the column holds would be an error of the database.
+    row = cluster.routing_versions.filter(version=min(number, 2**63 - 1)).first()
+    if row is None:
+        raise NotFound("version", number)
+    return row
+
+
+def routing_between(
+    cluster: Cluster, start: datetime, end: datetime, limit: int = 200
+) -> QuerySet[RoutingVersion]:
+    """Return the newest versions decided in the span, and all that carried out a proposal.
+
+    Newest first, without their operations.
+    """
+    found = cluster.routing_versions.filter(created_at__gte=start, created_at__lt=end)
+    newest = found.order_by("-version").values_list("version", flat=True)[:limit]
+    shown = Q(version__gte=min(newest, default=0)) | Q(proposal__isnull=False)
+    return (
+        found.filter(shown)
+        .order_by("-version")
+        .select_related("proposal")
+        .defer("ops", "proposal__moves", "proposal__path")
+    )

@@ -1,0 +1,176 @@
+"""Streams of a cluster: pages with filters, one by its id."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from redis.exceptions import RedisError
+
+from controlplane.catalog.drop_rules import drops_by_stream
+from controlplane.connections import redis_client
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, Drop, QueryStream, Stream
+from controlplane.models.query import LIVE_STATES
+from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.pages import (
+    MAX_PER_PAGE,
+    PER_PAGE,
+    Page,
+    one_of,
+    optional_whole,
+    page_of,
+    whole,
+)
+from controlplane.selectors.computations import schema_of
+from controlplane.wire import dead_letters
+from controlplane.wire.schema import StreamSchema
+
+ORDERS = ("name", "-rate", "rate", "-queries", "queries", "split")
+
+
+@dataclass(frozen=True)
+class StreamFilters:
+    """What the list shows; order is one of ORDERS."""
+
+    text: str = ""
+    split: int | None = None
+    order: str = "name"
+    page: int = 1
+    per_page: int = PER_PAGE
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "StreamFilters":
+        """Read q, split, order, page, per_page of a query string."""
+        return cls(
+            text=str(values.get("q", "")).strip()[:100],
+            split=optional_whole(values, "split"),
+            order=one_of(values, "order", ORDERS, "name"),
+            page=whole(values, "page", 1),
+            per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
+        )
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """One stream, how many live queries read it, what its arcs drop, and its dead letters.
+
+    `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
+    """
+
+    stream: Stream
+    queries: int
+    drops: tuple[Drop, ...] = ()
+    dead: Mapping[str, int] | None = None
+
+    @property
+    def schema(self) -> StreamSchema | None:
+        """Return the schema of the stream, None if it has none yet."""
+        return schema_of(self.stream.schema)
+
+    @property
+    def dead_records(self) -> int:
+        """Return how many records ever became dead letters."""
+        return sum((self.dead or {}).values())
+
+
+def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
+    """Return one page of streams with the number of live queries that read each."""
+    found = _ordered(cluster, filters).order_by(*_order(filters))
+    return page_of(found, filters.page, filters.per_page, rows_of_streams)
+
+
+def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Slice[StreamRow]:
+    """Return the streams behind a place in the order the filters name. Raises `Invalid`."""
+    return slice_of(_ordered(cluster, filters), _order(filters), place, rows_of_streams)
+
+
+def _ordered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
+    """Return the streams with the columns that they are ordered by."""
+    found = _filtered(cluster, filters)
+    if "queries" in filters.order:
+        found = found.annotate(query_count=_live_readers())
+    return found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
+
+
+def _order(filters: StreamFilters) -> tuple[str, str]:
+    column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
+    return column, "pk"
+
+
+def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
+    """Return the rows of some streams; readers are counted for these, not for all of a cluster."""
+    read = QueryStream.objects.filter(stream__in=[stream.pk for stream in streams])
+    # Counted, not filtered: or SQLite begins at all live queries of the site.
+    live = Count("id", filter=Q(query__state__in=LIVE_STATES))
+    counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
+    drops = drops_by_stream([stream.pk for stream in streams])
+    dead = _dead_counts(streams)
+    return [
+        StreamRow(
+            stream,
+            counts.get(stream.pk, 0),
+            tuple(drops.get(stream.pk, ())),
+            None if dead is None else dead.get(stream.pk, {}),
+        )
+        for stream in streams
+    ]
+
+
+def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
+    """Return the dead letters by stream and reason; a list is shown without Redis, too."""
+    clusters = Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams})
+    found: dict[int, dict[str, int]] = {}
+    try:
+        for slug in clusters.values_list("slug", flat=True):
+            for stream, reasons in dead_letters.counted(redis_client(), slug).items():
+                found[stream] = {str(reason): count for reason, count in reasons.items()}
+    except RedisError:
+        return None
+    return found
+
+
+def kinds_told(schema: StreamSchema | None, name: str) -> str:
+    """Return what a column is in queries, as text: its kind, or the columns of its fields."""
+    kinds = {} if schema is None else schema.kinds
+    inner = [f"{other} {kind}" for other, kind in kinds.items() if other.startswith(f"{name}.")]
+    return str(kinds.get(name, ", ".join(inner) or "not read"))
+
+
+def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
+    """Return a stream of the cluster; raises `NotFound`."""
+    found = cluster.streams.filter(pk=pk).first()
+    if found is None:
+        raise NotFound("stream", pk)
+    return rows_of_streams([found])[0]
+
+
+def stream_by_key(cluster: Cluster, key: str) -> Stream:
+    """Return a stream of the cluster by its id, or else by its name; raises `NotFound`."""
+    streams = Stream.objects.filter(cluster=cluster).select_related("cluster")
+    # Ids of more digits than the column holds would be an error of the database.
+    by_id = streams.filter(pk=int(key)).first() if re.fullmatch("[0-9]{1,18}", key) else None
+    found = by_id or streams.filter(name=key).first()
+    if found is None:
+        raise NotFound("stream", key)
+    return found
+
+
+def _filtered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
+    found = Stream.objects.filter(cluster=cluster)
+    if filters.text:
+        found = found.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
+    return found if filters.split is None else found.filter(split=filters.split)
+
+
+def _live_readers() -> Any:
+    readers = (
+        QueryStream.objects.filter(stream=OuterRef("pk"), query__state__in=LIVE_STATES)
+        .order_by()
+        .values("stream")
+        .annotate(n=Count("id"))
+        .values("n")
+    )
+    return Coalesce(Subquery(readers), 0)

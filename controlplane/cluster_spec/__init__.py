@@ -1,0 +1,1 @@
+"""A cluster as one document: its format, validation, export, application and planning."""

@@ -1,0 +1,110 @@
+"""Queries of a described cluster: submitted and placed; those that live are left as they are."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from controlplane.access.roles import Actor
+from controlplane.cluster_spec.document import ClusterDescription, QueryPart
+from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.report import Imported, chunks, counted, noted, told_at
+from controlplane.models import Cluster, Query
+from controlplane.topology import placement, queries
+from controlplane.topology.queries import QuerySpec
+from controlplane.wire.query import QueryText
+
+
+def bring_queries(
+    actor: Actor,
+    cluster: Cluster,
+    description: ClusterDescription,
+    before: ClusterDescription,
+    report: Imported,
+) -> None:
+    """Submit the queries that do not live yet, and place them where the description says."""
+    live = {part.name: part for part in before.queries}
+    _refuse_changed(description.queries, live)
+    new = [(at, part) for at, part in enumerate(description.queries) if part.name not in live]
+    for chunk in chunks(new, queries.MAX_BULK):
+        with told_at("queries", [at for at, _ in chunk]):
+            queries.submit_many(actor, cluster, [query_spec(part) for _, part in chunk])
+    report.left += _left(description, before)
+    report.placed = _place(cluster, description, [part for _, part in new])
+    noted(report.created, "queries", [part.name for _, part in new])
+
+
+def _left(description: ClusterDescription, before: ClusterDescription) -> list[str]:
+    """Return what of the live queries is not as described, and is not made so."""
+    live = {part.name: part for part in before.queries}
+    unnamed = len(live.keys() - {part.name for part in description.queries})
+    elsewhere = sum(
+        name in live and before.placement.get(name) != place
+        for name, place in description.placement.items()
+    )
+    merged = sum(_merged_elsewhere(part, live.get(part.name)) for part in description.queries)
+    goes_on = "is not named by the description: it goes on"
+    go_on = "are not named by the description: they go on"
+    moves = "elsewhere than described: moving {} is a proposal's business"
+    one, several = f"is {moves.format('it')}", f"are {moves.format('them')}"
+    merges = "merged elsewhere than described: moving that takes a command of its own"
+    return [
+        *counted(unnamed, f"live query {goes_on}", f"live queries {go_on}"),
+        *counted(elsewhere, f"running query {one}", f"running queries {several}"),
+        *counted(merged, f"running query is {merges}", f"running queries are {merges}"),
+    ]
+
+
+def _merged_elsewhere(part: QueryPart, live: QueryPart | None) -> bool:
+    # Nobody merges what waits for a node yet, and what is left out may be anywhere.
+    if live is None or None in (part.merge_node, live.merge_node):
+        return False
+    return part.merge_node != live.merge_node
+
+
+def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -> None:
+    faults = {
+        f"queries[{at}]": [f"A live query is called {part.name} and is another one: end it first"]
+        for at, part in enumerate(parts)
+        if part.name in live and _computed(part) != _computed(live[part.name])
+    }
+    if faults:
+        raise BadDescription(faults)
+
+
+def _computed(part: QueryPart) -> QueryPart:
+    """Return what a query is, without where it is merged and what it takes."""
+    return part.model_copy(update={"measured": None, "merge_node": None})
+
+
+def query_spec(part: QueryPart) -> QuerySpec:
+    """Return a described query as it is submitted."""
+    return QuerySpec(
+        part.name,
+        tuple(part.streams),
+        QueryText(**part.text.model_dump(exclude={"right"})),
+        part.ends_at,
+        part.tasks,
+        tuple(part.text.right),
+        part.scheme,
+        part.retention_s,
+        part.retention_windows,
+    )
+
+
+def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[QueryPart]) -> int:
+    """Place new queries as described; returns how many, the others are placed by the worker."""
+    wanted = [part for part in parts if part.name in description.placement]
+    placed = 0
+    for chunk in chunks(wanted, placement.PASS):
+        by_name = {part.name: part for part in chunk}
+        rows = Query.objects.filter(
+            cluster=cluster, state=Query.State.PENDING, name__in=list(by_name)
+        )
+        ids = dict(rows.values_list("id", "name"))
+        spans = {
+            pk: [(span.node, span.first, span.past) for span in description.spans(by_name[name])]
+            for pk, name in ids.items()
+        }
+        merges = {pk: by_name[name].merge_node for pk, name in ids.items()}
+        placed += placement.place_as(
+            cluster, spans, {pk: node for pk, node in merges.items() if node is not None}
+        )
+    return placed

@@ -1,0 +1,205 @@
+"""Planning for a described cluster: no database, no Redis, nothing that runs.
+
+Ids are places in the document, counted from 1. What is not placed yet has no node to leave: for the
+planner it is on a node that nobody may use, and what it says of that is not a move.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from django.utils import timezone
+
+from controlplane.cluster_spec.document import ClusterDescription, QueryPart
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Snapshot
+from controlplane.planning import computation as planning
+from controlplane.planning.computation import Progress
+from controlplane.planning.snapshot import (
+    ClusterSnapshot,
+    Excluded,
+    NodeRow,
+    QueryRow,
+    SplitQueryRow,
+    StreamRow,
+    canonical,
+    digest_of,
+)
+from controlplane.policies.settings import settings_of
+from controlplane.policies.store import caps_of
+from controlplane.proposals.requests import chosen_algorithm, chosen_parameters
+
+# Above any index: nodes stand in the order of their indices.
+_NOWHERE: Final = 2**20
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan for a described cluster, in the words of a proposal.
+
+    placed: by a query's name, the node of what had none. columns: moves in their order, before,
+    after, path, predicted and undo, as a proposal has them.
+    """
+
+    planner: str
+    algorithm: str
+    parameters: Mapping[str, Any]
+    lower_bound: float | None
+    bytes_bound: float | None
+    placed: Mapping[str, int]
+    columns: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values."""
+        kept = ("before", "after", "path", "predicted", "undo", "moves")
+        return {
+            "planner": self.planner,
+            "algorithm": self.algorithm,
+            "parameters": dict(self.parameters),
+            "lower_bound": self.lower_bound,
+            "bytes_bound": self.bytes_bound,
+            "placed": dict(self.placed),
+        } | {name: self.columns[name] for name in kept}
+
+
+def plan_for(
+    description: ClusterDescription,
+    planner: str,
+    algorithm: str,
+    parameters: Mapping[str, Any],
+    progress: Progress,
+) -> Planned:
+    """Return a plan for what is described. Raises `Invalid`, `Conflict`, and what planners do."""
+    cluster = Cluster(slug=description.cluster.slug, nu=description.cluster.nu)
+    chosen = chosen_algorithm(planner, algorithm)
+    given = chosen_parameters(planner, chosen, dict(parameters), cluster)
+    snapshot = snapshot_of(description)
+    offered = _with_nowhere(description, snapshot) if planner == "placement" else snapshot
+    found = planning.planned(planner, chosen.name, given, offered, progress)
+    placed = {move["query"]: move["to"] for move in found.moves if move["from"] == _NOWHERE}
+    if placed:
+        snapshot = _now_placed(description, snapshot, placed)
+    policy = settings_of(description.policy.given())
+    row = _row(snapshot)
+    columns = planning.columns_of(
+        row,
+        [move for move in found.moves if move["from"] != _NOWHERE],
+        caps_of(policy),
+        2 * description.cluster.trigger_ms / 1000,
+        budget=given.get("budget"),
+    )
+    names = {number: name for number, name, *_ in snapshot.queries}
+    return Planned(
+        planner=planner,
+        algorithm=chosen.name,
+        parameters=given,
+        lower_bound=found.lower_bound,
+        bytes_bound=found.bytes_bound,
+        placed={names[query]: node for query, node in sorted(placed.items())},
+        columns=columns,
+    )
+
+
+def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
+    """Return the described cluster as a snapshot ; what is placed counts."""
+    placed = [(n, q) for n, q in _numbered(description) if q.name in description.placement]
+    single = [(n, q) for n, q in placed if q.tasks == 1]
+    ids = _streams(description)
+    queries = [_row_of(ids, n, q, description.spans(q)[0].node) for n, q in single]
+    split = [_split_row(description, n, q) for n, q in placed if q.tasks > 1]
+    return ClusterSnapshot(
+        version=0,
+        nu=description.cluster.nu,
+        nodes=[
+            NodeRow(node.index, node.name, node.capacity, node.active)
+            for node in sorted(description.nodes, key=lambda node: node.index)
+        ],
+        streams=_read(description, queries),
+        queries=queries,
+        state={
+            number: one.measured.state_bytes[0]
+            for number, one in single
+            if one.measured is not None and one.measured.state_bytes
+        },
+        split=split,
+        excluded=_excluded(description, ids),
+    )
+
+
+def _excluded(description: ClusterDescription, ids: Mapping[str, int]) -> list[Excluded]:
+    now = timezone.now()
+    live = sorted(one.about for one in description.exclusions if one.until > now)
+    return [Excluded(kind, ids[subject] if kind == "stream" else subject) for kind, subject in live]
+
+
+def _numbered(description: ClusterDescription) -> list[tuple[int, QueryPart]]:
+    return list(enumerate(description.queries, start=1))
+
+
+def _streams(description: ClusterDescription) -> dict[str, int]:
+    return {stream.name: at for at, stream in enumerate(description.streams, start=1)}
+
+
+def _row_of(ids: Mapping[str, int], number: int, query: QueryPart, node: int) -> QueryRow:
+    return QueryRow(number, query.name, node, sorted(ids[name] for name in query.reads))
+
+
+def _read(description: ClusterDescription, queries: list[QueryRow]) -> list[StreamRow]:
+    used = {stream for *_, streams in queries for stream in streams}
+    weights = enumerate((stream.weight for stream in description.streams), start=1)
+    return [StreamRow(number, weight) for number, weight in weights if number in used]
+
+
+def _split_row(description: ClusterDescription, number: int, query: QueryPart) -> SplitQueryRow:
+    measured = query.measured
+    return SplitQueryRow(
+        number,
+        query.name,
+        [[span.node, span.first, span.past] for span in description.spans(query)],
+        list(measured.records_per_s if measured else ()) or [0.0] * query.tasks,
+        list(measured.state_bytes if measured else ()) or [0] * query.tasks,
+    )
+
+
+def _with_nowhere(description: ClusterDescription, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot with the queries of one task that have no node, on a node apart."""
+    ids = _streams(description)
+    waiting = [
+        _row_of(ids, number, query, _NOWHERE)
+        for number, query in _numbered(description)
+        if query.tasks == 1 and query.name not in description.placement
+    ]
+    if not waiting:
+        return snapshot
+    queries = sorted([*snapshot.queries, *waiting])
+    apart = NodeRow(_NOWHERE, "", 1.0, active=False)
+    return replace(
+        snapshot, queries=queries, streams=_read(description, queries),
+        nodes=[*snapshot.nodes, apart],
+    )  # fmt: skip
+
+
+def _now_placed(
+    description: ClusterDescription, snapshot: ClusterSnapshot, placed: Mapping[int, int]
+) -> ClusterSnapshot:
+    ids = _streams(description)
+    added = [
+        _row_of(ids, number, query, placed[number])
+        for number, query in _numbered(description)
+        if number in placed
+    ]
+    queries = sorted([*snapshot.queries, *added])
+    return replace(snapshot, queries=queries, streams=_read(description, queries))
+
+
+def _row(snapshot: ClusterSnapshot) -> Snapshot:
+    """Return the snapshot as proposals keep it, in no database."""
+    if not snapshot.nodes:
+        raise Conflict("no_node", "The description has no node")
+    text = canonical(snapshot.to_json())
+    return Snapshot(
+        digest=digest_of(text),
+        data=Snapshot.packed(text),
+        size=len(text),
+        taken_at=timezone.now(),
+    )

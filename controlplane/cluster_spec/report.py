@@ -1,0 +1,90 @@
+"""What an import did, and where in the document a service's refusal belongs."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.text import place_of
+from controlplane.cluster_spec.validation import Path
+from controlplane.errors import Invalid
+
+T = TypeVar("T")
+# What a service calls otherwise than a document does.
+_NAMES: Final[Mapping[str, str]] = {"expires_at": "until"}
+
+
+@dataclass
+class Imported:
+    """What an import did, or would do: names by part; `left` is what it did not touch, and why."""
+
+    cluster: str
+    new: bool
+    applied: bool
+    created: dict[str, list[str]] = field(default_factory=dict)
+    changed: dict[str, list[str]] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+    placed: int = 0
+
+    @property
+    def changes(self) -> int:
+        """Return how many rows are made or changed."""
+        parts = [*self.created.values(), *self.changed.values()]
+        return int(self.new) + sum(map(len, parts))
+
+
+def noted(into: dict[str, list[str]], part: str, names: list[str]) -> None:
+    """Keep the names of a part, where there are any."""
+    if names:
+        into[part] = names
+
+
+def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Yield so many at once."""
+    for begin in range(0, len(items), size):
+        yield items[begin : begin + size]
+
+
+def counted(count: int, one: str, several: str) -> list[str]:
+    """Return a sentence about so many things, none about nothing."""
+    if not count:
+        return []
+    return [f"{count:,} {one if count == 1 else several}"]
+
+
+@contextmanager
+def told_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
+    """Tell what a service refuses by its place in the document."""
+    try:
+        yield
+    except Invalid as invalid:
+        faults = {path_of(part, name): told for name, told in invalid.fields.items()}
+        for row, fields in invalid.rows.items():
+            faults |= {path_of(part, places[row], name): told for name, told in fields.items()}
+        raise BadDescription(faults) from None
+
+
+def each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], object]) -> None:
+    """Make each row, by its place in the part; tells what is wrong with any of them at once.
+
+    Raises `BadDescription`.
+    """
+    faults: dict[str, list[str]] = {}
+    for at, row in rows:
+        try:
+            make(row)
+        except Invalid as invalid:
+            fields = invalid.fields.items()
+            faults |= {path_of(part, at, _NAMES.get(name, name)): told for name, told in fields}
+    if faults:
+        raise BadDescription(faults)
+
+
+def path_of(*parts: int | str) -> str:
+    """Return a place; a service writes text.on.0 where a document has text.on[0]."""
+    path: Path = ()
+    for part in parts:
+        steps = str(part).split(".") if isinstance(part, str) else [part]
+        path += tuple(int(one) if str(one).isdigit() else one for one in steps)
+    return place_of(path)

@@ -1,0 +1,208 @@
+"""Descriptions as YAML and JSON: reading says every fault with its place in the document."""
+
+import json
+import re
+from typing import Any, Final, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from controlplane.cluster_spec.document import (
+    ClusterDescription,
+    QueryList,
+    QueryPart,
+    SchemaPart,
+)
+from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.validation import faults_of
+from controlplane.storable import unstorable
+
+Path = tuple[int | str, ...]
+_Kind = TypeVar("_Kind", bound=BaseModel)
+MAX_BYTES: Final = 64 * 2**20
+MOST_TOLD: Final = 20
+_PLAIN: Final = re.compile(r"[^\W\d][\w-]*")
+_TAGS: Final = ("node", "spans")
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML of which only JSON's values come, as YAML 1.2 has them; no name is given twice.
+
+    In YAML 1.1 the stream `no` is false, and 18:30 a number: here both are text.
+    """
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes so that both kinds of YAML read the same."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write what occurs twice twice."""
+        del data
+        return True
+
+
+_RESOLVED: Final = (
+    ("bool", r"true|false", "tf"),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+    ("null", r"~|null|", ["~", "n", ""]),
+)
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _form, _first in _RESOLVED:
+    for _kind in (_Loader, _Dumper):
+        _kind.add_implicit_resolver(
+            f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_form})\Z"), list(_first)
+        )
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(None, None, "a name must be text", key.start_mark)
+        if key.value in seen:
+            told = f"{key.value} is given twice"
+            raise yaml.MarkedYAMLError(None, None, told, key.start_mark)
+        seen.add(key.value)
+    return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}
+
+
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
+    return int(loader.construct_scalar(node))
+
+
+def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
+    return float(
+        str(loader.construct_scalar(node)).lower().replace(".inf", "inf").replace(".nan", "nan")
+    )
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+_Loader.add_constructor("tag:yaml.org,2002:float", _float)
+
+
+def described(text: str, *, check: bool = True) -> ClusterDescription:
+    """Read YAML or JSON, which is YAML too. Raises `BadDescription`, with all faults at once."""
+    found = _valid(ClusterDescription, text)
+    if check and (faults := faults_of(found)):
+        raise BadDescription({place_of(path): told for path, told in faults.items()})
+    return found
+
+
+def queries_in(text: str) -> list[QueryPart]:
+    """Read a document of queries alone, or those of a whole description. Raises `BadDescription`.
+
+    Whether there are such streams is for the cluster to say that they are submitted to.
+    """
+    return list(_valid(QueryList, text).queries)
+
+
+def schema_in(text: str) -> SchemaPart:
+    """Read a document of one stream's schema. Raises `BadDescription`."""
+    return _valid(SchemaPart, text)
+
+
+def as_yaml(description: ClusterDescription) -> str:
+    """Write a description as YAML; `described` reads the same again."""
+    text: str = yaml.dump(
+        description.to_json(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    return text
+
+
+def as_json(description: ClusterDescription) -> str:
+    """Write a description as JSON; `described` reads the same again."""
+    return json.dumps(description.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def place_of(path: Path) -> str:
+    """Return a place in the document as people write it: queries[3].streams[0]."""
+    place = ""
+    for one in path:
+        if isinstance(one, int):
+            place += f"[{one}]"
+        elif _PLAIN.fullmatch(one):
+            place += f".{one}" if place else one
+        else:
+            place += f"[{json.dumps(one, ensure_ascii=False)}]"
+    return place
+
+
+def _valid(kind: type[_Kind], text: str) -> _Kind:
+    data = _data(text)
+    if not isinstance(data, dict):
+        named = ", ".join(list(kind.model_fields)[:3])
+        raise BadDescription({"": [f"Must be a mapping with {named} and so on"]})
+    if told := dict(unstorable(data)):
+        raise BadDescription({place_of(path): [why] for path, why in told.items()})
+    try:
+        return kind.model_validate(data)
+    except ValidationError as invalid:
+        raise BadDescription(_told(invalid)) from None
+
+
+def _data(text: str) -> Any:
+    if len(text) > MAX_BYTES:
+        raise BadDescription({"": [f"At most {MAX_BYTES // 2**20} MiB"]})
+    try:
+        return _json(text) if text.lstrip()[:1] == "{" else _yaml(text)
+    except yaml.MarkedYAMLError as broken:
+        mark = broken.problem_mark or broken.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise BadDescription({where: [f"Is no YAML: {broken.problem or broken.context}"]}) from None
+    except yaml.YAMLError as broken:
+        raise BadDescription({"": [f"Is no YAML: {broken}"]}) from None
+    except RecursionError:
+        raise BadDescription({"": ["Is nested too deeply"]}) from None
+    except ValueError as wrong:
+        # A number of thousands of digits.
+        raise BadDescription({"": [str(wrong)]}) from None
+
+
+def _yaml(text: str) -> Any:
+    for one in yaml.parse(text, Loader=_Loader):
+        if isinstance(one, yaml.AliasEvent):
+            mark = one.start_mark
+            where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+            raise BadDescription({where: ["Aliases are not allowed: write it out"]})
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as broken:
+        if text.lstrip()[1:2] not in ('"', "}", ""):
+            # A mapping in YAML's short form.
+            return _yaml(text)
+        where = f"line {broken.lineno}, column {broken.colno}"
+        raise BadDescription({where: [f"Is no JSON: {broken.msg}"]}) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise BadDescription({"": [f"{name} is given twice in one object"]})
+        found[name] = value
+    return found
+
+
+def _told(invalid: ValidationError) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for error in invalid.errors(include_url=False, include_context=False)[:MOST_TOLD]:
+        path = error["loc"]
+        if path[:1] == ("placement",) and path[2:3] and path[2] in _TAGS:
+            path = (*path[:2], *path[3:])
+        found.setdefault(place_of(path), []).append(_sentence(error["msg"], error["type"]))
+    return found
+
+
+def _sentence(told: str, kind: str) -> str:
+    if kind == "extra_forbidden":
+        return "There is no such name here"
+    if kind == "missing":
+        return "Is missing"
+    return told.replace("Input should be", "Must be")

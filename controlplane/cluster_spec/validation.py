@@ -1,0 +1,138 @@
+"""Whether the parts of a description fit together, each fault with its place."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from controlplane.cluster_spec.document import ClusterDescription, QueryPart, SpanPart
+
+Path = tuple[int | str, ...]
+Fault = tuple[Path, str]
+
+
+def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
+    """Return what does not fit, by its path in the document."""
+    found: dict[Path, list[str]] = {}
+    for check in (_nodes, _streams, _queries, _placement, _merging, _exclusions, _drops):
+        for path, told in check(description):
+            found.setdefault(path, []).append(told)
+    return found
+
+
+def _nodes(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("nodes", "index", [str(node.index) for node in whole.nodes])
+    for at, node in enumerate(whole.nodes):
+        if node.index >= whole.cluster.slots:
+            told = f"Must be below the cluster's {whole.cluster.slots} slots, not {node.index}"
+            yield ("nodes", at, "index"), told
+
+
+def _streams(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("streams", "name", [stream.name for stream in whole.streams])
+    for at, stream in enumerate(whole.streams):
+        if stream.split is not None and stream.split >= whole.cluster.splits:
+            told = f"Must be below the cluster's {whole.cluster.splits} splits, not {stream.split}"
+            yield ("streams", at, "split"), told
+
+
+def _queries(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("queries", "name", [query.name for query in whole.queries])
+    known = {stream.name for stream in whole.streams}
+    for at, query in enumerate(whole.queries):
+        yield from _reading(("queries", at), query, known)
+        if query.measured is not None:
+            for name in ("records_per_s", "state_bytes"):
+                count = len(getattr(query.measured, name))
+                if count not in (0, query.tasks):
+                    told = f"Must have a number for each of {query.tasks} tasks, not {count}"
+                    yield ("queries", at, "measured", name), told
+
+
+def _reading(path: Path, query: QueryPart, known: set[str]) -> Iterator[Fault]:
+    sides: list[tuple[Path, Sequence[str]]] = [
+        ((*path, "streams"), query.streams),
+        ((*path, "text", "right"), query.text.right),
+    ]
+    seen: set[str] = set()
+    for side, names in sides:
+        for at, name in enumerate(names):
+            if name not in known:
+                yield (*side, at), f"There is no stream {name}"
+            elif name in seen:
+                yield (*side, at), f"{name} is named twice"
+            seen.add(name)
+
+
+def _placement(whole: ClusterDescription) -> Iterator[Fault]:
+    queries = {query.name: query for query in whole.queries}
+    nodes = {node.index for node in whole.nodes}
+    for name, place in whole.placement.items():
+        path: Path = ("placement", name)
+        if name not in queries:
+            yield path, f"There is no query {name}"
+        elif isinstance(place, int):
+            if place not in nodes:
+                yield path, f"There is no node {place}"
+        else:
+            yield from _spans(path, place, queries[name].tasks, nodes)
+
+
+def _spans(path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]) -> Iterator[Fault]:
+    expected = 0
+    for at, span in enumerate(spans):
+        if span.node not in nodes:
+            yield (*path, at, "node"), f"There is no node {span.node}"
+        if span.first != expected:
+            yield (*path, at, "first"), f"Must be {expected}: each task is on one node"
+        if not span.first < span.past <= tasks:
+            yield (*path, at, "past"), f"Must be above first and at most {tasks}, the query's tasks"
+        expected = span.past
+    if expected < tasks:
+        yield path, f"Says nothing of tasks {expected} to {tasks - 1}"
+
+
+def _merging(whole: ClusterDescription) -> Iterator[Fault]:
+    nodes = {node.index for node in whole.nodes}
+    for at, query in enumerate(whole.queries):
+        path: Path = ("queries", at, "merge_node")
+        if query.merge_node is None:
+            continue
+        if query.merge_node not in nodes:
+            yield path, f"There is no node {query.merge_node}"
+        if not query.scheme:
+            yield path, "Needs a scheme: without one nobody merges the query"
+        if query.name not in whole.placement:
+            yield path, "Needs a placement: what waits for a node is not merged yet"
+
+
+def _exclusions(whole: ClusterDescription) -> Iterator[Fault]:
+    named = [f"{one.kind} {one.subject}" for one in whole.exclusions]
+    yield from _twice("exclusions", "subject", named)
+    known = {
+        "query": {query.name for query in whole.queries},
+        "node": {node.name for node in whole.nodes},
+        "stream": {stream.name for stream in whole.streams},
+    }
+    for at, one in enumerate(whole.exclusions):
+        if one.subject not in known[one.kind]:
+            yield ("exclusions", at, "subject"), f"There is no {one.kind} {one.subject}"
+
+
+def _drops(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _twice("drops", "stream", [" to ".join(filter(None, d.arc)) for d in whole.drops])
+    streams = {stream.name for stream in whole.streams}
+    reads = {query.name: set(query.reads) for query in whole.queries}
+    for at, drop in enumerate(whole.drops):
+        if drop.stream not in streams:
+            yield ("drops", at, "stream"), f"There is no stream {drop.stream}"
+        elif drop.query and drop.query not in reads:
+            yield ("drops", at, "query"), f"There is no query {drop.query}"
+        elif drop.query and drop.stream not in reads[drop.query]:
+            yield ("drops", at, "query"), f"{drop.query} does not read {drop.stream}"
+
+
+def _twice(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:
+    count, seen = Counter(names), set[str]()
+    for at, name in enumerate(names):
+        if count[name] > 1 and name in seen:
+            yield (part, at, field), f"{name} is given twice"
+        seen.add(name)

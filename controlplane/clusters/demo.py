@@ -1,0 +1,131 @@
+"""Setting up the demo: roles, accounts, its clusters and the replayer's token; idempotent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+
+from controlplane import env
+from controlplane.access import audit, tokens
+from controlplane.access.roles import ROLES, Actor, require_operator
+from controlplane.demos import SLUGS
+from controlplane.errors import NotFound
+from controlplane.models import ApiToken, Cluster, Node, Policy
+
+TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
+
+
+@dataclass(frozen=True)
+class DemoCluster:
+    """A cluster of the demo; `capacity`: declared records/s of a node; `policy`: not defaults."""
+
+    slug: str
+    name: str
+    description: str
+    nodes: int
+    splits: int
+    capacity: float
+    policy: Mapping[str, Any] = field(default_factory=dict)
+
+
+# The nodes' capacities are about twice the usual load: peaks take most of them. Replayed at 60
+# times real time a trip's query lives for seconds: half of all queries are others after six of
+# them, and what has ended is left out of a plan anyway. So drift of that kind is tolerated; that of
+# nodes, capacities and moved queries is not.
+CLUSTERS: Final[Mapping[str, DemoCluster]] = {
+    one.slug: one
+    for one in (
+        DemoCluster(
+            "sf", "San Francisco taxis",
+            "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 800.0,
+            {
+                "tolerated_ended": 1.0, "tolerated_new": 100.0, "tolerated_rates": 2.0,
+                "node_moves": 40, "cluster_moves": 160,
+            },
+        ),
+        DemoCluster(
+            "web", "Web server",
+            "Requests to a web server, one stream per directory, with skewed text keys.", 3, 2,
+            150.0,
+        ),
+    )
+}  # fmt: skip
+
+
+def addable() -> list[DemoCluster]:
+    """Return the demonstrations that this Weir can replay and that are no clusters yet."""
+    if not settings.DEMOS:
+        return []
+    there = set(Cluster.objects.filter(slug__in=SLUGS).values_list("slug", flat=True))
+    return [CLUSTERS[slug] for slug in SLUGS if slug not in there]
+
+
+def add(actor: Actor, slug: str) -> Cluster:
+    """Create the cluster of a demonstration and start it; the replayer fills it by itself.
+
+    One that exists is left as it is. Raises `Forbidden`, and `NotFound` for an unknown slug or
+    where this Weir runs without the demo.
+    """
+    require_operator(actor)
+    if slug not in CLUSTERS or not settings.DEMOS:
+        raise NotFound("demonstration", slug[:40])
+    with transaction.atomic():
+        cluster = ensure_cluster(slug)
+        audit.record(actor, "cluster.demo", cluster.slug, cluster=cluster)
+    return cluster
+
+
+def ensure_roles() -> None:
+    """Make the groups that are the roles."""
+    for name in ROLES:
+        Group.objects.get_or_create(name=name)
+
+
+@transaction.atomic
+def ensure_user(name: str, role: str, password: str | None) -> User:
+    """Make a user with the role; a password that was chosen since is left as it is."""
+    user, created = User.objects.get_or_create(username=name)
+    if created and password is None:
+        user.set_unusable_password()
+    elif password is not None and (created or not user.has_usable_password()):
+        user.set_password(password)
+    user.save()
+    user.groups.add(Group.objects.get(name=role))
+    return user
+
+
+@transaction.atomic
+def ensure_cluster(slug: str) -> Cluster:
+    """Make a demo cluster with its nodes and its policy; what exists is left as it is."""
+    demo = CLUSTERS[slug]
+    cluster, created = Cluster.objects.get_or_create(
+        slug=slug,
+        defaults={
+            "name": demo.name,
+            "description": demo.description,
+            "desired": Cluster.Desired.RUNNING,
+            "slots": demo.nodes,
+            "splits": demo.splits,
+        },
+    )
+    if created:
+        Node.objects.bulk_create(
+            Node(cluster=cluster, index=index, name=f"node {index}", capacity=demo.capacity)
+            for index in range(demo.nodes)
+        )
+    Policy.objects.get_or_create(cluster=cluster, defaults={"settings": dict(demo.policy)})
+    return cluster
+
+
+def ensure_token(user: User, file: Path) -> bool:
+    """Write the replayer's token into a private file; tells whether it is a new one."""
+    if file.exists() and tokens.user_of(file.read_text().strip()) == user:
+        return False
+    with transaction.atomic():
+        ApiToken.objects.filter(user=user, name=TOKEN_NAME).delete()
+        env.write_private(file, tokens.create(user, TOKEN_NAME) + "\n")
+    return True

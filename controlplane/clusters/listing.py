@@ -1,0 +1,162 @@
+"""Clusters: one by its slug, all as rows of the fleet, and the nodes of one."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Min, Q
+
+from controlplane.errors import NotFound
+from controlplane.models import Cluster, Node, Proposal, Query, Stream, Task
+from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.pages import one_of
+from controlplane.selectors.executions import Progress, running
+from controlplane.telemetry.time_series import latest_values, recent
+
+
+@dataclass(frozen=True)
+class FleetRow:
+    """One cluster as the fleet shows it; sample is the newest one, samples the last few minutes.
+
+    execution is the one under way.
+    """
+
+    cluster: Cluster
+    running: int
+    pending: int
+    streams: int
+    nodes: int
+    active_nodes: int
+    waiting: int
+    oldest_waiting: datetime | None
+    execution: Progress | None
+    sample: dict[str, Any] | None
+    samples: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """One node with what it hosts; load in records/s and busy share as of the newest sample."""
+
+    node: Node
+    queries: int
+    streams: int
+    load: float | None
+    busy: float | None
+    tasks: int | None
+
+    @property
+    def share(self) -> float | None:
+        """Return load over capacity."""
+        return None if self.load is None else self.load / self.node.capacity
+
+
+def cluster_by_slug(slug: str) -> Cluster:
+    """Return the cluster; raises `NotFound`."""
+    try:
+        return Cluster.objects.get(slug=slug)
+    except Cluster.DoesNotExist:
+        raise NotFound("cluster", slug) from None
+
+
+def clusters_slice(
+    seen: Collection[int] | None, values: Mapping[str, Any], place: Place
+) -> Slice[Cluster]:
+    """Return the clusters behind a place by slug, of all or of those with these ids.
+
+    values: q, a part of slug or name, and state. Raises `Invalid`.
+    """
+    found = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
+    if text := str(values.get("q", "")).strip()[:100]:
+        found = found.filter(Q(slug__icontains=text) | Q(name__icontains=text))
+    if state := one_of(values, "state", [str(state) for state in Cluster.State.values]):
+        found = found.filter(state=state)
+    return slice_of(found, ("slug", "pk"), place, list)
+
+
+def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
+    """Return one row per cluster by slug, of all or of those with these ids."""
+    found = Cluster.objects.select_related("health").order_by("slug")
+    clusters = list(found if seen is None else found.filter(pk__in=seen))
+    live = _count(Query.objects.filter(state=Query.State.RUNNING))
+    pending = _count(Query.objects.filter(state=Query.State.PENDING))
+    streams = _count(Stream.objects.all())
+    nodes = _count(Node.objects.all())
+    active = _count(Node.objects.filter(active=True))
+    waiting = _waiting()
+    executions = running()
+    return [
+        FleetRow(
+            cluster=cluster,
+            running=live.get(cluster.pk, 0),
+            pending=pending.get(cluster.pk, 0),
+            streams=streams.get(cluster.pk, 0),
+            nodes=nodes.get(cluster.pk, 0),
+            active_nodes=active.get(cluster.pk, 0),
+            waiting=waiting.get(cluster.pk, (0, None))[0],
+            oldest_waiting=waiting.get(cluster.pk, (0, None))[1],
+            execution=executions.get(cluster.pk),
+            sample=latest_values(cluster),
+            samples=recent(cluster),
+        )
+        for cluster in clusters
+    ]
+
+
+def _count(rows: Any) -> dict[int, int]:
+    counted = rows.order_by().values("cluster").annotate(n=Count("id"))
+    return dict(counted.values_list("cluster", "n"))
+
+
+def _waiting() -> dict[int, tuple[int, datetime | None]]:
+    rows = (
+        Proposal.objects.filter(state=Proposal.State.READY)
+        .order_by()
+        .values("cluster")
+        .annotate(n=Count("id"), oldest=Min("requested_at"))
+    )
+    return {row["cluster"]: (row["n"], row["oldest"]) for row in rows}
+
+
+def node_table(cluster: Cluster) -> list[NodeRow]:
+    """Return the nodes by index with their queries, streams and newest measured load."""
+    nodes = list(cluster.nodes.order_by("index"))
+    hosted = dict(
+        Task.objects.filter(node__cluster=cluster)
+        .order_by()
+        .values("node")
+        .annotate(n=Count("id"))
+        .values_list("node", "n")
+    )
+    read = dict(
+        Task.objects.filter(node__cluster=cluster)
+        .order_by()
+        .values("node")
+        .annotate(n=Count("query__subscriptions__stream", distinct=True))
+        .values_list("node", "n")
+    )
+    sample = latest_values(cluster) or {}
+    return [
+        NodeRow(
+            node=node,
+            queries=hosted.get(node.pk, 0),
+            streams=read.get(node.pk, 0),
+            load=_at(sample.get("loads"), node.index),
+            busy=_at(sample.get("busy"), node.index),
+            tasks=_at(sample.get("tasks"), node.index),
+        )
+        for node in nodes
+    ]
+
+
+def node_by_index(cluster: Cluster, index: int) -> Node:
+    """Return a node of the cluster; raises `NotFound`."""
+    try:
+        return cluster.nodes.get(index=index)
+    except Node.DoesNotExist:
+        raise NotFound("node", index) from None
+
+
+def _at(values: list[Any] | None, index: int) -> Any:
+    return values[index] if values is not None and index < len(values) else None

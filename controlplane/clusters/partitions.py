@@ -1,0 +1,84 @@
+"""How many Spark partitions the checkpoint of a cluster has, and how large a micro-batch may be."""
+
+from collections.abc import Mapping
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require_operator
+from controlplane.errors import Conflict, Invalid
+from controlplane.events.publish import announce, event
+from controlplane.models import Cluster
+
+MAX_PARTITIONS = 256
+# The bounds of a micro-batch that operators may set.
+LIMITS = ("max_records", "max_batch_mb")
+
+
+def check(actor: Actor, cluster: Cluster, partitions: int) -> None:
+    """Raise unless the cluster is stopped and the number is possible.
+
+    Raises `Forbidden`, `Invalid`, `Conflict`.
+    """
+    require_operator(actor, cluster)
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise Invalid({"partitions": [f"Must be from 1 to {MAX_PARTITIONS}"]})
+    stopped = (Cluster.Desired.STOPPED, Cluster.State.STOPPED)
+    if (cluster.desired, cluster.state) != stopped:
+        raise Conflict("not_stopped", f"{cluster.name} is not stopped: stop it first")
+
+
+def record(actor: Actor, cluster: Cluster, partitions: int | None, reason: str = "") -> Cluster:
+    """Store the partitions of further checkpoints; None for as many as the master has cores.
+
+    Raises `Forbidden`.
+    """
+    require_operator(actor, cluster)
+    return _store(actor, cluster, "cluster.partitions", {"partitions": partitions}, reason)
+
+
+def set_batch_limits(
+    actor: Actor, cluster: Cluster, limits: Mapping[str, int], reason: str = ""
+) -> Cluster:
+    """Bound the micro-batches of a cluster: `max_records` and `max_batch_mb` (MiB), or one of them.
+
+    An application that runs is restarted with them. Raises `Forbidden`, `Invalid`.
+    """
+    require_operator(actor, cluster)
+    unknown = {name: ["Is not a limit of micro-batches"] for name in limits if name not in LIMITS}
+    if unknown:
+        raise Invalid(unknown)
+    return _store(actor, cluster, "cluster.batch_limits", limits, reason)
+
+
+def _fields() -> set[str]:
+    return {field.name for field in Cluster._meta.fields}  # noqa: SLF001 - Django's public name
+
+
+@transaction.atomic
+def _store(
+    actor: Actor, cluster: Cluster, action: str, values: Mapping[str, int | None], reason: str
+) -> Cluster:
+    before = {name: getattr(cluster, name) for name in values}
+    if before == dict(values):
+        return cluster
+    for name, value in values.items():
+        setattr(cluster, name, value)
+    try:
+        cluster.clean_fields(exclude=_fields() - set(values))
+    except ValidationError as refusal:
+        raise Invalid(refusal.message_dict) from refusal
+    cluster.save(update_fields=list(values))
+    audit.record(
+        actor,
+        action,
+        cluster.slug,
+        cluster=cluster,
+        reason=reason,
+        before=before,
+        after=dict(values),
+    )
+    text = ", ".join(f"{name} {value}" for name, value in values.items())
+    announce(cluster.pk, event("state", f"{cluster.name}: {text}"))
+    return cluster

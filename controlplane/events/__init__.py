@@ -1,0 +1,1 @@
+"""Events of a cluster: publication to browsers and to webhooks."""

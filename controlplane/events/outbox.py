@@ -1,0 +1,68 @@
+"""What webhooks are to be told, written in the transaction of what happened.
+
+So nothing is told that did not happen, and nothing that happened is lost with a process or with
+Redis: integrations.deliveries sends what stands here, at least once.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db.models import Q
+from django.utils import timezone
+
+from controlplane.models import Cluster, Delivery, Proposal, Webhook
+from controlplane.task_names import SEND_WEBHOOK, send_on_commit
+
+Kind = Webhook.Kind
+_State = Proposal.State
+# Which kinds of webhooks an event is for, by its own kind; a proposal's also by its state.
+_KINDS: Final[Mapping[str, frozenset[str]]] = {
+    "execution": frozenset({Kind.EXECUTIONS}),
+    "decision": frozenset({Kind.ALERTS}),
+    "alert": frozenset({Kind.ALERTS}),
+}
+_OF_EXECUTION: Final = frozenset(
+    {*Proposal.ACTIVE, _State.DONE, _State.STOPPED, _State.ROLLED_BACK}
+)
+_OF_BOTH: Final = frozenset({_State.FAILED, _State.STALE})
+TEST: Final = "test"
+
+
+def enqueue(cluster_id: int, told: Mapping[str, Any]) -> int:
+    """Write an event down for each webhook that wants it; returns how many."""
+    kinds = _kinds(told)
+    if not kinds:
+        return 0
+    active = Webhook.objects.filter(Q(cluster=None) | Q(cluster=cluster_id), active=True)
+    hooks = [hook for hook in active if kinds & set(hook.kinds)]
+    if not hooks:
+        return 0
+    slug = Cluster.objects.values_list("slug", flat=True).get(pk=cluster_id)
+    state = f".{told['state']}" if told.get("state") else ""
+    data = {name: told.get(name) for name in ("id", "state", "text", "url", "version")}
+    write(hooks, f"{told['kind']}{state}".replace(" ", "_"), {"cluster": slug} | data)
+    return len(hooks)
+
+
+def write(hooks: list[Webhook], kind: str, data: Mapping[str, Any]) -> list[Delivery]:
+    """Write one event down for these webhooks, and have it sent after the commit."""
+    now, event = timezone.now(), uuid.uuid4()
+    message = {"id": str(event), "type": kind, "timestamp": now.isoformat(), "data": dict(data)}
+    body = json.dumps(message, separators=(",", ":"))
+    rows = Delivery.objects.bulk_create(
+        Delivery(webhook=hook, event=event, kind=kind[:20], body=body, next_at=now, created_at=now)
+        for hook in hooks
+    )
+    for hook in hooks:
+        send_on_commit(SEND_WEBHOOK, hook.pk)
+    return rows
+
+
+def _kinds(told: Mapping[str, Any]) -> frozenset[str]:
+    if told["kind"] != "proposal":
+        return _KINDS.get(told["kind"], frozenset())
+    if told["state"] in _OF_BOTH:
+        return frozenset({Kind.PROPOSALS, Kind.EXECUTIONS})
+    return frozenset({Kind.EXECUTIONS if told["state"] in _OF_EXECUTION else Kind.PROPOSALS})

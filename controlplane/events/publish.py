@@ -1,0 +1,75 @@
+"""Announcing what happened: to the browsers of a cluster (channel layer), and to webhooks."""
+
+import logging
+from functools import partial
+from typing import Any, TypedDict
+
+from channels.layers import get_channel_layer
+from django.utils import timezone
+
+from controlplane.after_commit import after_commit
+from controlplane.events import event_loop, outbox
+
+logger = logging.getLogger(__name__)
+
+
+class Event(TypedDict):
+    """What a browser receives; kind is routing, proposal or state, t in ms since the epoch.
+
+    version and proposal: of a routing version, the latter where it executes a proposal.
+    """
+
+    t: int
+    kind: str
+    version: int | None
+    proposal: int | None
+    text: str
+    url: str | None
+    id: int | None
+    state: str | None
+
+
+def group(cluster_id: int) -> str:
+    """Return the channel-layer group of a cluster."""
+    return f"cluster.{cluster_id}"
+
+
+def event(
+    kind: str,
+    text: str,
+    *,
+    version: int | None = None,
+    proposal: int | None = None,
+    url: str | None = None,
+    pk: int | None = None,
+    state: str | None = None,
+) -> Event:
+    """Return an event that happens now."""
+    now = int(timezone.now().timestamp() * 1000)
+    return Event(
+        t=now, kind=kind, version=version, proposal=proposal, text=text, url=url, id=pk, state=state
+    )
+
+
+def announce(cluster_id: int, told: Event, *, passing: bool = False) -> None:
+    """Tell the browsers once the transaction is committed; a lost Redis is logged, not raised.
+
+    Webhooks are told too, of what is written down for them in the same transaction. passing: of
+    interest for a moment only, such as progress; webhooks are not told.
+    """
+    if not passing:
+        outbox.enqueue(cluster_id, told)
+    message = {"type": "cluster.event", "event": told}
+    after_commit("tell the browsers", partial(_send, cluster_id, message))
+
+
+def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:
+    """Send measured samples to the browsers right away."""
+    for sample in samples:
+        _send(cluster_id, {"type": "cluster.sample", "sample": sample})
+
+
+def _send(cluster_id: int, message: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is not None:
+        event_loop.run(layer.group_send(group(cluster_id), message))

@@ -1,0 +1,1 @@
+"""Health of a cluster: incidents, losses of data, failed queries and batches."""

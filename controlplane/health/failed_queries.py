@@ -1,0 +1,58 @@
+"""Ending queries that the data plane could not compute."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from controlplane.access import audit
+from controlplane.access.roles import Automatic
+from controlplane.events.publish import announce, event
+from controlplane.models import Cluster, Query
+from controlplane.task_names import PLACE, send_on_commit
+
+DATA_PLANE = Automatic("data plane")
+
+
+def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
+    """End the queries of which telemetry rows tell a fault; returns how many were still running.
+
+    A node tells its faults in every batch until the query has left, so hearing one again changes
+    nothing, and neither does a fault of a query's earlier run.
+    """
+    faults: dict[tuple[int, int], Mapping[str, Any]] = {}
+    for fault in (fault for row in rows for fault in row.get("faults", ())):
+        known = faults.setdefault((fault["query"], fault["run"]), fault)
+        # Of several nodes or batches one may have no room for the sample.
+        if not known.get("sample"):
+            faults[fault["query"], fault["run"]] = fault
+    ended = 0
+    for (query, run), fault in faults.items():
+        mine = Query.objects.filter(pk=query, cluster=cluster, run=run)
+        running = mine.filter(state=Query.State.RUNNING)
+        why = fault["why"]
+        if running.update(state=Query.State.ENDING, detail=why[:300], fault=_kept(fault)):
+            _tell(cluster, Query.objects.get(pk=query), why)
+            ended += 1
+    if ended:
+        send_on_commit(PLACE, cluster.pk)
+    return ended
+
+
+def _kept(fault: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a query keeps of its fault; a sample that is no JSON is kept as text."""
+    sample = fault.get("sample") or "[]"
+    try:
+        rows = json.loads(sample)
+    except ValueError:
+        rows = [sample]
+    return {
+        "why": fault["why"],
+        "stage": fault.get("stage", ""),
+        "node": fault.get("node"),
+        "sample": rows,
+    }
+
+
+def _tell(cluster: Cluster, query: Query, why: str) -> None:
+    audit.record(DATA_PLANE, "query.fail", query.name, cluster=cluster, reason=why)
+    announce(cluster.pk, event("state", f"{query.name} failed: {why}", state="failed"))

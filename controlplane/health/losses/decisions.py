@@ -1,0 +1,66 @@
+"""Carrying out what an administrator decided about an incident."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.clusters import lifecycle
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict, Invalid
+from controlplane.events.publish import announce, event
+from controlplane.health.losses.repair import ADOPT, STOP, begin_again
+from controlplane.models import Cluster, Incident
+from controlplane.topology.publishing import republish
+from controlplane.wire.publish import latest_version
+
+# Runs that a data plane newer than the database may have begun of a query.
+_RUNS_AHEAD = 1000
+
+
+@transaction.atomic
+def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> Incident:
+    """Carry out a choice about an incident and resolve it.
+
+    `adopt-database`: the database is right; routing versions that it does not know are void, and
+    every query begins a new run. `stop`: the cluster is stopped, so that another database can be
+    restored. Raises `Forbidden`, `Invalid` for an unknown choice, `Conflict` for a decided one.
+    """
+    require(actor, ADMIN, incident.cluster)
+    row = Incident.objects.select_for_update().get(pk=incident.pk)
+    if row.state != Incident.State.UNDECIDED:
+        raise Conflict("decided", f"Incident {row.pk} is decided: {row.decision or 'resolved'}")
+    if choice not in row.choices:
+        raise Invalid({"choice": [f"Must be one of {', '.join(row.choices)}"]})
+    row.state, row.decision = Incident.State.RESOLVED, choice
+    row.decided_by, row.decided_at = actor.name, timezone.now()
+    if choice == ADOPT:
+        row.done = [*row.done, *adopt_database(row.cluster, int(row.facts["version"]))]
+    elif choice == STOP:
+        lifecycle.stop(actor, row.cluster, reason or f"incident {row.pk}")
+        row.done = [*row.done, "Stopped the cluster"]
+    row.save()
+    audit.record(
+        actor, "incident.decide", f"incident {row.pk}", cluster=row.cluster, reason=reason,
+        after={"kind": row.kind, "choice": choice},
+    )  # fmt: skip
+    announce(row.cluster_id, event("alert", f"{actor.name} chose {choice}", pk=row.pk))
+    return row
+
+
+def adopt_database(cluster: Cluster, known: int) -> list[str]:
+    """Make the database's routing the newest of all, and begin a new run of every query.
+
+    The version is two above the newest of the data plane: without the delta in between nobody can
+    follow the versions that are void, and every reader starts from the snapshot.
+    """
+    published = latest_version(redis_client(), cluster.slug) or 0
+    newest = max(known, published, cluster.routing_version)
+    Cluster.objects.filter(pk=cluster.pk).update(routing_version=newest + 1)
+    begun = begin_again(cluster, "the database was restored: versions are void", _RUNS_AHEAD)
+    cluster.refresh_from_db()
+    republish(cluster)
+    return [
+        f"Declared routing versions up to {newest} void; the newest is {cluster.routing_version}",
+        f"Began a new run of {begun} queries; windows open at the loss may be incomplete",
+    ]

@@ -1,0 +1,201 @@
+"""Repairing a loss: what keeps results right is done, what is gone is recorded as an incident."""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import Automatic
+from controlplane.connections import redis_client
+from controlplane.errors import VersionMoved
+from controlplane.events.publish import announce, event
+from controlplane.health.losses.detection import Facts, Kind, is_database_older, losses
+from controlplane.health.losses.facts import facts_of
+from controlplane.models import Cluster, ClusterHealth, Incident
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.publishing import republish
+from controlplane.topology.rows import current_table
+from controlplane.topology.versions import retry_when_moved
+from controlplane.wire.generation import Generation, new_id, write_generation
+from controlplane.wire.routing import Action, MoveTasks, RestartQuery
+
+logger = logging.getLogger(__name__)
+
+AGENT: Final = Automatic("agent")
+ADOPT: Final = "adopt-database"
+STOP: Final = "stop"
+
+
+def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> list[Kind]:
+    """Repair what was lost, record incidents, and return what was found.
+
+    `set_aside` moves what is left of a checkpoint away and returns its new name. Nothing is
+    repaired while an administrator has to decide. Raises `redis.RedisError`.
+    """
+    found = losses(facts)
+    if Kind.DATABASE_OLDER in found:
+        _ask(cluster, facts)
+        return found
+    for kind in found:
+        if kind in (Kind.REDIS_LOST, Kind.REDIS_OLDER):
+            _repair_redis(cluster, facts, kind, states=len(found) == 1)
+        else:
+            _repair_checkpoint(cluster, facts, kind, set_aside())
+    if not found:
+        _adopt_generation(cluster, facts)
+    return found
+
+
+def hold_back(cluster: Cluster) -> bool:
+    """Return whether routing may not be published, as Redis has versions that nobody decided.
+
+    Asks an administrator then. Raises `redis.RedisError`.
+    """
+    if is_database_older(facts_of(cluster, None, "")):
+        ask(cluster)
+    return cluster.incidents.filter(state=Incident.State.UNDECIDED).exists()
+
+
+def ask(cluster: Cluster) -> None:
+    """Ask an administrator which of two routing histories holds. Raises `redis.RedisError`."""
+    _ask(cluster, facts_of(cluster, None, ""))
+
+
+def begin_again(cluster: Cluster, reason: str, ahead: int = 1) -> int:
+    """Begin a new run of every routed query, where its tasks are; return how many.
+
+    The state of the earlier run is not taken on; its results stay, and those of the new run are
+    added to them.
+    """
+    return retry_when_moved(lambda: _begin_again(cluster.pk, reason, ahead))
+
+
+def _begin_again(pk: int, reason: str, ahead: int) -> int:
+    cluster, table = Cluster.objects.get(pk=pk), current_table(pk)
+    ops: list[Action] = []
+    for query, route in table.queries.items():
+        ops.append(RestartQuery(query, route.run + ahead, route.node))
+        if route.spans:
+            ops.append(MoveTasks(query, route.spans))
+    if not ops:
+        return 0
+    if cluster.routing_version != table.version:
+        raise VersionMoved(table.version)
+    apply(cluster, ops, Change(reason, author=AGENT.name))
+    return len(table.queries)
+
+
+def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
+    """Give Redis an id, or the database that of Redis, where one of them has none yet."""
+    mine = facts.redis.generation
+    if mine.id and mine.id == facts.database.generation:
+        return
+    if not mine.id:
+        mine = Generation(new_id(), 0, max(facts.newest, 0))
+        write_generation(redis_client(), cluster.slug, mine)
+    _keep(cluster, generation=mine.id)
+
+
+@transaction.atomic
+def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
+    restored = time.time_ns() // 1_000_000
+    mine = Generation(
+        new_id() if kind == Kind.REDIS_LOST else facts.redis.generation.id,
+        restored, max(facts.newest, 0),
+    )  # fmt: skip
+    lost = [*_unread(facts), _closed(kind, facts)]
+    if facts.checkpoint is not None and facts.checkpoint.moving:
+        lost.append("States of tasks that were handed on in the newest micro-batch")
+    done = ["Published the routing and the schemas of streams again"]
+    if states:
+        done.append("Nodes write the rows of all open windows again, from their state")
+    _record(cluster, kind, lost, done, facts)
+    # Redis before the commit: killed in between, the loss is found once more.
+    republish(cluster)
+    write_generation(redis_client(), cluster.slug, mine)
+    _keep(cluster, generation=mine.id, unread=None)
+
+
+@transaction.atomic
+def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -> None:
+    begun = begin_again(cluster, "the checkpoint was lost: every query begins a new run")
+    lost = [f"The states of {begun} queries, with records that waited at nodes"]
+    lost.append("Pairs of joins between a record before the loss and one after it")
+    if facts.redis.half_written is not None:
+        lost.append(
+            f"Exactness of micro-batch {facts.redis.half_written}: it was half written, "
+            "and its records are read again"
+        )
+    done = [f"Began a new run of {begun} queries; its results add to those of the run before"]
+    if aside:
+        done.append(f"Moved what there was of the checkpoint to {aside}")
+    _record(cluster, kind, lost, done, facts)
+    # Until a batch of the new checkpoint is seen, its absence is no loss.
+    _keep(cluster, checkpoint="")
+
+
+@transaction.atomic
+def _ask(cluster: Cluster, facts: Facts) -> None:
+    undecided = cluster.incidents.filter(kind=Kind.DATABASE_OLDER, state=Incident.State.UNDECIDED)
+    if undecided.exists():
+        return
+    newest = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
+    lost = [
+        f"Routing versions {facts.database.version + 1} to {newest}, "
+        "with the queries, streams and moves that they are about"
+    ]
+    done = ["Held the driver and the publication of routing back until an administrator decides"]
+    _record(cluster, Kind.DATABASE_OLDER, lost, done, facts, choices=[ADOPT, STOP])
+
+
+def _record(
+    cluster: Cluster,
+    kind: Kind,
+    lost: list[str],
+    done: list[str],
+    facts: Facts,
+    choices: list[str] | None = None,
+) -> None:
+    state = Incident.State.UNDECIDED if choices else Incident.State.RESOLVED
+    told: dict[str, Any] = {
+        "unread": facts.database.unread,
+        "batch": facts.newest,
+        "redis_batch": facts.redis.batch,
+        "version": max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0),
+        "database_version": facts.database.version,
+        "checkpoint_batch": facts.checkpoint.begun if facts.checkpoint else None,
+    }
+    row = Incident.objects.create(
+        cluster=cluster, at=timezone.now(), kind=kind, state=state, lost=lost, done=done,
+        facts=told, choices=choices or [],
+    )  # fmt: skip
+    after = {"lost": lost, "done": done, "facts": told}
+    audit.record(AGENT, f"incident.{kind}", cluster.slug, cluster=cluster, after=after)
+    text = f"{row.get_kind_display()}: {'; '.join(lost)}"
+    announce(cluster.pk, event("alert", text[:500], pk=row.pk, state=state))
+    logger.error("%s: %s", cluster.slug, text)
+
+
+def _unread(facts: Facts) -> list[str]:
+    if facts.database.unread is None:
+        return ["Records that were unread, of a number that is not known"]
+    return [f"About {facts.database.unread:,} records that no micro-batch had read"]
+
+
+def _closed(kind: Kind, facts: Facts) -> str:
+    if kind == Kind.REDIS_LOST or facts.redis.event_ms is None:
+        return "Results of closed windows that had not been archived"
+    since = datetime.fromtimestamp(facts.redis.event_ms / 1000, UTC)
+    return f"Results of windows that ended after {since:%Y-%m-%d %H:%M:%S} UTC and are closed"
+
+
+def _keep(cluster: Cluster, **values: Any) -> None:
+    now = timezone.now()
+    ClusterHealth.objects.update_or_create(
+        cluster=cluster, defaults=values, create_defaults={"observed_at": now, **values}
+    )

@@ -1,0 +1,108 @@
+"""Skipping a batch that cannot be processed: its records are lost, everything else goes on."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.after_commit import after_commit
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict, Invalid
+from controlplane.events.publish import announce, event
+from controlplane.health.stuck_batches import StuckBatch, losses_of, stuck_batch
+from controlplane.models import Cluster, SkippedBatch
+from controlplane.wire import attempts
+
+_LONGEST: Final = 500
+
+
+@transaction.atomic
+def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatch:
+    """Let the next attempt at a batch read no records; returns what is lost by it.
+
+    Asking twice changes nothing. Tasks that move in the batch keep their state, and its routing
+    version takes effect. Raises `Forbidden`, `Invalid`, `Conflict` for a batch that does not fail
+    again and again, `Away` if the log does not say what would be lost.
+    """
+    require(actor, ADMIN, cluster)
+    if not reason.strip() or len(reason) > _LONGEST:
+        raise Invalid({"reason": [f"Say why, in at most {_LONGEST} characters"]})
+    # One request at a time: the second one finds the row of the first.
+    Cluster.objects.select_for_update().get(pk=cluster.pk)
+    known = cluster.skipped_batches.filter(batch=batch).first()
+    if known is None:
+        stuck = stuck_batch(cluster)
+        if stuck is None or stuck.batch != batch:
+            _refuse(batch, stuck)
+        else:
+            known = _saved(actor, cluster, stuck, reason.strip())
+    assert known is not None
+    if known.done_at is None:
+        after_commit("tell the data plane", partial(publish_skip, cluster, batch))
+    return known
+
+
+def _refuse(batch: int, stuck: StuckBatch | None) -> None:
+    told = "no batch does" if stuck is None else f"batch {stuck.batch} does"
+    raise Conflict(
+        "not_stuck",
+        f"Batch {batch} has not failed {attempts.FAILURES} times in a row: {told}",
+        {"batch": None if stuck is None else stuck.batch},
+    )
+
+
+def _saved(actor: Actor, cluster: Cluster, stuck: StuckBatch, reason: str) -> SkippedBatch:
+    losses, attempt = losses_of(cluster, stuck.attempt), stuck.attempt
+    row = SkippedBatch.objects.create(
+        cluster=cluster, batch=stuck.batch, start=attempt.start, stop=attempt.end,
+        records=dict(losses.records), total=losses.total,
+        transfers=[[one.query, one.task, one.source, one.target] for one in losses.transfers],
+        failures=attempt.failures, cause=stuck.cause, reason=reason, by=actor.name,
+        asked_at=timezone.now(),
+    )  # fmt: skip
+    lost = {"batch": row.batch, "start": row.start, "stop": row.stop, "records": row.records}
+    audit.record(actor, "batch.skip", f"batch {row.batch}", cluster=cluster, reason=reason,
+                 after=lost | {"total": row.total})  # fmt: skip
+    announce(cluster.pk, event("state", f"{actor.name} skips {_told(row)}"))
+    return row
+
+
+def _told(row: SkippedBatch) -> str:
+    streams = len(row.records)
+    return f"batch {row.batch}: {row.total:,} records of {streams} streams are lost"
+
+
+def publish_skip(cluster: Cluster, batch: int) -> None:
+    """Tell the data plane that a batch reads no records; telling it again changes nothing."""
+    attempts.skip(redis_client(), cluster.slug, batch)
+
+
+def publish_pending(cluster: Cluster) -> None:
+    """Publish the newest request that is not done: Redis may have been away, or lost it."""
+    row = cluster.skipped_batches.filter(done_at=None).first()
+    if row is not None:
+        publish_skip(cluster, row.batch)
+
+
+def note_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Record which skipped batches telemetry reports as processed; returns how many.
+
+    A batch that got through with all its records, before the request reached it, has lost nothing.
+    """
+    pending = list(cluster.skipped_batches.filter(done_at=None))
+    reported = {row["batch"]: bool(row.get("skipped")) for row in rows} if pending else {}
+    done = [row for row in pending if row.batch in reported]
+    for row in done:
+        row.done_at = timezone.now()
+        if reported[row.batch]:
+            text = f"Skipped {_told(row)}"
+        else:
+            row.records, row.total = {}, 0
+            text = f"Batch {row.batch} was processed with all its records; nothing is lost"
+        row.save(update_fields=["done_at", "records", "total"])
+        announce(cluster.pk, event("state", text))
+    return len(done)

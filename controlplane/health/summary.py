@@ -1,0 +1,77 @@
+"""A cluster's health: newest progress, the batch that fails, restarts of its driver, incidents."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controlplane.errors import NotFound
+from controlplane.health.disks import FullDisk, full_disks
+from controlplane.health.stuck_batches import StuckBatch, stuck_batch
+from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
+
+HOUR: Final = timedelta(hours=1)
+SHOWN: Final = 20
+# The agent looks every second; an observation that is older says nothing of now.
+SEEN: Final = timedelta(seconds=15)
+
+
+@dataclass(frozen=True)
+class Health:
+    """What is known of a cluster's health; restarts and incidents newest first.
+
+    `stuck`: the batch that has failed again and again, None where none has. `last_hour` counts all
+    restarts of the last hour, `undecided` are the incidents that wait for a decision, `disks` those
+    that are full.
+    """
+
+    cluster: Cluster
+    progress: ClusterHealth | None
+    stuck: StuckBatch | None
+    restarts: list[DriverRestart]
+    last_hour: int
+    incidents: list[Incident]
+    disks: list[FullDisk]
+
+    @property
+    def undecided(self) -> list[Incident]:
+        """Return the incidents that wait for a decision."""
+        return [one for one in self.incidents if one.state == Incident.State.UNDECIDED]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return whether there is neither a full disk nor a stuck batch, restart or incident."""
+        return not (self.disks or self.stuck or self.restarts or self.incidents)
+
+
+def health_of(cluster: Cluster, now: datetime) -> Health:
+    """Return the health of a cluster, with up to 20 restarts and 20 incidents."""
+    undecided = cluster.incidents.filter(state=Incident.State.UNDECIDED)
+    others = cluster.incidents.exclude(state=Incident.State.UNDECIDED)[:SHOWN]
+    return Health(
+        cluster,
+        ClusterHealth.objects.filter(cluster=cluster).first(),
+        stuck_batch(cluster),
+        list(cluster.restarts.all()[:SHOWN]),
+        cluster.restarts.filter(at__gte=now - HOUR).count(),
+        [*undecided, *others],
+        full_disks(),
+    )
+
+
+def is_idle(cluster: Cluster, now: datetime) -> bool:
+    """Return whether a running cluster has no figures because no records come.
+
+    The agent has just seen that none waits.
+    """
+    health: ClusterHealth | None = getattr(cluster, "health", None)
+    if health is None or cluster.state != Cluster.State.RUNNING:
+        return False
+    return health.unread == 0 and now - health.observed_at < SEEN
+
+
+def incident_by_id(cluster: Cluster, pk: int) -> Incident:
+    """Return an incident of a cluster. Raises `NotFound`."""
+    try:
+        return cluster.incidents.get(pk=pk)
+    except Incident.DoesNotExist:
+        raise NotFound("incident", pk) from None

@@ -1,0 +1,1 @@
+"""Other systems: webhooks, attached Spark jobs, and requests that are sent again."""

@@ -1,0 +1,87 @@
+"""Forgetting what attached jobs told: older than a quarter of an hour per minute, then not at all.
+
+A minute is kept as one row: the rates are their mean, the duration with its phases is that of the
+slowest batch (a chart must not hide a peak), everything else is the newest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count
+
+from controlplane.integrations.attached_jobs import KEPT
+from controlplane.models import AttachedJob, AttachedProgress
+
+# Every batch is kept this long, then one row a minute.
+WHOLE_FOR = timedelta(minutes=15)
+# Jobs that are silent for so long leave with all they told.
+JOBS_KEPT = timedelta(days=7)
+# The newest rows of a run, whatever its trigger: 15 minutes at ten batches a second, a day of
+# minutes, and room.
+MAX_ROWS = 12_000
+# Rows per statement: the write lock is held for milliseconds.
+CHUNK = 500
+MEAN = ("input", "processed")
+OF_SLOWEST = ("duration_ms", "phases")
+
+
+def prune(now: datetime) -> None:
+    """Delete and thin out what is kept no longer."""
+    AttachedJob.objects.filter(last_seen__lt=now - JOBS_KEPT).delete()
+    _delete(AttachedProgress.objects.filter(t__lt=now - KEPT).values_list("pk", flat=True))
+    thin_out(now)
+    _cap()
+
+
+def thin_out(now: datetime) -> int:
+    """Merge the rows of each minute that is old enough; returns how many rows went."""
+    before = (now - WHOLE_FOR).replace(second=0, microsecond=0)
+    old = AttachedProgress.objects.filter(t__lt=before).order_by("query_id", "t")
+    keys = old.values_list("query_id", "t", "pk").iterator(chunk_size=2000)
+    gone = 0
+    for pks in _crowded(keys):
+        with transaction.atomic():
+            rows = list(AttachedProgress.objects.filter(pk__in=pks).order_by("t"))
+            keep = rows[-1]
+            keep.values = merged([row.values for row in rows])
+            keep.save(update_fields=["values"])
+            others = AttachedProgress.objects.filter(pk__in=[row.pk for row in rows[:-1]])
+            gone += others.delete()[0]
+    return gone
+
+
+def merged(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what stands for several batches, oldest first, of one minute."""
+    slowest = max(values, key=lambda one: one["duration_ms"])
+    kept = dict(values[-1]) | {name: slowest[name] for name in OF_SLOWEST}
+    for name in MEAN:
+        known = [one[name] for one in values if one[name] is not None]
+        kept[name] = sum(known) / len(known) if known else None
+    return kept | {"rows": sum(one["rows"] for one in values)}
+
+
+def _crowded(keys: Iterator[tuple[int, datetime, int]]) -> list[list[int]]:
+    """Return the ids of the rows of every run and minute that has more than one."""
+    found = []
+    for _, rows in groupby(keys, key=lambda key: (key[0], key[1].replace(second=0, microsecond=0))):
+        pks = [pk for _, _, pk in rows]
+        if len(pks) > 1:
+            found.append(pks)
+    return found
+
+
+def _cap() -> None:
+    rows = AttachedProgress.objects.order_by()
+    crowded = rows.values("query_id").annotate(count=Count("pk")).filter(count__gt=MAX_ROWS)
+    for query in list(crowded.values_list("query_id", flat=True)):
+        newest = rows.filter(query_id=query).order_by("-t")
+        _delete(newest.values_list("pk", flat=True)[MAX_ROWS:])
+
+
+def _delete(pks: Any) -> None:
+    gone = list(pks)
+    for at in range(0, len(gone), CHUNK):
+        AttachedProgress.objects.filter(pk__in=gone[at : at + CHUNK]).delete()

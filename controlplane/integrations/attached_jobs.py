@@ -1,0 +1,174 @@
+"""Attached jobs: taking in what they report, and removing them.
+
+A report is written by whoever may see (the role viewer): a job of another team then carries a
+token that can read Weir and write nothing but rows of its own. Rows belong to the token's user;
+nobody else's report reaches them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require_operator, require_viewer
+from controlplane.errors import Conflict
+from controlplane.integrations.attached_progress import fold, measured, progress_values
+from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
+
+# How long progress is kept.
+KEPT = timedelta(hours=24)
+# What one user, and one job, may fill the database with.
+MAX_JOBS = 200
+MAX_RUNS = 200
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """Who reports: Spark's application id and name."""
+
+    application: str
+    name: str
+    spark_version: str = ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a run; kind is started, progress, idle or terminated, at Spark's clock.
+
+    progress is what workers/attach/events.py describes; error is "" for a run that did not fail.
+    """
+
+    kind: str
+    query_id: UUID
+    run_id: UUID
+    at: datetime
+    name: str = ""
+    progress: Mapping[str, Any] | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """One message of a job: its events in order; without any it is a sign of life.
+
+    dropped is how many events the job has given up so far, ended that it is over.
+    """
+
+    job: JobSpec
+    events: Sequence[Event] = field(default_factory=tuple)
+    dropped: int = 0
+    ended: bool = False
+
+
+@transaction.atomic
+def report(actor: Actor, told: Report) -> AttachedJob:
+    """Store a report and return its job; the same report again changes nothing.
+
+    Raises `Forbidden`, `Conflict` where the job has more open runs than Weir keeps.
+    """
+    require_viewer(actor)
+    now = timezone.now()
+    job = _seen(actor, told, now)
+    runs = _runs_of(job, told.events, now)
+    rows: dict[tuple[UUID, int], Mapping[str, Any]] = {}
+    for event in told.events:
+        # Spark's clock is another machine's: what claims to come from the future came now.
+        at = min(event.at, now)
+        fold(runs[event.run_id], event.kind, at, event.name, event.progress, event.error)
+        if event.progress is not None and at > now - KEPT:
+            rows[event.run_id, event.progress["batch"]] = progress_values(event.progress, at)
+    for run in runs.values():
+        run.save()
+    if told.ended:
+        _end_open(job, now)
+    _store(runs, rows)
+    return job
+
+
+@transaction.atomic
+def remove(actor: Actor, job: AttachedJob) -> None:
+    """Delete a job with all it told; one that still reports comes back. Raises `Forbidden`."""
+    require_operator(actor)
+    before = {"owner": job.owner, "application": job.application, "queries": job.queries.count()}
+    if AttachedJob.objects.filter(pk=job.pk).delete()[0]:
+        audit.record(actor, "attached.remove", str(job), before=before)
+
+
+def _seen(actor: Actor, told: Report, now: datetime) -> AttachedJob:
+    """Return the job, brought up to date and locked, so that its reports follow each other."""
+    mine = AttachedJob.objects.filter(owner=actor.name)
+    job = mine.select_for_update().filter(application=told.job.application).first()
+    if job is None:
+        _make_room(mine)
+        job = AttachedJob(owner=actor.name, application=told.job.application, first_seen=now)
+    job.name, job.spark_version = told.job.name, told.job.spark_version
+    job.last_seen = now
+    job.dropped = max(job.dropped, told.dropped)
+    job.ended_at = (job.ended_at or now) if told.ended else None
+    is_new = job.pk is None
+    job.save()
+    if is_new:
+        after = {"application": job.application, "spark": job.spark_version}
+        audit.record(actor, "attached.first_report", str(job), after=after)
+    return job
+
+
+def _make_room(mine: Any) -> None:
+    """Forget the jobs that have been silent longest, so that one more stays in the limit."""
+    spare = mine.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
+    AttachedJob.objects.filter(pk__in=list(spare)).delete()
+
+
+def _runs_of(job: AttachedJob, events: Sequence[Event], now: datetime) -> dict[UUID, AttachedQuery]:
+    """Return the run of every event, the unknown ones new."""
+    wanted = {event.run_id: event for event in reversed(events)}
+    runs = {run.run_id: run for run in job.queries.filter(run_id__in=wanted)}
+    fresh = [event for run_id, event in wanted.items() if run_id not in runs]
+    if fresh:
+        _make_room_for_runs(job, len(fresh))
+    for event in fresh:
+        at = min(event.at, now)
+        runs[event.run_id] = AttachedQuery(
+            job=job, query_id=event.query_id, run_id=event.run_id, started_at=at, state_at=at
+        )
+    return runs
+
+
+def _make_room_for_runs(job: AttachedJob, count: int) -> None:
+    excess = job.queries.count() + count - MAX_RUNS
+    if excess <= 0:
+        return
+    over = job.queries.exclude(ended_at=None).order_by("ended_at")
+    old = list(over.values_list("pk", flat=True)[:excess])
+    if len(old) < excess:
+        raise Conflict("too_many_runs", f"At most {MAX_RUNS} queries of a job are kept")
+    AttachedQuery.objects.filter(pk__in=old).delete()
+
+
+def _end_open(job: AttachedJob, now: datetime) -> None:
+    """A job that is over runs no query, whether or not it still heard of their end."""
+    job.queries.filter(ended_at=None).update(
+        state=AttachedQuery.State.TERMINATED,
+        state_at=now,
+        ended_at=now,
+        detail="The job ended while it ran",
+    )
+
+
+def _store(
+    runs: Mapping[UUID, AttachedQuery], rows: Mapping[tuple[UUID, int], Mapping[str, Any]]
+) -> None:
+    AttachedProgress.objects.bulk_create(
+        [
+            AttachedProgress(query=runs[run], batch=batch, t=measured(values), values=dict(values))
+            for (run, batch), values in rows.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["query", "batch"],
+        update_fields=["t", "values"],
+    )

@@ -1,0 +1,137 @@
+"""Attached jobs and their queries as they are shown; whether one is lost is told here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Prefetch, QuerySet
+from django.utils import timezone
+
+from controlplane.errors import NotFound
+from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
+from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, page_of, whole
+
+# A job gives a sign of life every 30 s, and waits up to a minute between tries.
+LOST_AFTER = timedelta(minutes=3)
+# Runs listed under a job; all of them are on the job's own address of the API.
+SHOWN_RUNS = 10
+LOST = "lost"
+ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run with the state it is shown in: its own, or lost; detail is the reason."""
+
+    query: AttachedQuery
+    state: str
+    detail: str
+
+    @property
+    def brief(self) -> str:
+        """Return the line of the reason that says most: of a Python traceback the last one."""
+        lines = [line for line in self.detail.splitlines() if line.strip()] or [""]
+        return lines[-1] if "Traceback" in self.detail else lines[0]
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job with its newest runs; state is running, idle, lost or ended; total counts all runs."""
+
+    job: AttachedJob
+    state: str
+    runs: Sequence[RunRow]
+    total: int
+
+
+@dataclass(frozen=True)
+class JobFilters:
+    """What the list shows."""
+
+    text: str = ""
+    page: int = 1
+    per_page: int = PER_PAGE
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "JobFilters":
+        """Read q, page, per_page of a query string."""
+        return cls(
+            text=str(values.get("q", "")).strip()[:100],
+            page=whole(values, "page", 1),
+            per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
+        )
+
+
+def jobs_page(filters: JobFilters) -> Page[JobRow]:
+    """Return one page of jobs, those heard of last first."""
+    found = _filtered(filters).order_by("-last_seen", "-pk")
+    return page_of(found, filters.page, filters.per_page, _job_rows)
+
+
+def jobs_slice(filters: JobFilters, place: Place) -> Slice[JobRow]:
+    """Return the jobs behind a place, those heard of last first. Raises `Invalid`."""
+    return slice_of(_filtered(filters), ("-last_seen", "-pk"), place, _job_rows)
+
+
+def _filtered(filters: JobFilters) -> QuerySet[AttachedJob]:
+    runs = AttachedQuery.objects.order_by("-started_at", "-pk")[:SHOWN_RUNS]
+    found = AttachedJob.objects.annotate(total=Count("queries")).prefetch_related(
+        Prefetch("queries", queryset=runs, to_attr="newest")
+    )
+    return found.filter(name__icontains=filters.text) if filters.text else found
+
+
+def _job_rows(jobs: Sequence[AttachedJob]) -> list[JobRow]:
+    now = timezone.now()
+    return [_job_row(job, now) for job in jobs]
+
+
+def job_by_id(pk: int) -> AttachedJob:
+    """Return a job; raises `NotFound`."""
+    try:
+        return AttachedJob.objects.get(pk=pk)
+    except AttachedJob.DoesNotExist:
+        raise NotFound("attached job", pk) from None
+
+
+def run_by_id(pk: int) -> RunRow:
+    """Return a run with its job; raises `NotFound`."""
+    try:
+        query = AttachedQuery.objects.select_related("job").get(pk=pk)
+    except AttachedQuery.DoesNotExist:
+        raise NotFound("attached query", pk) from None
+    return run_row(query, query.job, timezone.now())
+
+
+def progress_of(query: AttachedQuery, start: datetime, end: datetime) -> list[dict[str, Any]]:
+    """Return the progress with start <= t <= end, oldest first."""
+    rows = AttachedProgress.objects.filter(query=query, t__gte=start, t__lte=end).order_by("t")
+    return list(rows.values_list("values", flat=True))
+
+
+def run_row(query: AttachedQuery, job: AttachedJob, now: datetime) -> RunRow:
+    """Return the run as it is shown at a moment."""
+    if not query.over and silent(job, now):
+        return RunRow(query, LOST, "Nothing is heard of its job")
+    return RunRow(query, query.state, query.detail)
+
+
+def silent(job: AttachedJob, now: datetime) -> bool:
+    """Tell whether a job that has not ended has said nothing for too long."""
+    return job.ended_at is None and now - job.last_seen > LOST_AFTER
+
+
+def _job_row(job: Any, now: datetime) -> JobRow:
+    runs = [run_row(query, job, now) for query in job.newest]
+    return JobRow(job, _job_state(job, runs, now), runs, job.total)
+
+
+def _job_state(job: AttachedJob, runs: Sequence[RunRow], now: datetime) -> str:
+    if job.ended_at is not None:
+        return ENDED
+    if silent(job, now):
+        return LOST
+    running = any(row.state == AttachedQuery.State.RUNNING for row in runs)
+    return str(AttachedQuery.State.RUNNING if running else AttachedQuery.State.IDLE)

@@ -1,0 +1,162 @@
+"""Sending what the outbox holds: at least once, in order, with longer and longer waits.
+
+One worker at a time sends the messages of a webhook. Where its address does not answer (or says
+5xx), the whole webhook rests; where it refuses one message (4xx), only that one waits.
+"""
+
+import random
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Final
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.errors import Conflict, NotFound
+from controlplane.events import outbox
+from controlplane.integrations import outbound, webhooks
+from controlplane.models import Delivery, Webhook
+from controlplane.task_names import SEND_WEBHOOK, send_on_commit
+
+# 5 s, 10 s, ... up to an hour: with twenty tries a receiver may be away for half a day.
+FIRST_WAIT_S: Final = 5.0
+LONGEST_WAIT_S: Final = 3600.0
+MAX_TRIES: Final = 20
+# What one task sends, and how long it may hold the webhook: each try takes some seconds at most.
+BATCH: Final = 20
+BUDGET: Final = timedelta(seconds=20)
+LEASE: Final = timedelta(seconds=120)
+KEPT: Final = timedelta(days=7)
+CHUNK: Final = 500
+_ERROR: Final = 300
+
+
+def send(webhook_id: int) -> int:
+    """Send the due messages of a webhook, if no other worker does; returns how many arrived."""
+    now = timezone.now()
+    if not _claim(webhook_id, now):
+        return 0
+    try:
+        return _send_due(Webhook.objects.get(pk=webhook_id), now)
+    finally:
+        Webhook.objects.filter(pk=webhook_id).update(busy_until=None)
+        if _due(timezone.now()).filter(webhook=webhook_id).exists():
+            send_on_commit(SEND_WEBHOOK, webhook_id)
+
+
+def tend(now: datetime) -> int:
+    """Ask for the sending of what is due, and was lost or failed before; returns to how many."""
+    due = set(_due(now).values_list("webhook", flat=True))
+    for webhook_id in due:
+        send_on_commit(SEND_WEBHOOK, webhook_id, expires_s=30)
+    return len(due)
+
+
+@transaction.atomic
+def again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
+    """Have a message sent now: once more, or before its next try. It keeps its id.
+
+    It has all its tries again, and its webhook no longer rests. Raises `Forbidden`, `NotFound`,
+    `Conflict` for a webhook that is switched off.
+    """
+    require(actor, ADMIN, hook.cluster)
+    row = Delivery.objects.filter(webhook=hook, pk=pk).first()
+    if row is None:
+        raise NotFound("delivery", pk)
+    if not hook.active and row.kind != outbox.TEST:
+        raise Conflict("webhook_off", "This webhook is off: switch it on first")
+    row.state, row.tries, row.next_at = Delivery.State.WAITING, 0, timezone.now()
+    row.delivered_at = None
+    row.save(update_fields=["state", "tries", "next_at", "delivered_at"])
+    Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
+    told = {"event": str(row.event), "type": row.kind}
+    audit.record(actor, "webhook.again", hook.name, cluster=hook.cluster, after=told)
+    send_on_commit(SEND_WEBHOOK, hook.pk)
+    return row
+
+
+def prune(now: datetime) -> int:
+    """Delete the messages that are over and older than a week; returns how many."""
+    gone = 0
+    old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(state="waiting")
+    while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
+        gone += Delivery.objects.filter(pk__in=ids).delete()[0]
+    return gone
+
+
+def wait_after(tries: int) -> timedelta:
+    """Return how long to wait after so many tries, a fifth more or less at random."""
+    seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
+    # Not for secrets: receivers that came back shall not hear of everything at one moment.
+    return timedelta(seconds=seconds * random.uniform(0.8, 1.2))  # noqa: S311
+
+
+def _claim(webhook_id: int, now: datetime) -> bool:
+    free = Q(busy_until=None) | Q(busy_until__lte=now)
+    rested = Q(rests_until=None) | Q(rests_until__lte=now)
+    rows = Webhook.objects.filter(free, rested, pk=webhook_id)
+    return rows.update(busy_until=now + LEASE) == 1
+
+
+def _due(now: datetime) -> "QuerySet[Delivery]":
+    rested = Q(webhook__rests_until=None) | Q(webhook__rests_until__lte=now)
+    wanted = Q(webhook__active=True) | Q(kind=outbox.TEST)
+    waiting = Delivery.objects.filter(state=Delivery.State.WAITING, next_at__lte=now)
+    return waiting.filter(rested, wanted)
+
+
+def _send_due(hook: Webhook, began: datetime) -> int:
+    arrived = 0
+    for delivery in _due(began).filter(webhook=hook).order_by("created_at", "pk")[:BATCH]:
+        delivered, down = _try(hook, delivery)
+        arrived += delivered
+        if down or timezone.now() - began > BUDGET:
+            break
+    return arrived
+
+
+def _try(hook: Webhook, delivery: Delivery) -> tuple[bool, bool]:
+    """Send one message; tells whether it arrived, and whether its receiver is down."""
+    now = timezone.now()
+    delivery.tries += 1
+    delivery.status, delivery.error, refused = None, "", False
+    try:
+        # Looked at anew: what the name leads to may have changed since it was registered.
+        target = outbound.resolved(hook.url)
+        headers = {"Content-Type": "application/json", "User-Agent": "Weir-Webhooks/1"}
+        headers |= webhooks.signed(hook, str(delivery.event), delivery.body, now)
+        delivery.status, answer = outbound.post(target, headers, delivery.body.encode())
+        if not _is_good(delivery.status):
+            delivery.error = f"{delivery.status}: {answer}"[:_ERROR]
+            refused = delivery.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    except (outbound.Refused, outbound.Unreachable) as error:
+        delivery.error = str(error)[:_ERROR]
+    delivered = _is_good(delivery.status)
+    _save(hook, delivery, delivered=delivered, down=not delivered and not refused)
+    return delivered, not delivered and not refused
+
+
+def _is_good(status: int | None) -> bool:
+    return status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+
+
+def _save(hook: Webhook, delivery: Delivery, *, delivered: bool, down: bool) -> None:
+    now = timezone.now()
+    if delivered:
+        delivery.state, delivery.delivered_at = Delivery.State.DELIVERED, now
+    elif delivery.tries >= MAX_TRIES:
+        delivery.state = Delivery.State.FAILED
+    else:
+        delivery.next_at = now + wait_after(delivery.tries)
+    delivery.save()
+    mine = Webhook.objects.filter(pk=hook.pk)
+    if down:
+        hook.failures += 1
+        rests_until = now + wait_after(hook.failures)
+        mine.update(failures=F("failures") + 1, rests_until=rests_until)
+    elif hook.failures:
+        hook.failures = 0
+        mine.update(failures=0, rests_until=None)

@@ -1,0 +1,199 @@
+"""Webhooks: making, changing and removing them, and the secret that signs their messages.
+
+Messages are signed as Standard Webhooks 1.0 has it, so that its libraries verify them: the HMAC-
+SHA256, under the secret, of "{event id}.{seconds since 1970}.{body}".
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import ADMIN, Actor, require, require_member
+from controlplane.errors import Conflict, Fields, Invalid, NotFound
+from controlplane.events import outbox
+from controlplane.integrations import outbound
+from controlplane.models import Cluster, Delivery, Webhook
+
+PREFIX: Final = "whsec_"
+MAX_NAME: Final = 100
+# Every event is written once for each that wants it.
+MAX_WEBHOOKS: Final = 50
+KINDS: Final = tuple(str(kind) for kind in Webhook.Kind.values)
+
+
+@dataclass(frozen=True)
+class WebhookSpec:
+    """A webhook as it is asked for; cluster None is all of them."""
+
+    name: str
+    url: str
+    kinds: Sequence[str] = KINDS
+    cluster: Cluster | None = None
+    active: bool = True
+
+
+def create(actor: Actor, spec: WebhookSpec) -> Webhook:
+    """Save a webhook. Raises `Forbidden`, `Invalid` per field, `Conflict` for too many."""
+    require(actor, ADMIN, spec.cluster)
+    # Before the transaction: looking a name up takes seconds, and SQLite has one writer.
+    _check(spec)
+    return _saved(actor, spec)
+
+
+@transaction.atomic
+def _saved(actor: Actor, spec: WebhookSpec) -> Webhook:
+    if Webhook.objects.count() >= MAX_WEBHOOKS:
+        raise Conflict("too_many_webhooks", f"At most {MAX_WEBHOOKS} webhooks: remove one first")
+    hook = Webhook.objects.create(
+        salt=secrets.token_hex(16),
+        created_by=actor.name,
+        created_at=timezone.now(),
+        cluster=spec.cluster,
+        **_columns(spec),
+    )
+    audit.record(actor, "webhook.create", hook.name, cluster=hook.cluster, after=_columns(spec))
+    return hook
+
+
+def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
+    """Change all of a webhook but its cluster. Raises `Forbidden`, `Invalid` per field.
+
+    An address that stays is not looked up: a webhook that leads nowhere can be switched off.
+    """
+    require(actor, ADMIN, hook.cluster)
+    _check(spec, known=hook.url)
+    return _changed(actor, hook, spec)
+
+
+@transaction.atomic
+def _changed(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
+    before = {"name": hook.name, "url": hook.url, "kinds": hook.kinds, "active": hook.active}
+    after = _columns(spec)
+    for name, value in after.items():
+        setattr(hook, name, value)
+    # What was wrong may be mended now.
+    hook.rests_until, hook.failures = None, 0
+    hook.save(update_fields=[*after, "rests_until", "failures"])
+    subject = {"cluster": hook.cluster, "before": before, "after": after}
+    audit.record(actor, "webhook.change", hook.name, **subject)  # type: ignore[arg-type]
+    return hook
+
+
+@transaction.atomic
+def renew_secret(actor: Actor, hook: Webhook) -> Webhook:
+    """Give a webhook another secret, which signs every message from now on. Raises `Forbidden`."""
+    require(actor, ADMIN, hook.cluster)
+    hook.salt = secrets.token_hex(16)
+    hook.save(update_fields=["salt"])
+    audit.record(actor, "webhook.secret", hook.name, cluster=hook.cluster)
+    return hook
+
+
+@transaction.atomic
+def remove(actor: Actor, hook: Webhook) -> None:
+    """Delete a webhook with its deliveries. Raises `Forbidden`."""
+    require(actor, ADMIN, hook.cluster)
+    before = {"url": hook.url, "kinds": hook.kinds}
+    audit.record(actor, "webhook.remove", hook.name, cluster=hook.cluster, before=before)
+    hook.delete()
+
+
+@transaction.atomic
+def test(actor: Actor, hook: Webhook) -> Delivery:
+    """Have a message of type test sent, to an inactive webhook too. Raises `Forbidden`."""
+    require(actor, ADMIN, hook.cluster)
+    Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
+    told = f"{actor.name} tries whether this webhook works"
+    slug = None if hook.cluster is None else hook.cluster.slug
+    return outbox.write([hook], outbox.TEST, {"cluster": slug, "text": told})[0]
+
+
+def seen(actor: Actor) -> "QuerySet[Webhook]":
+    """Return the webhooks that the actor may manage, by name. Raises `Forbidden`."""
+    require_member(actor)
+    rows = Webhook.objects.select_related("cluster").order_by("name", "pk")
+    if actor.may(ADMIN):
+        return rows
+    # Who sees all clusters may still be admin of one alone.
+    visible = actor.clusters
+    if visible is None:
+        visible = frozenset(Cluster.objects.values_list("pk", flat=True))
+    mine = [pk for pk in visible if actor.may(ADMIN, pk)]
+    if not mine:
+        require(actor, ADMIN)
+    return rows.filter(cluster__in=mine)
+
+
+def by_id(actor: Actor, pk: int) -> Webhook:
+    """Return a webhook that the actor may manage. Raises `Forbidden`, `NotFound`."""
+    found = seen(actor).filter(pk=pk).first()
+    if found is None:
+        raise NotFound("webhook", pk)
+    return found
+
+
+def secret_of(hook: Webhook) -> str:
+    """Return the secret that a receiver verifies messages with."""
+    return PREFIX + base64.b64encode(_key(hook)).decode()
+
+
+def signed(hook: Webhook, event: str, body: str, now: datetime) -> dict[str, str]:
+    """Return the headers of a message that is sent at a moment."""
+    seconds = int(now.timestamp())
+    told = f"{event}.{seconds}.{body}".encode()
+    signature = base64.b64encode(hmac.digest(_key(hook), told, "sha256")).decode()
+    return {
+        "webhook-id": event,
+        "webhook-timestamp": str(seconds),
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+def _key(hook: Webhook) -> bytes:
+    told = f"weir.webhook.{hook.salt}".encode()
+    return hmac.digest(settings.SECRET_KEY.encode(), told, hashlib.sha256)
+
+
+def _columns(spec: WebhookSpec) -> dict[str, object]:
+    return {
+        "name": spec.name.strip(),
+        "url": spec.url.strip(),
+        "kinds": [kind for kind in KINDS if kind in spec.kinds],
+        "active": spec.active,
+    }
+
+
+def spec_of(hook: Webhook) -> WebhookSpec:
+    """Return a webhook as it would be asked for."""
+    return WebhookSpec(hook.name, hook.url, tuple(hook.kinds), hook.cluster, hook.active)
+
+
+def _check(spec: WebhookSpec, known: str = "") -> None:
+    if faults := _faults(spec, known):
+        raise Invalid(faults)
+
+
+def _faults(spec: WebhookSpec, known: str) -> Fields:
+    faults: Fields = {}
+    if not 1 <= len(spec.name.strip()) <= MAX_NAME:
+        faults["name"] = [f"Give a name of at most {MAX_NAME} characters"]
+    if not spec.kinds or set(spec.kinds) - set(KINDS):
+        faults["kinds"] = [f"Must be one or more of {', '.join(KINDS)}"]
+    if spec.url.strip() == known:
+        return faults
+    try:
+        outbound.resolved(spec.url.strip())
+    except (outbound.Refused, outbound.Unreachable) as refused:
+        faults["url"] = [str(refused)]
+    return faults

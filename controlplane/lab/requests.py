@@ -1,0 +1,113 @@
+"""Asking for a run of an experiment."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from algorithms.errors import BadParameters, UnknownExperiment
+from algorithms.experiments import Experiment, Repeated, experiment
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require_operator
+from controlplane.errors import Fields, Invalid
+from controlplane.models import LabRun
+from controlplane.task_names import RUN_LAB, send_on_commit
+
+# Rows of the table that a run gives. The paper's largest figure at ten seeds has 650; a hundred
+# times as many take a page seconds to draw.
+MAX_ROWS = 20_000
+
+
+@transaction.atomic
+def request(
+    actor: Actor,
+    planner: str,
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    values: Sequence[float] | None = None,
+    series: Sequence[str] | None = None,
+) -> LabRun:
+    """Save a run that a worker carries out; what is left out is as the experiment has it.
+
+    Raises `Forbidden`, and `Invalid` per parameter, or under experiment, values or series.
+    """
+    require_operator(actor)
+    chosen = _experiment(planner, name)
+    given = dict(parameters or {})
+    swept = sorted(set(chosen.values if values is None else values))
+    compared = chosen.series if series is None else tuple(series)
+    checked, compared = _checked(chosen, given, swept, compared)
+    kept = {key: value for key, value in checked.to_mapping().items() if key != chosen.x.name}
+    run = LabRun.objects.create(
+        planner=planner,
+        experiment=name,
+        parameters=kept,
+        values=swept,
+        series=list(compared),
+        requested_by=actor.name,
+        requested_at=timezone.now(),
+    )
+    audit.record(actor, "lab.request", str(run), after=asked_for(run))
+    send_on_commit(RUN_LAB, run.pk)
+    return run
+
+
+def run_again(actor: Actor, run: LabRun) -> LabRun:
+    """Save another run of the same. Raises as `request`, if the experiment is another by now."""
+    return request(actor, run.planner, run.experiment, run.parameters, run.values, run.series)
+
+
+def asked_for(run: LabRun) -> dict[str, Any]:
+    """Return what was asked for, as the audit log keeps it."""
+    return {
+        "planner": run.planner,
+        "experiment": run.experiment,
+        "parameters": run.parameters,
+        "values": run.values,
+        "series": run.series,
+    }
+
+
+def _experiment(planner: str, name: str) -> Experiment:
+    try:
+        return experiment(planner, name)
+    except UnknownExperiment as unknown:
+        raise Invalid({"experiment": [_sentence(str(unknown))]}) from None
+
+
+def _checked(
+    chosen: Experiment, given: dict[str, Any], values: Sequence[float], series: Sequence[str]
+) -> tuple[Repeated, tuple[str, ...]]:
+    """Return parameters and series, or raise `Invalid` with all that is wrong with any."""
+    faults: Fields = {}
+    if given.pop(chosen.x.name, None) is not None:
+        faults[chosen.x.name] = ["Is swept: give its values instead"]
+    checked, compared = chosen.parameters(), chosen.series
+    try:
+        checked = chosen.parameters.from_mapping(given)
+    except BadParameters as bad:
+        faults |= _told(bad)
+    try:
+        compared = chosen.checked_series(series)
+    except BadParameters as bad:
+        faults |= _told(bad)
+    try:
+        chosen.points(checked, values)
+    except BadParameters as bad:
+        faults |= _told(bad)
+    rows = len(values) * len(compared) * checked.seeds
+    if not faults and rows > MAX_ROWS:
+        why = f"{rows:,} rows are too many: values times series times seeds, at most {MAX_ROWS:,}"
+        faults["values"] = [why]
+    if faults:
+        raise Invalid(faults)
+    return checked, compared
+
+
+def _told(bad: BadParameters) -> Fields:
+    return {name: [_sentence(text) for text in texts] for name, texts in bad.fields.items()}
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""Pagination of lists: by page number and by cursor."""

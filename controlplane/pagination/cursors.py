@@ -1,0 +1,137 @@
+"""Lists that go on at a cursor: however far down, a page costs the same and nothing comes twice.
+
+A cursor names the last row that was seen by the columns of the order, the primary key last; the
+next page begins behind it. Rows that come or go meanwhile shift nothing. It is opaque to callers
+and holds for the order that it was made for.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final, Generic, TypeVar
+
+from django.core.exceptions import FieldError, ValidationError
+from django.db import DataError
+from django.db.models import Model, Q, QuerySet
+
+from controlplane.errors import Invalid
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
+
+# Base64 of an order's values: a name of 100 characters of four bytes and an id stay far below.
+MAX_CURSOR: Final = 1000
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page begins (after "" : at the first row), and how many rows it has."""
+
+    after: str = ""
+    limit: int = PER_PAGE
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Place":
+        """Read cursor and limit (or per_page) of a query string."""
+        name = "limit" if "limit" in values else "per_page"
+        limit = whole(values, name, PER_PAGE, MAX_PER_PAGE)
+        return cls(str(values.get("cursor", "")).strip(), limit)
+
+
+@dataclass(frozen=True)
+class Slice(Generic[T]):
+    """Some rows, and the cursor at which the next ones begin, "" behind the last.
+
+    total is how many rows there are in all, None behind a cursor: who goes on knows it.
+    """
+
+    rows: Sequence[T]
+    next: str
+    total: int | None = None
+
+
+def slice_of(
+    found: QuerySet[M],
+    order: Sequence[str],
+    place: Place,
+    row: Callable[[Sequence[M]], Sequence[T]],
+) -> Slice[T]:
+    """Return the rows behind a place; order is of columns that are never null, "pk" the last.
+
+    Raises `Invalid` for a cursor of another order, or that is none.
+    """
+    # One more than is shown tells whether there is a next page, without another query.
+    rows = _rows(found.order_by(*order), order, place.after, place.limit + 1)
+    shown = rows[: place.limit]
+    more = len(rows) > place.limit
+    total = None
+    if not place.after:
+        # All rows at hand need not be counted again.
+        total = found.count() if more else len(rows)
+    return Slice(row(shown), _written(order, shown[-1]) if more else "", total)
+
+
+def _rows(wanted: QuerySet[M], order: Sequence[str], after: str, limit: int) -> list[M]:
+    if not after:
+        return list(wanted[:limit])
+    values = _read(after, order)
+    try:
+        return list(wanted.filter(_behind(order, values))[:limit])
+    except (ValidationError, ValueError, TypeError, FieldError, OverflowError, DataError):
+        # Made by hand: it holds what no column takes.
+        raise _bad() from None
+
+
+def _behind(order: Sequence[str], values: Sequence[Any]) -> Q:
+    """Return what comes after these values: (a, b) > (x, y) is a > x, or a = x and b > y.
+
+    The first column alone bounds the whole, so that an index on the order is walked from there.
+    """
+    behind = Q()
+    for column, value in reversed(list(zip(order, values, strict=True))):
+        name, descending = column.removeprefix("-"), column.startswith("-")
+        past = Q(**{f"{name}__{'lt' if descending else 'gt'}": value})
+        behind = past | (Q(**{name: value}) & behind) if behind else past
+    first, value = order[0], values[0]
+    bound = f"{first.removeprefix('-')}__{'lte' if first.startswith('-') else 'gte'}"
+    return Q(**{bound: value}) & behind
+
+
+def _written(order: Sequence[str], last: Model) -> str:
+    values = [_value(last, column.removeprefix("-")) for column in order]
+    text = json.dumps([list(order), values], separators=(",", ":"), default=_plain)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _read(cursor: str, order: Sequence[str]) -> list[Any]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        if len(cursor) > MAX_CURSOR:
+            raise _bad()
+        made_for, values = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
+    except (ValueError, TypeError, RecursionError):
+        raise _bad() from None
+    scalars = isinstance(values, list) and all(isinstance(v, str | int | float) for v in values)
+    if made_for != list(order) or not scalars or len(values) != len(order):
+        raise _bad()
+    return list(values)
+
+
+def _value(row: Model, column: str) -> Any:
+    value: Any = row
+    for part in column.split("__"):
+        value = getattr(value, part)
+    return value
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return str(value)
+
+
+def _bad() -> Invalid:
+    return Invalid({"cursor": ["Is no cursor of this list in this order: begin without one"]})

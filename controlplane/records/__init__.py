@@ -1,0 +1,1 @@
+"""Records sent over HTTP, and dead letters."""

@@ -1,0 +1,103 @@
+"""Appending records to a stream for whoever has no client of the log: one request, one append."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+from django.conf import settings
+
+from controlplane.access.roles import Actor, require_operator
+from controlplane.errors import Away, Busy, Conflict, Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.selectors.computations import schema_of
+from controlplane.wire.errors import (
+    AppendTooLarge,
+    BadBlock,
+    BadStamp,
+    LogAway,
+    LogFull,
+    StaleStamp,
+    StampReused,
+)
+from controlplane.wire.log import Stamp
+from controlplane.wire.producer import Producer
+from controlplane.wire.schema import StreamSchema
+
+# A running pipeline gives room back with every micro-batch, which take about a second.
+FULL_S: Final = 2
+AWAY_S: Final = 5
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Appended:
+    """Where in the log records stand ("" if none was appended), and how many.
+
+    `dead_letters`: how many records of the request did not fit and were kept as dead letters.
+    """
+
+    position: str
+    records: int
+    dead_letters: int = 0
+
+
+def schema_of_stream(stream: Stream) -> StreamSchema:
+    """Return the schema of a stream. Raises `Conflict` (no_schema) where it has none yet."""
+    found = schema_of(stream.schema)
+    if found is None:
+        raise Conflict("no_schema", f"The stream {stream.name} has no schema yet: declare one")
+    return found
+
+
+def append(
+    actor: Actor, stream: Stream, batch: pa.RecordBatch, stamp: Stamp | None = None
+) -> Appended:
+    """Append records to a stream: all, or none where this raises.
+
+    A stamp that was appended before adds nothing. Raises `Forbidden`, `Invalid`, `Conflict` for a
+    stamp that is too old or had other records (stamp_reused), `Busy` when the log is full, and
+    `Away` when it cannot be reached.
+    """
+    require_operator(actor, stream.cluster)
+    schemas = {stream.pk: schema_of_stream(stream)}
+    try:
+        position = _producer(stream.cluster).append({stream.pk: batch}, stamp, schemas)
+    except LogFull as full:
+        data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
+        raise Busy("log_full", str(full), FULL_S, data) from full
+    except LogAway as away:
+        told = f"{away}. Whether it has taken the records is not known"
+        raise Away("log_away", told, AWAY_S) from away
+    except StaleStamp as stale:
+        raise Conflict("stale_sequence", str(stale), {"high": stale.high}) from stale
+    except StampReused as reused:
+        raise Conflict("stamp_reused", str(reused)) from reused
+    except (AppendTooLarge, BadBlock) as refused:
+        raise Invalid({"records": [str(refused)]}) from refused
+    assert position is not None
+    return Appended(position, batch.num_rows)
+
+
+def stamp_of(producer: str | None, sequence: int | None) -> Stamp | None:
+    """Return the stamp of a request, None for one without. Raises `Invalid`."""
+    if producer is None and sequence is None:
+        return None
+    if producer is None or sequence is None:
+        missing = "producer" if producer is None else "sequence"
+        raise Invalid({missing: ["Give both producer and sequence, or neither"]})
+    try:
+        return Stamp(producer, sequence)
+    except BadStamp as error:
+        raise Invalid({error.part: [str(error)]}) from error
+
+
+def _producer(cluster: Cluster) -> Producer:
+    place = cluster.log_url or settings.REDIS_URL
+    return _opened(place, cluster.slug, cluster.log_limit_mb * _MIB)
+
+
+@lru_cache(maxsize=64)
+def _opened(url: str, slug: str, max_bytes: int) -> Producer:
+    """Return this process's producer; threads share it."""
+    return Producer(url, slug, max_bytes=max_bytes)

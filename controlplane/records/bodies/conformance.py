@@ -1,0 +1,146 @@
+"""What a body of records came to under the schema of a stream: the records that fit, and faults."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+import pyarrow as pa
+
+from controlplane.errors import Fields, Invalid
+from controlplane.records.bodies.conversion import MAX_FAULTS, Converted, TooManyFaults
+from controlplane.wire.blocks import MAX_RECORDS
+from controlplane.wire.json_values import finite, plain
+from controlplane.wire.schema import StreamSchema
+
+# The stubs of Arrow do not know what its kernels take.
+pc: Any = import_module("pyarrow.compute")
+# An answer lists so many faults at most.
+MAX_SHOWN: Final = 20
+MISSING: Final = "Is missing"
+NO_COLUMN: Final = "There is no such column"
+_NAME: Final = 100
+
+
+@dataclass(frozen=True)
+class Conformed:
+    """The records of a body.
+
+    `batch`: those that fit, in the schema of the stream and in their order. `faults`: what is
+    wrong with the others, by their index in the body. `count`: how many records the body has.
+    `record_at`: returns a record of the body by its index, as JSON values or as text.
+    """
+
+    batch: Any
+    faults: Mapping[int, Fields]
+    count: int
+    record_at: Callable[[int], Any]
+
+    def require_all(self) -> None:
+        """Raise `Invalid` with the number of faulty records and the first of them, if any."""
+        if self.faults:
+            first = dict(sorted(self.faults.items())[:MAX_SHOWN])
+            summary = f"{len(self.faults):,} of {self.count:,} records are not valid"
+            raise Invalid({"records": [f"{summary}, nothing was appended"]}, first)
+
+    def faulty(self) -> list[tuple[int, str, str]]:
+        """Return (index, reason, record as JSON text) of each faulty record, in their order."""
+        return [
+            (index, reason_of(fields), to_text(self.record_at(index)))
+            for index, fields in sorted(self.faults.items())
+        ]
+
+
+def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict[str, Converted]:
+    """Return every column of a schema; `convert` returns that of an Arrow field.
+
+    Raises `Invalid` for a column with so many faults that they were not all sought.
+    """
+    found = {}
+    for field in schema.arrow:
+        try:
+            found[field.name] = convert(field)
+        except TooManyFaults as many:
+            first = list(many.faults.items())[:MAX_SHOWN]
+            rows = {at: {field.name: [why]} for at, why in first}
+            why = f"More than {MAX_FAULTS:,} records are not valid, nothing was appended"
+            raise Invalid({"records": [why], field.name: [str(many)]}, rows) from None
+    return found
+
+
+def conformed(
+    schema: StreamSchema,
+    columns: Mapping[str, Converted],
+    faults: dict[int, Fields],
+    count: int,
+    record_at: Callable[[int], Any],
+) -> Conformed:
+    """Return the records of converted columns, with what is wrong added to the faults.
+
+    `columns`: of every column of the schema. `faults`: known before, by index.
+    """
+    for spec in schema.columns:
+        found = columns[spec.name]
+        for at, why in found.faults.items():
+            faults.setdefault(at, {})[spec.name] = [why]
+        if not spec.nullable:
+            _add_missing(spec.name, found, faults)
+    if schema.event_time:
+        _add_early(schema.event_time, columns[schema.event_time].array, faults)
+    arrays = [columns[field.name].array for field in schema.arrow]
+    batch = _without(arrays, schema.arrow, faults)
+    return Conformed(batch, faults, count, record_at)
+
+
+def _without(arrays: Sequence[Any], schema: Any, faults: Mapping[int, Fields]) -> Any:
+    """Return the batch of the records without faults."""
+    if faults:
+        good = pa.array([at not in faults for at in range(len(arrays[0]))], pa.bool_())
+        arrays = [array.filter(good) for array in arrays]
+    return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+
+
+def _add_missing(name: str, found: Converted, faults: dict[int, Fields]) -> None:
+    if found.array.null_count > len(found.faults):
+        for at in pc.indices_nonzero(found.array.is_null()).to_pylist():
+            faults.setdefault(at, {}).setdefault(name, [MISSING])
+
+
+def _add_early(name: str, times: Any, faults: dict[int, Fields]) -> None:
+    early = pc.less(times.cast(pa.int64()), 0)
+    if pc.any(early).as_py():
+        for at in pc.indices_nonzero(early).to_pylist():
+            faults.setdefault(at, {})[name] = ["An event time must not be before 1970"]
+
+
+def check_count(count: int) -> None:
+    """Raise `Invalid` if a body has no record, or too many."""
+    if not 1 <= count <= MAX_RECORDS:
+        raise Invalid({"records": [f"Give 1 to {MAX_RECORDS:,} records, not {count:,}"]})
+
+
+def unknown_columns(names: Iterable[object], schema: StreamSchema) -> Fields:
+    """Return a fault for each name that is no column of the schema."""
+    known = {spec.name for spec in schema.columns}
+    return {str(name)[:_NAME]: [NO_COLUMN] for name in names if name not in known}
+
+
+def reason_of(fields: Fields) -> str:
+    """Return the faults of one record as a line."""
+    return "; ".join(f"{name}{_after(name, why)}" for name, why in fields.items())
+
+
+def _after(name: str, why: Sequence[str]) -> str:
+    told = ", ".join(why)
+    # What is wrong within a nested value begins with the place: `.lat: Must be …`.
+    return told if not name or told[0] in ".[" else f": {told}"
+
+
+def to_text(record: Any) -> str:
+    """Return a record as JSON text; text of a line that could not be read stays as it is."""
+    if isinstance(record, str):
+        return record
+    # Half of a surrogate pair is no Unicode, and is written as JSON writes it.
+    text = json.dumps(finite(record), ensure_ascii=False, default=plain, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,118 @@
+"""Records as JSON and as lines of JSON, as columns of a stream's schema."""
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from controlplane.errors import BadBody, Fields, Invalid
+from controlplane.records.bodies.conformance import (
+    Conformed,
+    check_count,
+    conformed,
+    converted,
+    unknown_columns,
+)
+from controlplane.records.bodies.conversion import Converted, Rules
+from controlplane.records.bodies.values import convert_values
+from controlplane.wire.schema import StreamSchema
+
+NOT_AN_OBJECT: Final = "Must be an object"
+_LIST: Final = "Must be a list of objects"
+
+
+def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
+    """Return the records of `{"records": [{…}, …]}`, or of the list alone.
+
+    Raises `BadBody` for what is no JSON, and `Invalid`.
+    """
+    try:
+        value = json.loads(body, **_options(schema))
+    except (ValueError, RecursionError) as error:
+        raise BadBody(f"The body is no JSON: {error}") from error
+    rows = value.get("records") if isinstance(value, dict) else value
+    if not isinstance(rows, list):
+        raise Invalid({"records": [_LIST]})
+    check_count(len(rows))
+    return of_rows(rows, schema, zone)
+
+
+def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
+    """Return the records of lines of JSON; a line that is none is a fault of its record.
+
+    Raises `Invalid`, and `BadBody` for text that is not UTF-8.
+    """
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadBody(f"The body is not UTF-8: {error}") from error
+    # Only these end a line; str.splitlines would divide texts at other characters, too.
+    lines = [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+    check_count(len(lines))
+    decode = json.JSONDecoder(**_options(schema)).decode
+    rows: list[Any] = []
+    faults: dict[int, Fields] = {}
+    for at, line in enumerate(lines):
+        try:
+            rows.append(decode(line))
+        except (ValueError, RecursionError) as error:
+            rows.append({})
+            faults[at] = {"": [f"Is no JSON: {error}"]}
+    found = of_rows(rows, schema, zone, faults)
+    return Conformed(found.batch, found.faults, found.count, lines.__getitem__)
+
+
+def of_rows(
+    rows: Sequence[Any],
+    schema: StreamSchema,
+    zone: str = "",
+    faults: dict[int, Fields] | None = None,
+    *,
+    textual: bool = False,
+) -> Conformed:
+    """Return JSON values as records.
+
+    `faults`: of rows that could not be read, which are empty. `textual`: numbers may be text.
+    """
+    found = dict(faults or {})
+    objects: Sequence[Mapping[str, Any]] = rows
+    if set(map(type, rows)) != {dict}:
+        objects = [row if isinstance(row, dict) else {} for row in rows]
+        bad = [at for at, row in enumerate(rows) if not isinstance(row, dict)]
+        found |= {at: {"": [NOT_AN_OBJECT]} for at in bad}
+    unreadable = set(found)
+    if unknown_columns(set().union(*objects), schema):
+        for at, row in enumerate(objects):
+            if extra := unknown_columns(row, schema):
+                found[at] = extra
+    rules = Rules(textual=textual, finite=True, zone=zone)
+
+    def column(field: Any) -> Converted:
+        return convert_values([row.get(field.name) for row in objects], field.type, rules)
+
+    columns = converted(schema, column)
+    done = conformed(schema, columns, found, len(rows), rows.__getitem__)
+    # A record that could not be read lacks every column: that says nothing more.
+    for at in unreadable:
+        found[at] = {"": found[at][""]}
+    return done
+
+
+def _options(schema: StreamSchema) -> dict[str, Any]:
+    """Return how numbers are read: with all their digits if a column is a decimal."""
+    exact = any(_has_decimal(field.type) for field in schema.arrow)
+    return {"parse_constant": _no_constant} | ({"parse_float": Decimal} if exact else {})
+
+
+def _has_decimal(arrow: Any) -> bool:
+    if pa.types.is_list(arrow):
+        return _has_decimal(arrow.value_type)
+    if pa.types.is_struct(arrow):
+        return any(_has_decimal(field.type) for field in arrow)
+    return bool(pa.types.is_decimal(arrow))
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f'{name} is no JSON; write "{name}" in quotes in a float column')

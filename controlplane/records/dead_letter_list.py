@@ -1,0 +1,159 @@
+"""Dead letters of a cluster: a page of them with filters, all of them for export, and counts."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from controlplane.catalog.streams import stream_by_key
+from controlplane.connections import redis_client
+from controlplane.errors import Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.pagination.pages import whole
+from controlplane.wire import dead_letters
+from controlplane.wire.blocks import decode_block
+from controlplane.wire.dead_letters import DeadLetter, Reason
+from controlplane.wire.errors import BadBlockBytes
+from controlplane.wire.json_values import finite, plain
+
+PER_PAGE: Final = 50
+MAX_PER_PAGE: Final = 500
+_ID: Final = re.compile(r"[\w-]{1,60}:\d{1,18}:-?\d{1,9}")
+# What a record was left out for, as people read it.
+ABOUT: Final[Mapping[Reason, str]] = {
+    Reason.BODY: "does not match the schema (in a request)",
+    Reason.FUTURE: "dated further ahead than the stream allows",
+    Reason.NO_TIME: "no event time",
+    Reason.SCHEMA: "does not match the schema (in the log)",
+    Reason.UNREADABLE: "not a block of records",
+}
+
+
+@dataclass(frozen=True)
+class DeadLetterFilters:
+    """What the list shows; `before`: only those of a smaller number, 0 for all."""
+
+    stream: Stream | None = None
+    reason: Reason | None = None
+    before: int = 0
+    per_page: int = PER_PAGE
+
+    @classmethod
+    def of(cls, cluster: Cluster, values: Mapping[str, Any]) -> "DeadLetterFilters":
+        """Read stream (name or id), reason, cursor and limit. Raises `NotFound`, `Invalid`."""
+        named, reason = str(values.get("stream", "")), str(values.get("reason", ""))
+        if reason and reason not in list(Reason):
+            raise Invalid({"reason": [f"Must be one of {', '.join(Reason)}"]})
+        return cls(
+            stream_by_key(cluster, named) if named else None,
+            Reason(reason) if reason else None,
+            whole(values, "cursor", 0),
+            whole(values, "limit", PER_PAGE, MAX_PER_PAGE),
+        )
+
+    def hold(self, letter: DeadLetter) -> bool:
+        """Return True if a dead letter is one of those to be shown."""
+        if self.stream is not None and letter.stream != self.stream.pk:
+            return False
+        return self.reason is None or letter.reason is self.reason
+
+
+@dataclass(frozen=True)
+class DeadLetterRow:
+    """A dead letter; `record`: its JSON text, empty if it was too large or cannot be read."""
+
+    FIELDS: ClassVar = (
+        "id", "stream", "position", "index", "reason", "message", "records", "record",
+    )  # fmt: skip
+
+    letter: DeadLetter
+    stream: str
+    record: str
+
+    @property
+    def about(self) -> str:
+        """Return why it was left out, for people."""
+        return ABOUT[self.letter.reason]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, by `FIELDS`."""
+        one = self.letter
+        return {
+            "id": one.id, "stream": self.stream, "position": one.position, "index": one.index,
+            "reason": str(one.reason), "message": one.message, "records": one.records,
+            "record": self.record,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DeadLetterPage:
+    """Dead letters, the newest first; `next`: the cursor of the following page, 0 for none."""
+
+    rows: list[DeadLetterRow]
+    next: int = 0
+    filters: DeadLetterFilters = field(default_factory=DeadLetterFilters)
+
+
+def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLetterPage:
+    """Return a page of dead letters, the newest first."""
+    found: list[DeadLetter] = []
+    for letter in _newest(cluster, filters.before):
+        if len(found) == filters.per_page:
+            return DeadLetterPage(_rows(cluster, found), found[-1].number, filters)
+        if filters.hold(letter):
+            found.append(letter)
+    return DeadLetterPage(_rows(cluster, found), 0, filters)
+
+
+def chosen_letters(
+    cluster: Cluster, filters: DeadLetterFilters, after: int = 0
+) -> Iterator[DeadLetter]:
+    """Yield the dead letters that filters hold, the oldest first, from behind a number."""
+    every = dead_letters.every(redis_client(), cluster.slug, after)
+    return (letter for letter in every if filters.hold(letter))
+
+
+def every_row(cluster: Cluster, filters: DeadLetterFilters) -> Iterator[DeadLetterRow]:
+    """Yield the dead letters that filters hold, with their records, the oldest first."""
+    names = _names(cluster)
+    for letter in chosen_letters(cluster, filters):
+        yield DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
+
+
+def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
+    """Return the dead letters of these ids that are still kept. Raises `Invalid`."""
+    wrong = [name for name in ids if not _ID.fullmatch(name)]
+    if wrong:
+        raise Invalid({"ids": [f"{wrong[0][:100]!r} is no id of a dead letter"]})
+    return dead_letters.by_ids(redis_client(), cluster.slug, ids)
+
+
+def record_text(letter: DeadLetter) -> str:
+    """Return the record of a dead letter as JSON text, "" if there is none that can be read."""
+    if letter.reason is Reason.BODY:
+        return letter.data.decode("utf-8", "replace")
+    try:
+        rows = decode_block(letter.data).records.to_pylist()
+    except BadBlockBytes:
+        return ""
+    value = rows[0] if len(rows) == 1 else rows
+    return json.dumps(finite(value), ensure_ascii=False, default=plain, separators=(",", ":"))
+
+
+def _newest(cluster: Cluster, before: int) -> Iterator[DeadLetter]:
+    client = redis_client()
+    while found := dead_letters.newest(client, cluster.slug, before=before, limit=MAX_PER_PAGE):
+        yield from found
+        before = found[-1].number
+        if before <= 1:
+            return
+
+
+def _rows(cluster: Cluster, letters: list[DeadLetter]) -> list[DeadLetterRow]:
+    names = _names(cluster)
+    return [DeadLetterRow(one, names.get(one.stream, ""), record_text(one)) for one in letters]
+
+
+def _names(cluster: Cluster) -> dict[int, str]:
+    return dict(Stream.objects.filter(cluster=cluster).values_list("pk", "name"))

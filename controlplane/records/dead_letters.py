@@ -1,0 +1,239 @@
+"""Dead letters: keeping the bad records of a request, appending them again, giving them up."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require_operator
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict, Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.records import append
+from controlplane.records.bodies import Conformed, check_zone, of_rows, of_table
+from controlplane.records.bodies.conformance import reason_of
+from controlplane.records.bodies.conversion import MAX_FAULTS
+from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
+from controlplane.wire import dead_letters
+from controlplane.wire.blocks import decode_block, times_ms
+from controlplane.wire.dead_letters import DeadLetter, Reason
+from controlplane.wire.errors import BadBlockBytes
+from controlplane.wire.log import Stamp
+from controlplane.wire.schema import StreamSchema
+
+# A request with more bad records than this is wrong altogether.
+MAX_BAD: Final = min(MAX_FAULTS, dead_letters.MAX_OF_BATCH)
+# So many are appended again by one call, and removed together.
+MAX_REPLAY: Final = 1_000
+MAX_IDS: Final = 1_000
+_CHUNK: Final = 50
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which dead letters: those of these ids, or, without ids, those that the filters hold."""
+
+    ids: Sequence[str] = ()
+    filters: DeadLetterFilters = field(default_factory=DeadLetterFilters)
+
+
+@dataclass
+class Replayed:
+    """What became of dead letters: how many were appended again, and which were not, and why.
+
+    `left`: how many were tried and stay; `faults`: the first of them, by id. `next`: the number
+    behind which others begin that were not tried, None if there are none.
+    """
+
+    appended: int = 0
+    left: int = 0
+    faults: dict[str, str] = field(default_factory=dict)
+    next: int | None = None
+
+
+def require_few(found: Conformed) -> None:
+    """Raise `Invalid` if a body has more bad records than are kept as dead letters."""
+    if len(found.faults) > MAX_BAD:
+        told = f"{len(found.faults):,} of {found.count:,} records are not valid"
+        most = f"at most {MAX_BAD:,} of a request become dead letters"
+        raise Invalid({"records": [f"{told}, and {most}: nothing was appended"]})
+
+
+def keep_faulty(stream: Stream, found: Conformed, stamp: Stamp | None) -> None:
+    """Keep the bad records of a body as dead letters; once for a request that has a stamp."""
+    place = _place(stamp)
+    letters = [
+        DeadLetter(stream.pk, place, index, Reason.BODY, why, text.encode())
+        for index, why, text in found.faulty()
+    ]
+    if letters and dead_letters.keep(redis_client(), stream.cluster.slug, letters):
+        dead_letters.add_count(
+            redis_client(), stream.cluster.slug, stream.pk, Reason.BODY, len(letters)
+        )
+
+
+def _place(stamp: Stamp | None) -> str:
+    """Return what stands for the position of records that never were in the log."""
+    if stamp is None:
+        return f"request-{uuid4().hex[:16]}"
+    name = f"{stamp.producer}\0{stamp.sequence}".encode()
+    return f"request-{blake2b(name, digest_size=8).hexdigest()}"
+
+
+def replay(
+    actor: Actor, cluster: Cluster, choice: Choice, zone: str = "", after: int = 0
+) -> Replayed:
+    """Append dead letters again, under the present schemas of their streams.
+
+    `zone`: the IANA time zone of times that name none, as of the request that they came with.
+    `after`: only those behind this number, the oldest first.
+
+    One that is appended is removed. Each has a stamp of its own, so that a call that was cut short
+    can be repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`, `Away`.
+    """
+    require_operator(actor, cluster)
+    check_zone(zone)
+    letters = list(islice(_chosen(cluster, choice, after), MAX_REPLAY + 1))
+    done = Replayed(next=letters[MAX_REPLAY - 1].number if len(letters) > MAX_REPLAY else None)
+    schemas = _Schemas(cluster)
+    try:
+        for begin in range(0, min(len(letters), MAX_REPLAY), _CHUNK):
+            chunk = letters[begin : min(begin + _CHUNK, MAX_REPLAY)]
+            _replay_chunk(actor, cluster, chunk, schemas, zone, done)
+    finally:
+        if done.appended:
+            counts = {"appended": done.appended, "left": done.left}
+            subject = f"{done.appended} dead letters"
+            audit.record(actor, "dead_letters.replay", subject, cluster=cluster, after=counts)
+    return done
+
+
+def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> int:
+    """Give dead letters up; returns how many there were. Raises `Forbidden`, `Invalid`."""
+    require_operator(actor, cluster)
+    removed = 0
+    chosen = (letter.id for letter in _chosen(cluster, choice))
+    while ids := list(islice(chosen, MAX_IDS)):
+        removed += dead_letters.remove(redis_client(), cluster.slug, ids)
+    if removed:
+        subject, before = f"{removed} dead letters", {"ids": list(choice.ids)[:_SHOWN]}
+        audit.record(
+            actor, "dead_letters.delete", subject, cluster=cluster, reason=reason, before=before
+        )
+    return removed
+
+
+def _chosen(cluster: Cluster, choice: Choice, after: int = 0) -> Iterator[DeadLetter]:
+    if len(choice.ids) > MAX_IDS:
+        raise Invalid({"ids": [f"Give at most {MAX_IDS:,}, not {len(choice.ids):,}"]})
+    if choice.ids:
+        return iter(letters_of(cluster, list(choice.ids)))
+    return chosen_letters(cluster, choice.filters, after)
+
+
+class _Schemas:
+    """The streams of a cluster with their schemas, each read once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[int, tuple[Stream, StreamSchema] | None] = {}
+
+    def of(self, pk: int) -> tuple[Stream, StreamSchema] | None:
+        """Return a stream and its schema, None if there is no such stream or it has no schema."""
+        if pk not in self._known:
+            rows = Stream.objects.filter(cluster=self._cluster, pk=pk).select_related("cluster")
+            stream = rows.first()
+            try:
+                found = None if stream is None else (stream, append.schema_of_stream(stream))
+            except Conflict:
+                found = None
+            self._known[pk] = found
+        return self._known[pk]
+
+
+def _replay_chunk(
+    actor: Actor,
+    cluster: Cluster,
+    letters: Sequence[DeadLetter],
+    schemas: _Schemas,
+    zone: str,
+    done: Replayed,
+) -> None:
+    appended: list[str] = []
+    try:
+        for letter in letters:
+            why = _appended_again(actor, letter, schemas, zone)
+            if not why:
+                appended.append(letter.id)
+                continue
+            done.left += 1
+            if len(done.faults) < _SHOWN:
+                done.faults[letter.id] = why
+    finally:
+        # What was appended goes, also if the log takes no more.
+        done.appended += dead_letters.remove(redis_client(), cluster.slug, appended)
+
+
+def _appended_again(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: str) -> str:
+    """Append a dead letter; return why that cannot be, "" if it is done."""
+    known = schemas.of(letter.stream)
+    if known is None:
+        return "its stream is gone, or has no schema"
+    stream, schema = known
+    try:
+        found = _conformed(letter, schema, stream.retired, zone)
+    except (BadBlockBytes, ValueError) as error:
+        return f"it cannot be read: {error}"
+    except Invalid as invalid:
+        return reason_of(invalid.fields)
+    return _refusal(found, schema) or _append(actor, stream, found.batch, letter)
+
+
+def _refusal(found: Conformed, schema: StreamSchema) -> str:
+    if found.faults:
+        return reason_of(next(iter(found.faults.values())))
+    if _is_ahead(found.batch, schema):
+        return f"it is dated more than {schema.max_future_s:g} s ahead of now"
+    return ""
+
+
+def _append(actor: Actor, stream: Stream, batch: Any, letter: DeadLetter) -> str:
+    try:
+        append.append(actor, stream, batch, Stamp(f"dead-letter:{letter.id}", 0))
+    except Conflict as conflict:
+        # It was appended before, under another schema.
+        return "" if conflict.code == "stamp_reused" else str(conflict)
+    return ""
+
+
+def _conformed(
+    letter: DeadLetter, schema: StreamSchema, retired: Mapping[str, Any], zone: str
+) -> Conformed:
+    """Return a dead letter under a schema, without the columns that were removed since."""
+    if not letter.data:
+        raise ValueError("it was too large to be kept")
+    if letter.reason is Reason.BODY:
+        row = json.loads(letter.data, parse_float=Decimal)
+        if isinstance(row, dict):
+            row = {name: value for name, value in row.items() if name not in retired}
+        # A record that came as CSV has its numbers as text.
+        return of_rows([row], schema, zone, textual=True)
+    table = pa.Table.from_batches([decode_block(letter.data).records])
+    names = [name for name in table.schema.names if name not in retired]
+    return of_table(table.select(names), schema)
+
+
+def _is_ahead(batch: Any, schema: StreamSchema) -> bool:
+    if not schema.event_time:
+        return False
+    newest = int(times_ms(batch.column(schema.event_time)).max())
+    return newest > time.time() * 1000 + schema.max_future_s * 1000

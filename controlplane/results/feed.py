@@ -1,0 +1,165 @@
+"""The change feed of a query: windows that changed, and windows that became final, in order.
+
+What changed is told by a feed in Redis, which is short and lives while somebody follows; who falls
+behind is told of a gap. What became final is read from the archive, in the order of places, in
+which windows are archived: nothing of it is missed while the archive keeps it.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from controlplane.archive import windows as archive
+from controlplane.archive.windows import Part
+from controlplane.catalog.queries import computed_by, names_of_streams
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict, Invalid, TryLater
+from controlplane.models import Cluster, Query
+from controlplane.results.filters import WindowState, cursor_of, cursor_read
+from controlplane.results.pages import raw_of_archived, raw_of_stored
+from controlplane.results.values import KeyedWindow, Names, window_row
+from controlplane.selectors.computations import text_of
+from controlplane.wire.results import closing, feed, read_places
+from controlplane.wire.results.feed import FeedEntry
+from controlplane.wire.results.places import place_of
+
+# Windows of one look; of more that have changed a gap is told.
+MOST: Final = 500
+_MAX_ID: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPlace:
+    """How far a follower is: the number of the last entry of the feed, the last archived place."""
+
+    number: int
+    final: bytes
+
+    def __str__(self) -> str:
+        return f"{self.number}.{cursor_of(self.final)}"
+
+    @classmethod
+    def read(cls, text: str) -> "FeedPlace":
+        """Return the place of an event's id. Raises `Invalid`."""
+        number, point, final = text.partition(".")
+        try:
+            if not point or not number.isdecimal() or len(text) > _MAX_ID:
+                raise ValueError
+            return cls(int(number[:18]), cursor_read(final))
+        except ValueError:
+            told = "is no id of an event of this feed: begin without one"
+            raise Invalid({"Last-Event-ID": [told]}) from None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """What a follower is told; `place` is where it goes on behind it.
+
+    kind: changed (the window as it is now), final, incomplete (a window), gap (changes were missed;
+    no final window was), ended (nothing more will come).
+    """
+
+    kind: str
+    place: FeedPlace
+    window: KeyedWindow | None = None
+
+
+def feed_start(cluster: Cluster, query: Query) -> FeedPlace:
+    """Return the place of who follows from now on. Raises `TryLater` (too_many_followed)."""
+    return FeedPlace(_follow(cluster, query), archive.newest_place(query.pk))
+
+
+def feed_events(
+    cluster: Cluster, query: Query, place: FeedPlace, *, is_final_only: bool = False
+) -> tuple[list[FeedEvent], FeedPlace]:
+    """Return what came behind a place, and the place behind that.
+
+    Call it at least once a minute: a query that nobody asks for is not followed any more.
+    """
+    newest = _follow(cluster, query)
+    look = _Look(cluster, query, _names(query))
+    events: list[FeedEvent] = []
+    number = newest
+    if not is_final_only:
+        entries = feed.entries_after(redis_client(), cluster.slug, query.pk, place.number)
+        number = entries[-1].number if entries else newest
+        members = {one: None for entry in entries for one in entry.members or ()}
+        places = list(dict.fromkeys(map(place_of, members)))
+        is_missed = _is_missed(entries, place.number, newest)
+        if is_missed or len(places) > MOST:
+            events.append(FeedEvent("gap", replace(place, number=number)))
+        events += look.changed(places[:MOST], place, number)
+    events += look.archived(FeedPlace(number, place.final))
+    if not events and _is_over(cluster, query):
+        events.append(FeedEvent("ended", FeedPlace(number, place.final)))
+    return events, events[-1].place if events else FeedPlace(number, place.final)
+
+
+def _is_missed(entries: Sequence[FeedEntry], number: int, newest: int) -> bool:
+    """Return whether entries behind a number are gone, or did not name what changed."""
+    if not entries:
+        # Redis may have been emptied: then it counts from the beginning.
+        return newest != number
+    return entries[0].number > number + 1 or any(one.members is None for one in entries)
+
+
+def event_row(event: FeedEvent) -> dict[str, Any]:
+    """Return what an event says, as plain values."""
+    return {} if event.window is None else window_row(event.window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    cluster: Cluster
+    query: Query
+    names: Names
+
+    def changed(self, places: Sequence[bytes], before: FeedPlace, number: int) -> list[FeedEvent]:
+        """Return the windows at these places as they are now; those in the archive are final."""
+        if self.names.computation is None or not places:
+            return []
+        page = read_places(
+            redis_client(), self.cluster.slug, self.query.pk, self.names.computation, places
+        )
+        shown = [self.names.shown(raw_of_stored(page, one)) for one in page.windows]
+        # Who is cut off within them gets all of them again.
+        found = [
+            FeedEvent("changed", before, one) for one in shown if one.state is WindowState.OPEN
+        ]
+        if found:
+            found[-1] = replace(found[-1], place=replace(before, number=number))
+        return found
+
+    def archived(self, place: FeedPlace) -> list[FeedEvent]:
+        """Return the windows that were archived behind a place."""
+        least = place.final + b"\x00" if place.final else b""
+        found = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
+        events = []
+        for one in found:
+            window = self.names.shown(raw_of_archived(one))
+            events.append(FeedEvent(str(window.state), replace(place, final=one.place), window))
+        return events
+
+
+def _names(query: Query) -> Names:
+    streams = names_of_streams(query)
+    try:
+        return Names(text_of(query), computed_by(query), streams)
+    except Conflict:
+        return Names(text_of(query), None, streams)
+
+
+def _follow(cluster: Cluster, query: Query) -> int:
+    try:
+        return feed.follow(redis_client(), cluster.slug, query.pk, time.time_ns() // 1_000_000)
+    except feed.TooManyFollowed:
+        told = f"{feed.MAX_FOLLOWED} queries of this cluster are followed already"
+        raise TryLater("too_many_followed", told, 60) from None
+
+
+def _is_over(cluster: Cluster, query: Query) -> bool:
+    state = Query.objects.filter(pk=query.pk).values_list("state", flat=True).first()
+    if state in (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING):
+        return False
+    return query.pk not in closing.stored(redis_client(), cluster.slug)

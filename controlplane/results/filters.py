@@ -1,0 +1,202 @@
+"""Which windows of a query are asked for, as a query string says it."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any, Final
+
+from django.utils.dateparse import parse_datetime
+
+from controlplane.errors import Invalid
+from controlplane.pagination.pages import whole
+from controlplane.wire.language.tree import Column, Kind
+from controlplane.wire.query import SIDES, STREAM, Computation
+
+MAX_WINDOWS: Final = 1000
+DEFAULT_WINDOWS: Final = 200
+# Keys are cut at 256 bytes a column where they are part of a place.
+_MAX_CURSOR: Final = 4_000
+_MAX_KEY: Final = 4_000
+_MAX_MS: Final = 2**53
+# The stream of a record, as a key names it: of a query over one side, and of a join.
+_STREAMS: Final = (STREAM, *(f"{side}.{STREAM}" for side in SIDES))
+
+
+class WindowState(StrEnum):
+    """What may still happen to a window.
+
+    open: records may still change it. final: it is complete and stays as it is. incomplete: it
+    stays as it is, but its query ended before all its records had come, or it was open for longer
+    than the query keeps windows.
+    """
+
+    OPEN = "open"
+    FINAL = "final"
+    INCOMPLETE = "incomplete"
+
+
+STATES: Final = tuple(str(state) for state in WindowState)
+
+
+@dataclass(frozen=True)
+class WindowFilters:
+    """Which windows are wanted: starts from first_ms to last_ms (both with), a key, a state.
+
+    `key` is the text of a JSON array or object, or of the only value of the key; `after` the cursor
+    behind which the page begins.
+    """
+
+    first_ms: int = -_MAX_MS
+    last_ms: int = _MAX_MS
+    key: str = ""
+    state: WindowState | None = None
+    after: bytes = b""
+    limit: int = DEFAULT_WINDOWS
+    newest_first: bool = True
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "WindowFilters":
+        """Read from, to, key, state, cursor, limit, order. Raises `Invalid`, by parameter."""
+        faults: dict[str, list[str]] = {}
+        first = _moment(values, "from", -_MAX_MS, faults)
+        past = _moment(values, "to", _MAX_MS + 1, faults)
+        state, order = str(values.get("state", "")), str(values.get("order", "newest"))
+        if state and state not in STATES:
+            faults["state"] = [f"must be one of {', '.join(STATES)}"]
+        if order not in ("newest", "oldest"):
+            faults["order"] = ["must be newest or oldest"]
+        key, after = str(values.get("key", "")).strip(), b""
+        if len(key) > _MAX_KEY:
+            faults["key"] = [f"is longer than {_MAX_KEY:,} characters"]
+        try:
+            after = cursor_read(str(values.get("cursor", "")).strip())
+        except ValueError as error:
+            faults["cursor"] = [str(error)]
+        if faults:
+            raise Invalid(faults)
+        limit = whole(values, "limit", DEFAULT_WINDOWS, MAX_WINDOWS)
+        wanted = WindowState(state) if state else None
+        return cls(first, past - 1, key, wanted, after, limit, order == "newest")
+
+
+def cursor_of(place: bytes) -> str:
+    """Return a place as the text of a cursor."""
+    return base64.urlsafe_b64encode(place).decode().rstrip("=")
+
+
+def cursor_read(text: str) -> bytes:
+    """Return the place of a cursor, empty for none. Raises ValueError for what is no cursor."""
+    try:
+        if len(text) > _MAX_CURSOR:
+            raise ValueError
+        place = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        raise ValueError("is no cursor of windows: begin without one") from None
+    if 0 < len(place) < 8:  # noqa: PLR2004 - bytes of a start
+        raise ValueError("is no cursor of windows: begin without one")
+    return place
+
+
+def _moment(
+    values: Mapping[str, Any], name: str, default: int, faults: dict[str, list[str]]
+) -> int:
+    """Return a time in ms since the epoch, of ISO 8601 or as such a number."""
+    text = str(values.get(name, "")).strip()
+    if not text:
+        return default
+    try:
+        ms = int(text) if text.lstrip("-").isdecimal() else _ms(text)
+    except (ValueError, OverflowError):
+        ms = None
+    if ms is None or abs(ms) > _MAX_MS:
+        faults[name] = ["must be a time as 2026-01-31T12:00:00Z, or ms since 1970"]
+        return default
+    return ms
+
+
+def _ms(text: str) -> int | None:
+    # A plus of a zone is a blank in a URL that nobody encoded.
+    moment = parse_datetime(text.replace(" ", "+") if "T" in text else text)
+    if moment is None:
+        return None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def key_values(text: str, computation: Computation, streams: Mapping[int, str]) -> list[Any] | None:
+    """Return the values of a key that a filter names, None for no filter. Raises `Invalid`.
+
+    Streams are given by name, times as ISO 8601.
+    """
+    if not text:
+        return None
+    wanted = _named(text, [name for name, _ in computation.key])
+    ids = {name: pk for pk, name in streams.items()}
+    found = []
+    for (name, expression), value in zip(computation.key, wanted, strict=True):
+        if is_stream(name, expression):
+            found.append(ids.get(str(value), -1))
+        else:
+            found.append(_typed(name, expression.kind, value))
+    return found
+
+
+def is_stream(name: str, expression: Any) -> bool:
+    """Return whether a column of a key is the stream, which people know by its name."""
+    # In a join a named column may be called stream.
+    return name in _STREAMS and bool(expression == Column(name, Kind.INT))
+
+
+def _named(text: str, names: Sequence[str]) -> Sequence[Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = text
+    if isinstance(value, dict) and sorted(value) == sorted(names):
+        return [value[name] for name in names]
+    if isinstance(value, list) and len(value) == len(names):
+        return value
+    if not isinstance(value, dict | list) and len(names) == 1:
+        return [value]
+    columns = ", ".join(names) or "none"
+    raise Invalid({"key": [f"must be a JSON array or object of the key's columns: {columns}"]})
+
+
+def _typed(name: str, kind: Kind, value: Any) -> Any:
+    try:
+        return None if value is None else _CONVERTERS[kind](value)
+    except (ValueError, TypeError, KeyError, OverflowError, InvalidOperation):
+        raise Invalid({"key": [f"{name} is {kind}, which {value!r:.100} is not"]}) from None
+
+
+def _whole(value: Any) -> int:
+    number = int(value)
+    if isinstance(value, bool) or not -(2**63) <= number < 2**63:
+        raise ValueError
+    return number
+
+
+def _truth(value: Any) -> bool:
+    return {"true": True, "false": False}[str(value).lower()]
+
+
+def _time(value: Any) -> datetime:
+    ms = _ms(str(value))
+    if ms is None:
+        raise ValueError
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+_CONVERTERS: Final[Mapping[Kind, Any]] = {
+    Kind.INT: _whole,
+    Kind.FLOAT: float,
+    Kind.DECIMAL: lambda value: Decimal(str(value)),
+    Kind.BOOL: _truth,
+    Kind.TEXT: str,
+    Kind.TIME: _time,
+    Kind.DATE: lambda value: date.fromisoformat(str(value)),
+}

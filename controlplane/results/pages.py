@@ -1,0 +1,180 @@
+"""Pages of windows, those that are open in Redis and those in the archive together.
+
+Redis is read first: a window that has left it by then is in the archive already. One that is in
+both is shown once, as the archive has it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from controlplane.archive import windows as archive
+from controlplane.archive.windows import Archived, Part
+from controlplane.catalog.queries import computed_by, names_of_streams
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Query
+from controlplane.results.filters import (
+    MAX_WINDOWS,
+    WindowFilters,
+    WindowState,
+    cursor_of,
+    key_values,
+)
+from controlplane.results.values import KeyedWindow, Names, RawWindow
+from controlplane.selectors.computations import text_of
+from controlplane.wire.query import Computation
+from controlplane.wire.results import Range, StoredWindow, WindowsPage, closing, read_page
+from controlplane.wire.results.places import START_BYTES, start_bytes
+from controlplane.wire.results.read import bytes_of_key
+
+
+@dataclass(frozen=True)
+class WindowPage:
+    """Some windows, and the cursor at which the next ones begin, empty behind the last."""
+
+    windows: Sequence[KeyedWindow]
+    next: str
+
+
+def keyed_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[KeyedWindow]:
+    """Return the newest windows of a query, newest first. Raises as `windows_page`."""
+    found: list[KeyedWindow] = []
+    wanted = WindowFilters(limit=min(limit, MAX_WINDOWS))
+    while len(found) < limit:
+        page, after = _page(cluster, query, wanted)
+        found += page
+        if not after:
+            break
+        wanted = replace(wanted, after=after)
+    return found[:limit]
+
+
+def windows_page(cluster: Cluster, query: Query, wanted: WindowFilters) -> WindowPage:
+    """Return a page of the windows of a query, in the order of starts, then of keys.
+
+    Raises `Conflict` (unreadable) where the query calls a function that is gone and nothing is in
+    the archive; `Invalid` for a key that the query's results cannot have; redis.RedisError.
+    """
+    windows, after = _page(cluster, query, wanted)
+    return WindowPage(windows, cursor_of(after))
+
+
+def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[KeyedWindow], bytes]:
+    computation, gone = None, None
+    try:
+        computation = computed_by(query)
+    except Conflict as conflict:
+        gone = conflict
+    streams = names_of_streams(query)
+    key = None
+    if computation is not None:
+        key = key_values(wanted.key, computation, streams)
+    reader = _Reader(cluster, query, wanted, computation, key)
+    windows, after = reader.page()
+    if gone is not None and not windows:
+        raise gone
+    names = Names(text_of(query), computation, streams)
+    return [names.shown(window) for window in windows], after
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads one page of one query."""
+
+    cluster: Cluster
+    query: Query
+    wanted: WindowFilters
+    computation: Computation | None
+    key: Sequence[object] | None
+
+    def page(self) -> tuple[list[RawWindow], bytes]:
+        """Return the windows in order, and the place behind which the next begin."""
+        stored, edge = self._stored()
+        archived, past = self._archived()
+        known = {window.place for window in archived}
+        found = [*archived, *(one for one in stored if one.place not in known)]
+        found.sort(key=lambda window: window.place, reverse=self.wanted.newest_first)
+        edges = [one for one in (edge, past) if one]
+        if edges:
+            # Behind it one of the two has more that was not read.
+            nearest = max(edges) if self.wanted.newest_first else min(edges)
+            found = [one for one in found if self._is_within(one.place, nearest)]
+        limit = self.wanted.limit
+        if len(found) > limit:
+            return found[:limit], found[limit - 1].place
+        return found, nearest if edges else b""
+
+    def _is_within(self, place: bytes, edge: bytes) -> bool:
+        begins = place[: len(edge)]
+        return begins >= edge if self.wanted.newest_first else begins <= edge
+
+    def _stored(self) -> tuple[list[RawWindow], bytes]:
+        """Return the windows in Redis, and behind which place there are more."""
+        if self.computation is None:
+            return [], b""
+        client, slug, pk = redis_client(), self.cluster.slug, self.query.pk
+        wanted = self.wanted
+        first, last = wanted.first_ms, wanted.last_ms
+        if wanted.state is not None:
+            final = closing.frozen_until(client, slug, pk)
+            if wanted.state is WindowState.OPEN:
+                first = first if final is None else max(first, final + 1)
+            else:
+                last = min(last, first - 1 if final is None else final)
+        if first > last:
+            return [], b""
+        asked = Range(first, last, self.key, wanted.after, wanted.limit, wanted.newest_first)
+        page = read_page(client, slug, pk, self.computation, asked)
+        found = [raw_of_stored(page, window) for window in page.windows]
+        return [one for one in found if wanted.state in (None, one.state)], page.next
+
+    def _archived(self) -> tuple[list[RawWindow], bytes]:
+        """Return the windows in the archive, and behind which place there are more."""
+        wanted = self.wanted
+        if wanted.state is WindowState.OPEN:
+            return [], b""
+        is_final = None if wanted.state is None else wanted.state is WindowState.FINAL
+        least, past = self._bounds()
+        key = None
+        if self.key is not None and self.computation is not None:
+            key = bytes_of_key(self.computation, self.key)
+        found = archive.read(
+            Part(self.query.pk, least, past, key, is_final, wanted.limit, wanted.newest_first)
+        )
+        edge = found[-1].place if len(found) == wanted.limit else b""
+        return [raw_of_archived(window) for window in found], edge
+
+    def _bounds(self) -> tuple[bytes, bytes]:
+        """Return the least place and what is behind the last, cursor and range together."""
+        wanted = self.wanted
+        least, past = start_bytes(wanted.first_ms), start_bytes(wanted.last_ms + 1)
+        if not wanted.after:
+            return least, past
+        by_start = self.key is not None or len(wanted.after) == START_BYTES
+        after = wanted.after[:START_BYTES] if by_start else wanted.after
+        if wanted.newest_first:
+            return least, min(past, after)
+        behind = _next_start(after) if by_start else after + b"\x00"
+        return max(least, behind), past
+
+
+def _next_start(start: bytes) -> bytes:
+    return (int.from_bytes(start, "big") + 1).to_bytes(START_BYTES, "big")
+
+
+def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
+    """Return a window of a page as it was found in Redis."""
+    state, final_at = WindowState.OPEN, None
+    if page.is_frozen(window):
+        final_at = page.final_at_ms
+        state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
+    row = window.row
+    key, values = list(row.key.values()), list(row.values.values())
+    return RawWindow(window.place, key, values, row.batch, state, final_at, row.errors)
+
+
+def raw_of_archived(window: Archived) -> RawWindow:
+    """Return a window as it was found in the archive."""
+    final_at = window.final_at_ms
+    state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
+    return RawWindow(window.place, window.key, window.values, window.batch, state, final_at)

@@ -1,0 +1,87 @@
+"""Windows in Redis of queries whose computation cannot be read any more: bounded, not archived.
+
+A module of users' functions that a query calls may be missing for a while, so its windows wait.
+They are dropped where any other query would drop its results: by event time and number while it
+lives, and its retention after its end.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import redis
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import Automatic
+from controlplane.events.publish import announce, event
+from controlplane.models import AuditEntry, Cluster, Query
+from controlplane.selectors.computations import computations_of
+from controlplane.wire.query import Computation
+from controlplane.wire.results import closing
+
+logger = logging.getLogger(__name__)
+
+ARCHIVER: Final = Automatic("archiver")
+ACTION: Final = "query.drop-windows"
+# A query is reported once in this time.
+_AGAIN: Final = timedelta(days=1)
+# Queries of which this process has logged that they cannot be read.
+_logged: set[int] = set()
+
+
+def computation_of(query: int) -> Computation | None:
+    """Return what a query computes, None where that cannot be read."""
+    return readable([query]).get(query)
+
+
+def readable(queries: Sequence[int]) -> dict[int, Computation]:
+    """Return what queries compute, without those where that cannot be read."""
+    texts = dict(Query.objects.filter(pk__in=queries).values_list("pk", "text"))
+    computations, found = computations_of(texts), {}
+    for query in queries:
+        computation = computations.get(query)
+        if isinstance(computation, Computation):
+            _logged.discard(query)
+            found[query] = computation
+        elif query not in _logged:
+            logger.warning("Windows of query %s stay in Redis: %s", query, computation or "gone")
+            _logged.add(query)
+    return found
+
+
+def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: int) -> int:
+    """Drop the windows that start up to a time; return how many rows of windows Redis had.
+
+    Those in blocks go with the last window of their block.
+    """
+    dropped = 0
+    while members := closing.members_until(client, cluster.slug, query, until_ms):
+        closing.remove_all(client, cluster.slug, {query: (members, b"")})
+        dropped += len(members)
+    dropped += closing.release(client, cluster.slug, query, until_ms)
+    if dropped:
+        _report(cluster, Query.objects.get(pk=query), dropped, "older than its retention")
+    return dropped
+
+
+def drop_all(client: "redis.Redis", cluster: Cluster, query: Query) -> None:
+    """Drop all that Redis has of a query that has ended."""
+    extent = closing.extent(client, cluster.slug, [query.pk])
+    closing.drop(client, cluster.slug, query.pk)
+    _logged.discard(query.pk)
+    if query.pk in extent:
+        _report(cluster, query, extent[query.pk][0], "its retention after its end is over")
+
+
+def _report(cluster: Cluster, query: Query, rows: int, why: str) -> None:
+    text = f"Dropped {rows:,} rows of windows of {query.name}, which cannot be computed: {why}"
+    logger.warning("%s: %s", cluster.slug, text)
+    known = AuditEntry.objects.filter(
+        cluster=cluster, action=ACTION, object=query.name, at__gte=timezone.now() - _AGAIN
+    )
+    if known.exists():
+        return
+    audit.record(ARCHIVER, ACTION, query.name, cluster=cluster, reason=why, after={"rows": rows})
+    announce(cluster.pk, event("alert", text))

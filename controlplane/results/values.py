@@ -1,0 +1,164 @@
+"""Values of windows as they are shown and sent: plain values of JSON, and names of streams."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
+
+from controlplane.archive.values import Raised
+from controlplane.results.filters import WindowState, is_stream
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, QueryText
+from controlplane.wire.results.places import start_of
+
+_NO_ERRORS: Final[Mapping[str, str]] = {}
+
+
+class KeyedWindow(NamedTuple):
+    """One window of one key; moments are datetimes.
+
+    Infinities and what is no number are the texts Infinity, -Infinity and NaN, which JSON's numbers
+    have no place for; decimals are texts, too. `errors`: by aggregate why it has no value.
+    `final_at`: since when the window is final, None where it is not.
+    """
+
+    start: datetime
+    key: Mapping[str, Any]
+    values: Mapping[str, Any]
+    batch: int
+    state: WindowState = WindowState.OPEN
+    final_at: datetime | None = None
+    errors: Mapping[str, str] = _NO_ERRORS
+
+
+def window_row(window: KeyedWindow) -> dict[str, Any]:
+    """Return a window as the body of an answer has it."""
+    return {
+        "window_start": window.start,
+        "key": window.key,
+        "values": window.values,
+        "batch": window.batch,
+        "state": window.state,
+        "final_at": window.final_at,
+        "errors": window.errors,
+    }
+
+
+class RawWindow(NamedTuple):
+    """A window as it was found: its place, key and values in the order of the query's own."""
+
+    place: bytes
+    key: Sequence[Any]
+    values: Sequence[Any]
+    batch: int
+    state: WindowState
+    final_at_ms: int | None = None
+    errors: Mapping[str, str] = _NO_ERRORS
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the columns of a query's results are called, and of what kind they are.
+
+    `computation`: None where the query calls a function that is gone.
+    """
+
+    text: QueryText
+    computation: Computation | None
+    streams: Mapping[int, str]
+
+    def shown(self, window: RawWindow) -> KeyedWindow:
+        """Return a window as people read it."""
+        key = {}
+        for (name, kind, as_it_is), value in zip(self._key, window.key, strict=True):
+            if type(value) in as_it_is:
+                key[name] = value
+            elif kind is None:
+                key[name] = self.streams.get(value, str(value))
+            else:
+                key[name] = plain(value, kind)
+        values, errors = {}, window.errors
+        for (name, kind, as_it_is), value in zip(self._values, window.values, strict=True):
+            if type(value) in as_it_is:
+                values[name] = value
+                continue
+            if isinstance(value, Raised):
+                errors = {**errors, name: value.error}
+            values[name] = plain(value, kind)
+        if errors:
+            values |= dict.fromkeys(errors)
+        final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
+        start = moment(start_of(window.place))
+        return KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
+
+    @cached_property
+    def _key(self) -> list[tuple[str, Kind | None, frozenset[type]]]:
+        """Return for each column of the key its name, its kind, and which types stay as they are.
+
+        The kind is None for the stream, of which the name is shown.
+        """
+        columns = dict(self.computation.key) if self.computation else {}
+        found: list[tuple[str, Kind | None, frozenset[type]]] = []
+        for name in dict.fromkeys(self.text.key):
+            column = columns.get(name)
+            if column is not None and is_stream(name, column):
+                found.append((name, None, frozenset()))
+            else:
+                kind = column.kind if column is not None else Kind.NULL
+                found.append((name, kind, _as_they_are(kind)))
+        return found
+
+    @cached_property
+    def _values(self) -> list[tuple[str, Kind, frozenset[type]]]:
+        """Return for each aggregate its name, its kind, and which types stay as they are."""
+        aggregates = dict(self.computation.aggregates) if self.computation else {}
+        kinds = {name: aggregates[name].kind if name in aggregates else Kind.NULL
+                 for name in self.text.aggregates}  # fmt: skip
+        return [(name, kind, _as_they_are(kind)) for name, kind in kinds.items()]
+
+
+def _as_they_are(kind: Kind) -> frozenset[type]:
+    """Return the types of which JSON has all values of a kind as they are; most values are such."""
+    return frozenset() if kind is Kind.TIME else _PLAIN
+
+
+def plain(value: Any, kind: Kind) -> Any:
+    """Return a value as JSON has it, times as datetimes."""
+    match value:
+        case bool() | int() | float() if kind is Kind.TIME and math.isfinite(value):
+            return moment(int(value))
+        case float() if not math.isfinite(value):
+            return _NOT_FINITE.get(value, "NaN")
+        case None | bool() | int() | float() | str() | datetime():
+            return value
+        case list() | tuple():
+            return [plain(one, Kind.NULL) for one in value]
+        case Decimal():
+            return decimal_text(value)
+    # Dates, and whatever a user's aggregate returns.
+    return str(value)
+
+
+def decimal_text(value: Decimal) -> str:
+    """Return all digits of a decimal, without zeros at its end: 1.5, 100, 0.000000003."""
+    # `normalize` would round to the 28 digits of Python's context.
+    text = f"{value:f}"
+    plain_text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if plain_text == "-0" else plain_text
+
+
+_PLAIN: Final[frozenset[type]] = frozenset({int, str, bool, type(None)})
+_NOT_FINITE: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
+_EDGES: Final = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
+
+
+@lru_cache(maxsize=4096)
+def moment(ms: int) -> datetime:
+    """Return a time of ms since the epoch; what the calendar has not, at its edge."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return _EDGES[ms > 0]

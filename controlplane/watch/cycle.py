@@ -1,0 +1,111 @@
+"""One pass of the watch loops over a cluster: look, decide, ask, write down."""
+
+import logging
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Max
+
+from controlplane.models import Cluster, Execution, Proposal
+from controlplane.policies.blackouts import blackout_until, in_blackout
+from controlplane.policies.store import policy_of
+from controlplane.proposals.states import APPROVED
+from controlplane.watch.decision import Situation, decide
+from controlplane.watch.decision_log import last_decision, note
+from controlplane.watch.loops import LOOPS, Loop, Reading
+from controlplane.watch.observation import Seen, see
+from controlplane.watch.planner_request import FRUITLESS, ask, last_own, planners_for
+from controlplane.watch.review import judge_waiting, loop_of
+
+logger = logging.getLogger(__name__)
+
+OPEN = (Proposal.State.COMPUTING, Proposal.State.READY)
+
+
+def watch(now: datetime) -> None:
+    """Let the loops pass over every cluster; trouble with one does not keep the others waiting."""
+    for cluster in Cluster.objects.all():
+        try:
+            watch_cluster(cluster, now)
+        except Exception:
+            # Whatever it is, the next pass tries again and the log says what it was.
+            logger.exception("Watching %s failed", cluster.slug)
+
+
+def watch_cluster(cluster: Cluster, now: datetime) -> None:
+    """Let the loops pass over a cluster: every loop writes one decision."""
+    policy = policy_of(cluster)
+    judge_waiting(cluster, policy, now)
+    seen = see(cluster, policy, now)
+    # Looking takes its time, so it is done before the lock.
+    readings = {loop: _read(loop, seen) for loop in in_turn(cluster)}
+    with transaction.atomic():
+        # Two passes at once would ask twice.
+        Cluster.objects.select_for_update().get(pk=cluster.pk)
+        situation = situation_of(cluster, now)
+        for loop, reading in readings.items():
+            situation = _pass(loop, reading, seen, situation)
+
+
+def in_turn(cluster: Cluster) -> list[Loop]:
+    """Return the loops in the order in which they may ask: who asked for nothing worth it, last."""
+    own = last_own(cluster)
+    if own is None or own.state not in FRUITLESS:
+        return list(LOOPS)
+    asker = loop_of(own)
+    return sorted(LOOPS, key=lambda loop: loop.name == asker)
+
+
+def situation_of(cluster: Cluster, now: datetime) -> Situation:
+    """Return what the loops must know of a cluster besides their figures."""
+    seen_at = cluster.last_sample_at
+    running = Proposal.objects.filter(cluster=cluster, state__in=APPROVED)
+    blackout = in_blackout(cluster, now)
+    own = last_own(cluster)
+    waiting = own if own is not None and own.state in OPEN else None
+    moments = [own.requested_at if own else None, _last_end(cluster)]
+    return Situation(
+        runs=cluster.desired == Cluster.Desired.RUNNING,
+        age_s=(now - seen_at).total_seconds() if seen_at else None,
+        trigger_ms=cluster.trigger_ms,
+        running=running.values_list("pk", flat=True).first(),
+        waiting=waiting.pk if waiting else None,
+        waiting_since=waiting.requested_at if waiting else None,
+        quiet_since=max((moment for moment in moments if moment), default=None),
+        blackout=blackout.reason if blackout else "",
+        blackout_until=blackout_until(blackout, now) if blackout else None,
+    )
+
+
+def _last_end(cluster: Cluster) -> datetime | None:
+    """Return when moves were last made: the figures need a while to follow them."""
+    ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
+    found: datetime | None = ended["at"]
+    return found
+
+
+def _read(loop: Loop, seen: Seen) -> Reading:
+    """Return a loop's figure; nobody watches where the policy says so, and looking costs."""
+    if seen.policy.watch == "off" or not seen.samples:
+        return Reading(None, None, "Nothing was measured in the last minute")
+    return loop.read(seen)
+
+
+def _pass(loop: Loop, reading: Reading, seen: Seen, situation: Situation) -> Situation:
+    """Let one loop decide; returns the situation that the next one finds."""
+    last = last_decision(seen.cluster, loop.name)
+    outcome = decide(reading, situation, seen.policy, last.code if last else "", seen.now)
+    if outcome.code == "asked":
+        planners = planners_for(seen, loop)
+        if not planners:
+            text = f"{reading.text}; no query runs that a planner could move"
+            outcome = replace(outcome, code="no_planner", text=text)
+        else:
+            asked = ask(seen, loop, planners)
+            outcome = replace(outcome, proposal=asked.pk)
+            situation = replace(
+                situation, waiting=asked.pk, waiting_since=seen.now, quiet_since=seen.now
+            )
+    note(seen.cluster, loop.name, outcome, seen.now, last)
+    return situation

@@ -1,0 +1,126 @@
+"""From a loop's figure to what is done about it: a pure function, so that it can be tried out."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from controlplane.policies.settings import PolicySettings
+from controlplane.watch.codes import is_calm
+from controlplane.watch.loops import SECONDS, SHARE, Reading
+
+# Without a sample for longer a driver is most likely gone.
+OLD_S: Final = 30.0
+# A slow cluster tells of its batches more seldom.
+OLD_TRIGGERS: Final = 10
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a loop must know of its cluster besides the figure.
+
+    age_s: of the newest sample, None before the first. running: the proposal that is carried out
+    or approved to be; waiting: one of the loops' own that is computed or ready, asked for
+    waiting_since. quiet_since: when the last proposal of the loops was asked for, or carried out.
+    blackout: its reason, until blackout_until.
+    """
+
+    runs: bool
+    age_s: float | None
+    trigger_ms: int
+    running: int | None = None
+    waiting: int | None = None
+    waiting_since: datetime | None = None
+    quiet_since: datetime | None = None
+    blackout: str = ""
+    blackout_until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a loop decided, the number that decided and what it was compared with, and their unit.
+
+    proposal: the one that stands in the way, if any.
+    """
+
+    code: str
+    number: float | None
+    limit: float | None
+    text: str
+    unit: str = SHARE
+    proposal: int | None = None
+
+
+def decide(
+    reading: Reading, situation: Situation, policy: PolicySettings, last: str, now: datetime
+) -> Outcome:
+    """Return what a loop does about its figure; "asked" is to ask a planner.
+
+    `last`: the code of its last decision. Above the limit is trouble; trouble has mended once the
+    figure is below the limit by the dead band.
+    """
+    unable = _unable(situation, policy)
+    if unable is not None:
+        return unable
+    if reading.number is None:
+        return Outcome("no_data", None, reading.limit, reading.text)
+    if not reading.trouble:
+        holds = reading.near and not is_calm(last)
+        return _of(reading, "dead_band" if holds else reading.calm)
+    if reading.blocked:
+        return _of(reading, reading.blocked)
+    return _hindered(reading, situation, policy, now) or _of(reading, "asked")
+
+
+def _unable(situation: Situation, policy: PolicySettings) -> Outcome | None:
+    """Return why nothing is looked at."""
+    if policy.watch == "off":
+        return Outcome("off", None, None, "The policy says that nobody watches")
+    if not situation.runs:
+        return Outcome("not_running", None, None, "The cluster is not to run")
+    oldest = max(OLD_S, OLD_TRIGGERS * situation.trigger_ms / 1000)
+    if situation.age_s is None:
+        return Outcome("no_data", None, oldest, "The cluster has told nothing yet")
+    if situation.age_s > oldest:
+        told = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
+        return Outcome("data_too_old", situation.age_s, oldest, told, SECONDS)
+    return None
+
+
+def _hindered(
+    reading: Reading, situation: Situation, policy: PolicySettings, now: datetime
+) -> Outcome | None:
+    """Return what stands between the trouble and a plan."""
+    if situation.running is not None:
+        told = f"{reading.text}; proposal {situation.running} is being carried out"
+        return replace(_of(reading, "execution_running"), text=told, proposal=situation.running)
+    if situation.blackout_until is not None:
+        left = (situation.blackout_until - now).total_seconds()
+        told = f"{reading.text}; blackout for another {_span(left)}: {situation.blackout}"
+        return Outcome("blackout", round(left), 0, told, SECONDS)
+    if situation.waiting is not None:
+        since = situation.waiting_since or now
+        waited = (now - since).total_seconds()
+        told = f"{reading.text}; proposal {situation.waiting} has waited {_span(waited)}"
+        return Outcome("proposal_waiting", round(waited), None, told, SECONDS, situation.waiting)
+    if situation.quiet_since is not None:
+        quiet = (now - situation.quiet_since).total_seconds()
+        if quiet < policy.cooldown_s:
+            told = f"{reading.text}; the last plan was {_span(quiet)} ago"
+            told += f", and {_span(policy.cooldown_s)} is the cool-down"
+            return Outcome("cooldown", round(quiet), policy.cooldown_s, told, SECONDS)
+    return None
+
+
+def _of(reading: Reading, code: str) -> Outcome:
+    return Outcome(code, reading.number, reading.limit, reading.text, reading.unit)
+
+
+def _span(seconds: float) -> str:
+    """Return a duration in its largest fitting unit."""
+    span = timedelta(seconds=max(0.0, seconds))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if span.total_seconds() >= size:
+            count = span.total_seconds() / size
+            told = f"{count:.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")  # noqa: PLR2004
+            return f"{told} {unit}"
+    return f"{span.total_seconds():.0f} s"

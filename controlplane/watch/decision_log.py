@@ -1,0 +1,70 @@
+"""Writing decisions down: equal ones in a row are one row that goes on counting."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import F
+
+from controlplane.events.publish import announce, event
+from controlplane.models import Cluster, Decision
+from controlplane.watch.codes import is_calm
+from controlplane.watch.decision import Outcome
+
+# As long as samples of a minute are kept: what is older has no figures to be read beside.
+KEPT: Final = timedelta(days=30)
+# Reasons that are told each time.
+NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted")
+
+
+def last_decision(cluster: Cluster, loop: str) -> Decision | None:
+    """Return the newest decision of a loop."""
+    rows = Decision.objects.filter(cluster=cluster, loop=loop)
+    return rows.order_by("-last_at", "-id").first()
+
+
+def note(
+    cluster: Cluster, loop: str, outcome: Outcome, now: datetime, last: Decision | None = None
+) -> Decision:
+    """Write a decision down, in the row of the last one where code and proposal are the same."""
+    last = last or last_decision(cluster, loop)
+    if last is not None:
+        # A pass begins before it writes: what was judged meanwhile stays before it.
+        now = max(now, last.last_at)
+    figures = {
+        "number": outcome.number,
+        "limit": outcome.limit,
+        "unit": outcome.unit if outcome.number is not None else "",
+        "text": outcome.text[:300],
+        "last_at": now,
+    }
+    if last is not None and (last.code, last.proposal_id) == (outcome.code, outcome.proposal):
+        Decision.objects.filter(pk=last.pk).update(count=F("count") + 1, **figures)
+        last.refresh_from_db()
+        return last
+    row = Decision.objects.create(
+        cluster=cluster,
+        loop=loop,
+        code=outcome.code,
+        proposal_id=outcome.proposal,
+        first_at=now,
+        **figures,
+    )
+    if _is_news(last, outcome):
+        told = f"{loop}: {outcome.text}"
+        announce(cluster.pk, event("decision", told, pk=row.pk, state=row.code))
+    return row
+
+
+def _is_news(last: Decision | None, outcome: Outcome) -> bool:
+    """Tell whether people and webhooks are told: of trouble, of its end, of what is done about it.
+
+    A figure that hovers at its bound has many reasons in turn, and is one piece of news.
+    """
+    was_calm = last is None or is_calm(last.code)
+    return outcome.code in NEWS or was_calm != is_calm(outcome.code)
+
+
+def prune(now: datetime) -> int:
+    """Delete the decisions that are kept no longer; returns how many."""
+    old = Decision.objects.filter(last_at__lt=now - KEPT)
+    return old.order_by().delete()[0]

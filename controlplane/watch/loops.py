@@ -1,0 +1,219 @@
+"""The watch loops: what each measures, and from when on that is trouble.
+
+A loop is a function of what was seen; it decides nothing and writes nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Final
+
+from controlplane.policies.gains import IMBALANCE, REPLICATION
+from controlplane.watch.observation import Seen, SeenNode
+from controlplane.watch.trends import trend_of
+
+# How far ahead an overload is forecast: a plan is computed, approved and carried out by then.
+HORIZON_S: Final = 300.0
+# A node that is loaded to its capacity is overloaded beyond it.
+FULL: Final = 1.0
+# Samples of the last minute in which a node that hosts tasks must have said something.
+HEARD: Final = 3
+# An empty node is worth a plan once the others have this many tasks each, on average.
+WORTH: Final = 2
+
+
+# Units of figures and limits.
+SHARE: Final = "share"
+RATIO: Final = "ratio"
+MS: Final = "ms"
+SECONDS: Final = "s"
+NODES: Final = "nodes"
+MOVES: Final = "moves"
+RATE: Final = "records/s"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A loop's figure and the limit it is compared with, in a unit; None where it is not known.
+
+    trouble: it is beyond the limit; near: not by so much below it as the dead band asks. calm: the
+    code where neither holds. blocked: the code where no plan can help, and text says why.
+    """
+
+    number: float | None
+    limit: float | None
+    text: str
+    unit: str = SHARE
+    trouble: bool = False
+    near: bool = False
+    calm: str = "within"
+    blocked: str = ""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop: its name, what it looks after, the measure by which its plans gain ("": any)."""
+
+    name: str
+    about: str
+    read: Callable[[Seen], Reading]
+    measure: str = ""
+
+
+def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
+    """Return the reading of a figure of which less is better."""
+    trouble = number > limit
+    near = not trouble and number > limit * (1 - dead_band)
+    return Reading(number, limit, text, unit, trouble, near)
+
+
+def _imbalance(seen: Seen) -> Reading:
+    loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
+    if not loads:
+        return Reading(None, seen.policy.watch_imbalance, "No node has told of its load")
+    shares = [load / node.capacity for node, load in loads]
+    number, limit = max(shares) - fmean(shares), seen.policy.watch_imbalance
+    text = f"Imbalance {number:.0%}, acted on above {limit:.0%}"
+    found = replace(_above(number, limit, seen.policy.dead_band, text), calm="balanced")
+    fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]
+    return _excluded(found, [fullest])
+
+
+def _replication(seen: Seen) -> Reading:
+    measured, times = seen.middle("rf"), seen.policy.watch_replication
+    if measured is None:
+        return Reading(None, None, "No record has been delivered lately")
+    if measured <= times:
+        # No bound is below 1, so the costly one need not be known.
+        text = f"Replication factor {measured:.2f}, acted on above {times:g} times its bound"
+        return Reading(measured, times, text, RATIO)
+    found = seen.replication()
+    if found is None:
+        return Reading(None, None, "No query runs whose node a placement could choose")
+    # Tasks of split queries get their share everywhere: only the others can be placed better.
+    number = found.factor if seen.split_queries else measured
+    limit = times * found.bound
+    text = f"Replication factor {number:.2f}, acted on above {limit:.2f}: {times:g} times its bound"
+    return _above(number, limit, seen.policy.dead_band, text, RATIO)
+
+
+def _latency(seen: Seen) -> Reading:
+    number, limit = seen.middle("p95"), float(seen.policy.latency_ms)
+    if number is None:
+        return Reading(None, limit, "No latency was measured lately")
+    text = f"p95 latency {number:,.0f} ms, acted on above {limit:,.0f} ms"
+    return _full(_above(number, limit, seen.policy.dead_band, text, MS), seen)
+
+
+def _overload(seen: Seen) -> Reading:
+    loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
+    if not loads:
+        return Reading(None, FULL, "No node has told of its load")
+    node, load = max(loads, key=lambda pair: pair[1] / pair[0].capacity)
+    share = load / node.capacity
+    text = f"{node.name} is loaded to {share:.0%} of its capacity"
+    now = _above(share, FULL, seen.policy.dead_band, text)
+    for found in (now, _queueing(seen), _forecast(seen)):
+        if found is not None and found.trouble:
+            return _full(_excluded(found, [node]), seen)
+    return now
+
+
+def _queueing(seen: Seen) -> Reading | None:
+    """Return that records wait at nodes, more than a second of them and ever more."""
+    known = [(one["t"] / 1000, one["waiting"]) for one in seen.samples if "waiting" in one]
+    trend = trend_of(*zip(*known, strict=True)) if known else None
+    if trend is None or trend.slope <= 0 or known[-1][1] < (seen.middle("delivered") or 0.0):
+        return None
+    text = f"{known[-1][1]:,.0f} records wait at nodes, {trend.slope:,.0f} more each second"
+    return Reading(trend.slope, 0.0, text, RATE, trouble=True)
+
+
+def _forecast(seen: Seen) -> Reading | None:
+    """Return the fullest node in some minutes, where the loads of the last ten have a trend."""
+    found: list[tuple[float, SeenNode]] = []
+    for node in seen.active:
+        known = [
+            (one["t"] / 1000, one["loads"][node.index])
+            for one in seen.trend
+            if len(one.get("loads") or ()) > node.index
+        ]
+        trend = trend_of(*zip(*known, strict=True)) if known else None
+        if trend is not None and trend.slope > 0:
+            found.append((trend.after(HORIZON_S) / node.capacity, node))
+    if not found:
+        return None
+    share, node = max(found, key=lambda pair: pair[0])
+    text = f"{node.name} is forecast at {share:.0%} of its capacity in {HORIZON_S / 60:.0f} min"
+    return Reading(share, FULL, text, trouble=share > FULL)
+
+
+def _lost(seen: Seen) -> Reading:
+    gone = [node for node in seen.nodes if not node.active and node.tasks]
+    if gone:
+        text = f"{_names(gone)} not active and still {_host(gone)} tasks"
+        return _excluded(Reading(len(gone), 0, text, NODES, trouble=True), gone)
+    silent = [node for node in seen.active if node.tasks and _says_nothing(seen, node)]
+    if silent:
+        text = f"{_names(silent, 'host')} tasks and said nothing for a minute"
+        return Reading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
+    return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
+
+
+def _says_nothing(seen: Seen, node: SeenNode) -> bool:
+    """Tell whether samples of the last minute know no task of a node that hosts some."""
+    told = [one["tasks"][node.index] for one in seen.samples if len(one["tasks"]) > node.index]
+    return len(seen.samples) >= HEARD and not any(told)
+
+
+def _added(seen: Seen) -> Reading:
+    empty = [node for node in seen.active if not node.tasks]
+    tasks = sum(node.tasks for node in seen.nodes)
+    if not empty or tasks < WORTH * len(seen.active):
+        text = "Every active node hosts tasks, or there are few of them"
+        return Reading(len(empty), 0, text, NODES)
+    text = f"{_names(empty)} active and {_host(empty)} no task"
+    return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
+
+
+def _excluded(reading: Reading, nodes: list[SeenNode]) -> Reading:
+    """Return the reading, blocked where exclusions shield all the nodes that it is about."""
+    if not reading.trouble or not all(node.excluded for node in nodes):
+        return reading
+    text = f"{reading.text}; excluded: {', '.join(node.name for node in nodes)}"
+    return replace(reading, blocked="excluded", text=text)
+
+
+def _full(reading: Reading, seen: Seen) -> Reading:
+    """Return the reading, blocked where all nodes together have no room to move anything to."""
+    if not reading.trouble or reading.blocked:
+        return reading
+    asked = sum(seen.load(node) or 0.0 for node in seen.active)
+    room = sum(node.capacity for node in seen.active)
+    if not room or asked <= room:
+        return reading
+    text = f"{reading.text}; all nodes together are asked for {asked / room:.0%}: moving is no help"
+    return replace(reading, blocked="no_planner", text=text)
+
+
+def _names(nodes: list[SeenNode], verb: str = "be") -> str:
+    """Return the names of nodes with a verb that fits their number."""
+    one = len(nodes) == 1
+    forms = {"be": ("is", "are"), "host": ("hosts", "host")}[verb]
+    return f"{', '.join(node.name for node in nodes)} {forms[0] if one else forms[1]}"
+
+
+def _host(nodes: list[SeenNode]) -> str:
+    return "hosts" if len(nodes) == 1 else "host"
+
+
+# The most urgent first: one of them asks for a plan, and the others wait for it.
+LOOPS: Final = (
+    Loop("node lost", "tasks on a node that is not there", _lost),
+    Loop("overload", "a node beyond its capacity, now or soon", _overload, IMBALANCE),
+    Loop("latency", "from the log to the result", _latency, IMBALANCE),
+    Loop("imbalance", "fullest node above the mean", _imbalance, IMBALANCE),
+    Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
+    Loop("node added", "an active node without tasks", _added, IMBALANCE),
+)
+BY_NAME: Final = {loop.name: loop for loop in LOOPS}

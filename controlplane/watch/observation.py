@@ -1,0 +1,115 @@
+"""What the watch loops look at: the nodes, the samples of the last minutes, what is excluded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any, Final
+
+from django.db.models import Count, Q
+
+from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
+from controlplane.policies.exclusions import live_exclusions
+from controlplane.policies.settings import PolicySettings
+from controlplane.watch.replication import Replication, replication_of
+
+# Medians over this span: one slow batch is no trouble.
+WINDOW: Final = timedelta(seconds=60)
+# What a forecast is drawn from, in samples of 10 s.
+TREND: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class SeenNode:
+    """A node with how many tasks it should host by now, and whether plans must leave it alone."""
+
+    index: int
+    name: str
+    capacity: float
+    active: bool
+    tasks: int
+    excluded: bool
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A cluster as one pass of the loops sees it; samples and trend are oldest first.
+
+    whole_queries and split_queries: how many queries of one task and of several run.
+    """
+
+    cluster: Cluster
+    policy: PolicySettings
+    now: datetime
+    nodes: Sequence[SeenNode]
+    samples: Sequence[Mapping[str, Any]]
+    trend: Sequence[Mapping[str, Any]]
+    whole_queries: int
+    split_queries: int
+
+    @property
+    def active(self) -> list[SeenNode]:
+        """Return the nodes that may host tasks."""
+        return [node for node in self.nodes if node.active]
+
+    def middle(self, name: str) -> float | None:
+        """Return the median of a figure over the last minute, None where it is not known."""
+        known = [sample[name] for sample in self.samples if sample.get(name) is not None]
+        return float(median(known)) if known else None
+
+    def load(self, node: SeenNode) -> float | None:
+        """Return a node's median load over the last minute, in records/s."""
+        known = series(self.samples, "loads", node.index)
+        return median(known) if known else None
+
+    def replication(self) -> Replication | None:
+        """Return the replication factor that placement can change, and its lower bound."""
+        return replication_of(self.cluster, self.now)
+
+
+def series(samples: Sequence[Mapping[str, Any]], name: str, at: int) -> list[float]:
+    """Return one node's values of a figure that samples have per node."""
+    return [sample[name][at] for sample in samples if len(sample.get(name) or ()) > at]
+
+
+def see(cluster: Cluster, policy: PolicySettings, now: datetime) -> Seen:
+    """Read what the loops look at."""
+    running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
+    counted = running.aggregate(
+        whole=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))
+    )
+    return Seen(
+        cluster=cluster,
+        policy=policy,
+        now=now,
+        nodes=_nodes(cluster, now),
+        samples=_samples(cluster, MetricSample.Resolution.RAW, now - WINDOW),
+        trend=_samples(cluster, MetricSample.Resolution.TEN_SECONDS, now - TREND),
+        whole_queries=counted["whole"],
+        split_queries=counted["split"],
+    )
+
+
+def _nodes(cluster: Cluster, now: datetime) -> list[SeenNode]:
+    hosted = Task.objects.filter(
+        node__cluster=cluster, since_version__lte=cluster.applied_version
+    ).order_by()
+    tasks = dict(hosted.values("node").annotate(n=Count("id")).values_list("node", "n"))
+    names = live_exclusions(cluster, now).filter(kind=Exclusion.Kind.NODE)
+    excluded = set(names.values_list("subject", flat=True))
+    return [
+        SeenNode(
+            index=node.index,
+            name=node.name,
+            capacity=node.capacity,
+            active=node.active,
+            tasks=tasks.get(node.pk, 0),
+            excluded=node.name in excluded,
+        )
+        for node in cluster.nodes.order_by("index")
+    ]
+
+
+def _samples(cluster: Cluster, resolution: int, since: datetime) -> list[Mapping[str, Any]]:
+    rows = MetricSample.objects.filter(cluster=cluster, resolution=resolution, t__gt=since)
+    return list(rows.order_by("t").values_list("values", flat=True))

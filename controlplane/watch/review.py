@@ -1,0 +1,161 @@
+"""Judging a proposal once it is ready: worth proposing, and does it begin without a person?"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.access.roles import Automatic
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Decision, Proposal
+from controlplane.policies.auto_approval import Verdict, applies_by_itself
+from controlplane.policies.gains import IMBALANCE, gain_of, worsened
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
+from controlplane.proposals import decisions
+from controlplane.proposals.drift import drift_of
+from controlplane.proposals.staleness import outdate
+from controlplane.watch.codes import is_calm
+from controlplane.watch.decision import Outcome
+from controlplane.watch.decision_log import last_decision, note
+from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
+from controlplane.watch.planner_request import WATCH
+
+POLICY: Final = Automatic("policy")
+READY: Final = Proposal.State.READY
+JUDGED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drifted")
+
+
+def judge(proposal_id: int) -> None:
+    """Decide what becomes of a proposal that was computed; one that is gone or decided is left.
+
+    A watch loop's plan that gains too little is turned down. What the policy lets begin by itself
+    is approved by it; all else waits for a person.
+    """
+    proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
+    if proposal is None or proposal.decided_by:
+        return
+    now = timezone.now()
+    if proposal.origin != Proposal.Origin.WATCH or proposal.comparison_id is not None:
+        verdict = applies_by_itself(proposal, at=now)
+        if verdict.allowed:
+            _approve(proposal, verdict)
+        return
+    if proposal.state == Proposal.State.FAILED:
+        failed = _about(proposal, "failed", proposal.error)
+        note(proposal.cluster, loop_of(proposal), failed, now)
+    elif proposal.state == READY:
+        loop, outcome = _judged(proposal, now)
+        note(proposal.cluster, loop, outcome, now)
+
+
+def judge_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
+    """Look again at the loops' proposal that waits: a blackout ends, and a snapshot ages."""
+    own = Proposal.objects.select_related("cluster").filter(
+        cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
+    )
+    for proposal in own:
+        age = now - proposal.requested_at
+        judged = Decision.objects.filter(proposal=proposal, code__in=JUDGED).exists()
+        acts = policy.watch == "act"
+        if not judged or (acts and applies_by_itself(proposal, policy, now).allowed):
+            # The message that it is ready may have been lost.
+            judge(proposal.pk)
+        elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
+            # It would stand in the way of a plan that fits.
+            if not outdate(proposal, drift, WATCH):
+                continue
+            told = f"Proposal {proposal.pk} fits no more: {drift}"
+            note(cluster, loop_of(proposal), _about(proposal, "drifted", told), now)
+
+
+def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
+    """Turn down, approve, or leave to a person; returns what was decided, for which loop."""
+    policy = policy_of(proposal.cluster)
+    asker = loop_of(proposal)
+    faults = {loop: _worthless(proposal, policy, loop) for loop in _troubled(proposal, asker)}
+    helped = next((loop for loop, fault in faults.items() if fault is None), None)
+    fault = faults[asker]
+    if helped is None and fault is not None:
+        with transaction.atomic():
+            decisions.reject(WATCH, proposal, fault.text)
+        return asker, fault
+    loop = helped or asker
+    return loop, _proposed(proposal, policy, loop, now)
+
+
+def _troubled(proposal: Proposal, asker: str) -> list[str]:
+    """Return who asked, and the other loops with something to mend: one plan may help several."""
+    others = (loop.name for loop in LOOPS if loop.measure and loop.name != asker)
+    rows = {name: last_decision(proposal.cluster, name) for name in others}
+    return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
+
+
+def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
+    """Approve a plan that is worth it, or leave it to a person."""
+    gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
+    least = _least_gain(policy)
+    told = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
+    if policy.watch != "act":
+        text = f"{told}; the watch loops only recommend"
+        return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
+    verdict = applies_by_itself(proposal, policy, now)
+    if not verdict.allowed:
+        text = f"{told}; it waits for a person: {verdict.text}"
+        return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
+    refusal = _approve(proposal, verdict)
+    if refusal is not None:
+        code = "drifted" if refusal.code == "stale" else "recommended"
+        return _about(proposal, code, f"{told}; {refusal}")
+    text = f"{told}; approved by the policy"
+    return Outcome("acted", gain.share, least, text, proposal=proposal.pk)
+
+
+def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
+    """Return why a loop's plan is not proposed, None where it is."""
+    left_out = int(proposal.predicted.get("left_out", 0))
+    if not proposal.moves:
+        if left_out:
+            told = f"Exclusions forbid all {left_out} moves of the plan"
+            return Outcome("excluded", left_out, 0, told, MOVES, proposal.pk)
+        told = f"The {proposal.planner} planner would move nothing"
+        return Outcome("no_gain", 0.0, _least_gain(policy), told, proposal=proposal.pk)
+    measure = BY_NAME[loop].measure if loop in BY_NAME else ""
+    if not measure:
+        # Whatever it costs: tasks cannot stay where nothing runs.
+        return None
+    gain, least = gain_of(proposal, measure), _least_gain(policy)
+    if gain.share < least:
+        told = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
+        return Outcome("no_gain", gain.share, least, told, proposal=proposal.pk)
+    spoilt = worsened(proposal, policy)
+    if spoilt is None:
+        return None
+    told = f"The plan would bring {gain}, but {spoilt}"
+    unit = SHARE if spoilt.measure == IMBALANCE else RATIO
+    return Outcome("spoils", spoilt.after, spoilt.limit, told, unit, proposal.pk)
+
+
+def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
+    """Approve what the policy allows, by its seal; returns why it could not be, if so."""
+    try:
+        decisions.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {verdict.text}")
+    except Conflict as refusal:
+        return refusal
+    return None
+
+
+def _least_gain(policy: PolicySettings) -> float:
+    """Return the share that a loop's plan must gain: less would flap within the dead band."""
+    return max(policy.auto_gain, policy.dead_band)
+
+
+def loop_of(proposal: Proposal) -> str:
+    """Return the loop that asked for a proposal."""
+    asked = Decision.objects.filter(proposal=proposal).order_by("first_at", "id")
+    return asked.values_list("loop", flat=True).first() or "imbalance"
+
+
+def _about(proposal: Proposal, code: str, text: str) -> Outcome:
+    return Outcome(code, None, None, text, proposal=proposal.pk)

@@ -1,0 +1,1 @@
+"""Pages of accounts, tokens and the audit log."""

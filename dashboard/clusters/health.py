@@ -1,0 +1,32 @@
+"""Deciding about an incident of a cluster."""
+
+from typing import Any
+
+from django.http import HttpResponseRedirect
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from controlplane.errors import Forbidden, WeirError
+from controlplane.health.losses.decisions import decide as carry_out
+from controlplane.health.summary import incident_by_id
+from controlplane.models import Cluster
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import tell, tell_refusal
+
+
+@cluster_page
+def decide(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Carry out one of an incident's choices."""
+    values = request.POST
+    incident = incident_by_id(cluster, pk)
+    try:
+        carry_out(request.actor, incident, values.get("choice", ""), values.get("reason", ""))
+        tell(request, f"Incident {pk} is decided.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("cluster", cluster.slug)
+
+
+post_decide: Any = require_POST(decide)

@@ -1,0 +1,56 @@
+"""A batch that cannot be processed: what skipping it loses, and skipping it."""
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from controlplane.access.roles import ADMIN, require
+from controlplane.errors import Away, Forbidden, WeirError
+from controlplane.health import skipped_batches
+from controlplane.health.stuck_batches import losses_of, stuck_batch
+from controlplane.models import Cluster
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import refusal_text, show, tell, tell_refusal
+
+
+@cluster_page
+def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show the stuck batch with what would be lost, and the batches skipped before."""
+    require(request.actor, ADMIN, cluster)
+    context: dict[str, Any] = {
+        "cluster": cluster,
+        "stuck": stuck_batch(cluster),
+        "skipped": cluster.skipped_batches.all()[:20],
+    }
+    if context["stuck"] is not None:
+        try:
+            context["losses"] = losses_of(cluster, context["stuck"].attempt)
+        except Away as away:
+            context["away"] = refusal_text(away)
+    return show(request, "stuck_batch.html", context)
+
+
+@cluster_page
+def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Skip the batch that the form names."""
+    values = request.POST
+    try:
+        row = skipped_batches.skip(
+            request.actor, cluster, _number(values.get("batch", "")), values.get("reason", "")
+        )
+        tell(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("stuck-batch", cluster.slug)
+
+
+def _number(text: str) -> int:
+    """Return the number, or one that no batch has, which the service refuses."""
+    return int(text) if text.isascii() and text.isdigit() else -1
+
+
+post_skip: Any = require_POST(skip)

@@ -1,0 +1,123 @@
+"""Verdicts: one sentence that says whether a cluster, or all of them, keep their limits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from controlplane.health.summary import is_idle
+from controlplane.models import Cluster
+from dashboard import numbers, thresholds
+
+# What a state means, where its word alone does not tell an operator.
+_STATES: Final = {
+    Cluster.State.CRASH_LOOP: "The Spark application ends again and again",
+    Cluster.State.STUCK: "The Spark application makes no progress",
+    Cluster.State.NEEDS_DECISION: "An incident needs a decision",
+    Cluster.State.FAILED: "The Spark application failed",
+    Cluster.State.STARTING: "The Spark application starts",
+    Cluster.State.CATCHING_UP: "The cluster catches up with records that wait in the log",
+    Cluster.State.DEGRADED: "The cluster runs with a fault",
+}
+_FIRST_FIGURES: Final = "First figures come with the first micro-batch, 20 to 40 s after the start."
+_IDLE: Final = "The cluster is idle: no records come, and none waits"
+_NO_RECORDS: Final = "Figures are those of the last records."
+_START: Final = "Start a cluster on its page."
+_STOPPED: Final = "Records wait in the log, and queries give no results until it is started."
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A grade, the sentence that says it, and the cause or the consequence."""
+
+    grade: str
+    title: str
+    cause: str = ""
+
+
+def cluster_verdict(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> Verdict:
+    """Return the verdict on a cluster by its state, or else by the limits of its measures."""
+    state = cluster.state
+    if state == Cluster.State.STOPPED:
+        return Verdict(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
+    if state in _STATES:
+        cause = cluster.state_detail
+        if state == Cluster.State.STARTING:
+            cause = f"{cause}. {_FIRST_FIGURES}" if cause else _FIRST_FIGURES
+        return Verdict(thresholds.STATES[state], _STATES[Cluster.State(state)], _sentence(cause))
+    verdict = _by_limits(_measures(cluster, sample, now))
+    if verdict.grade == thresholds.GOOD and _is_old(cluster, now):
+        return Verdict(thresholds.GOOD, _IDLE, _NO_RECORDS)
+    return verdict
+
+
+def _is_old(cluster: Cluster, now: datetime) -> bool:
+    seen = cluster.last_sample_at
+    return (
+        seen is not None and thresholds.AGE_S.grade((now - seen).total_seconds()) != thresholds.GOOD
+    )
+
+
+def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
+    """Return the verdict on all clusters, given theirs by name."""
+    bad = [(name, one) for name, one in verdicts if one.grade == thresholds.BAD]
+    watched = [(name, one) for name, one in verdicts if one.grade == thresholds.WARN]
+    told = " ".join(f"{name}: {_lowered(one.title)}." for name, one in bad + watched)
+    count = len(verdicts)
+    clusters = f"cluster{'' if count == 1 else 's'}"
+    if bad:
+        title = f"{len(bad)} of {count} {clusters} need{'s' if len(bad) == 1 else ''} attention"
+        return Verdict(thresholds.BAD, title, told)
+    if watched:
+        return Verdict(thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", told)
+    running = sum(one.grade == thresholds.GOOD for _, one in verdicts)
+    if not running:
+        return Verdict(thresholds.UNKNOWN, "No cluster is running", _START)
+    if running == 1:
+        return Verdict(thresholds.GOOD, "The running cluster keeps its limits")
+    return Verdict(thresholds.GOOD, f"All {running} running clusters keep their limits")
+
+
+def _measures(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> list[tuple[str, str]]:
+    """Return (grade, sentence) of each measure that has a value."""
+    found = []
+    if (imbalance := sample.get("imbalance")) is not None:
+        limits = thresholds.IMBALANCE
+        told = f"imbalance is {numbers.percent(imbalance)} (limit {numbers.percent(limits.bad)})"
+        found.append((limits.grade(imbalance), told))
+    if (latency := sample.get("p95")) is not None:
+        limits = thresholds.latency(cluster.trigger_ms)
+        limit = numbers.milliseconds(limits.bad)
+        told = f"p95 latency is {numbers.milliseconds(latency)} (limit {limit})"
+        found.append((limits.grade(latency), told))
+    if cluster.last_sample_at is not None and not (_is_old(cluster, now) and is_idle(cluster, now)):
+        seconds = (now - cluster.last_sample_at).total_seconds()
+        limit = numbers.seconds(thresholds.AGE_S.bad)
+        told = f"no data for {numbers.seconds(seconds)} (limit {limit})"
+        found.append((thresholds.AGE_S.grade(seconds), told))
+    return found
+
+
+def _by_limits(measures: Sequence[tuple[str, str]]) -> Verdict:
+    exceeded = [told for grade, told in measures if grade == thresholds.BAD]
+    near = [told for grade, told in measures if grade == thresholds.WARN]
+    if exceeded:
+        count = len(exceeded)
+        title = f"{count} limit{'' if count == 1 else 's'} exceeded: {', '.join(exceeded)}"
+        return Verdict(thresholds.BAD, title, f"Near a limit: {', '.join(near)}." if near else "")
+    if near:
+        return Verdict(thresholds.WARN, f"Near a limit: {', '.join(near)}")
+    if not measures:
+        return Verdict(thresholds.UNKNOWN, "No figures yet", _FIRST_FIGURES)
+    return Verdict(thresholds.GOOD, "Imbalance and latency keep their limits, and data are fresh")
+
+
+def _sentence(text: str) -> str:
+    """Return the text with a capital and a full stop."""
+    if not text:
+        return ""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", ")", "!")) else ".")
+
+
+def _lowered(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"

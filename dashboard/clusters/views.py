@@ -1,0 +1,215 @@
+"""One cluster: its numbers, its live charts, its nodes; starting and stopping it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from controlplane.catalog.queries import state_counts
+from controlplane.catalog.routing_versions import routing_between
+from controlplane.clusters import lifecycle
+from controlplane.clusters.listing import node_by_index, node_table
+from controlplane.errors import Forbidden, WeirError
+from controlplane.health.summary import health_of, is_idle
+from controlplane.models import Cluster, RoutingVersion
+from controlplane.selectors.executions import running
+from controlplane.selectors.proposals import ProposalFilters, proposals_page
+from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
+from controlplane.topology import nodes
+from dashboard import thresholds
+from dashboard.clusters.verdicts import cluster_verdict
+from dashboard.figures.cluster import NodeShown, cluster_figures
+from dashboard.figures.parts import VersionMark
+from dashboard.figures.thinning import thinned, with_gaps
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.policies.decisions import why
+from dashboard.responses import show, tell, tell_refusal
+from dashboard.time_range import RANGES, Span, span_of
+
+SHOWN_VERSIONS = 8
+
+
+@cluster_page
+def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show a cluster; the charts are drawn by the browser from `charts`."""
+    span = span_of(request.GET, timezone.now())
+    found = _numbers(cluster)
+    context = {"ranges": list(RANGES)} | found | _verdict(cluster, found["sample"])
+    context |= _causes(cluster) | _nodes(cluster, span)
+    return show(request, "cluster.html", context)
+
+
+@cluster_page
+def verdict(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the verdict on the cluster."""
+    return show(request, "_verdict.html", _verdict(cluster, latest_values(cluster) or {}))
+
+
+@cluster_page
+def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return what explains the verdict: health, the execution, proposals and watch loops."""
+    return show(request, "_cluster_aside.html", _causes(cluster))
+
+
+@cluster_page
+def node_list(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the nodes with their loads, and the routing versions of the time range."""
+    span = span_of(request.GET, timezone.now())
+    return show(request, "_cluster_nodes.html", _nodes(cluster, span))
+
+
+@cluster_page
+def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the headline numbers."""
+    return show(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return figures, and the samples that live updates go on from, as JSON."""
+    span = span_of(request.GET, timezone.now())
+    found = thinned(samples(cluster, span.start, span.end))
+    shown_nodes = [NodeShown(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
+    marks = version_marks(cluster, span)
+    start, end = span.milliseconds
+    return JsonResponse(
+        {
+            "figures": cluster_figures(with_gaps(found), shown_nodes, marks),
+            "samples": found,
+            "resolution": _resolution(span, len(found)),
+            "start": start,
+            "end": end,
+            "live": span.live,
+        }
+    )
+
+
+def version_marks(cluster: Cluster, span: Span) -> list[VersionMark]:
+    """Return the routing versions that took effect in the span, oldest first."""
+    rows = routing_between(cluster, span.start, span.end)
+    return [_mark(row) for row in reversed(rows) if row.applied_at]
+
+
+@cluster_page
+def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedirect:
+    """Start or stop the cluster."""
+    ask = lifecycle.start if verb == "start" else lifecycle.stop
+    ask(request.actor, cluster, request.POST.get("reason", ""))
+    tell(request, f"Asked {cluster.name} to {verb}.")
+    return redirect("cluster", cluster.slug)
+
+
+@cluster_page
+def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
+    """Change the capacity of a node, and whether it takes new work."""
+    node = node_by_index(cluster, index)
+    try:
+        value = _capacity(request.POST.get("capacity", ""))
+        nodes.configure(
+            request.actor,
+            node,
+            request.POST.get("reason", ""),
+            capacity=value,
+            emulated=bool(request.POST.get("emulated")),
+            active={"yes": True, "no": False}.get(request.POST.get("active", "")),
+        )
+        state = "takes new work" if node.active else "takes no new work"
+        tell(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("cluster", cluster.slug)
+
+
+@cluster_page
+def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Say which Spark runs the nodes."""
+    values = request.POST
+    try:
+        lifecycle.set_master(
+            request.actor, cluster, values.get("master", ""), values.get("reason", "")
+        )
+        tell(request, f"{cluster.name} runs on {cluster.master}.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("cluster", cluster.slug)
+
+
+def _capacity(text: str) -> float:
+    """Return the number, or nan, which the service refuses."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _numbers(cluster: Cluster) -> dict[str, Any]:
+    sample = latest_values(cluster) or {}
+    seen = cluster.last_sample_at
+    age = (timezone.now() - seen).total_seconds() if seen else None
+    fresh = thresholds.AGE_S.grade(age)
+    idle = fresh in (thresholds.WARN, thresholds.BAD) and is_idle(cluster, timezone.now())
+    return {
+        "sample": sample,
+        "counts": state_counts(cluster),
+        "limits": {
+            "imbalance": thresholds.IMBALANCE,
+            "latency": thresholds.latency(cluster.trigger_ms),
+        },
+        "age_limits": None if idle else thresholds.AGE_S,
+        "grades": {
+            "imbalance": thresholds.IMBALANCE.grade(sample.get("imbalance")),
+            "latency": thresholds.latency(cluster.trigger_ms).grade(sample.get("p95")),
+            "age": thresholds.GOOD if idle else fresh,
+        },
+    }
+
+
+def _verdict(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
+    return {"verdict": cluster_verdict(cluster, sample, timezone.now())}
+
+
+def _causes(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
+        "progress": running([cluster.pk]).get(cluster.pk),
+        "why": why(cluster),
+        "health": health_of(cluster, timezone.now()),
+    }
+
+
+def _nodes(cluster: Cluster, span: Span) -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "span": span,
+        "nodes": _graded_nodes(cluster),
+        "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
+    }
+
+
+def _graded_nodes(cluster: Cluster) -> list[dict[str, Any]]:
+    return [{"row": row, "grade": thresholds.LOAD.grade(row.share)} for row in node_table(cluster)]
+
+
+def _mark(row: RoutingVersion) -> VersionMark:
+    applied = row.applied_at or datetime.now(UTC)
+    return VersionMark(int(applied.timestamp() * 1000), row.version, row.reason, row.proposal_id)
+
+
+def _resolution(span: Span, found: int) -> int:
+    """Return the seconds that a drawn sample stands for, thinned or not."""
+    stored = fitting_resolution(span.start, span.end)
+    width = (span.end - span.start).total_seconds()
+    return max(stored, int(width / found)) if stored > 1 and found else stored
+
+
+post_want: Any = require_POST(want)
+post_capacity: Any = require_POST(capacity)
+post_master: Any = require_POST(master)

@@ -1,0 +1,63 @@
+"""Samples made fit for a chart: not more than it has pixels, and gaps that are seen as gaps."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+Sample = dict[str, Any]
+# A chart of about 1200 pixels shows no more points than this.
+MAX_POINTS = 900
+# As in stored roll-ups (controlplane.telemetry.samples): a chart must not hide a peak of latency.
+WORST = frozenset({"p95", "p99", "duration_ms"})
+NEWEST = frozenset(
+    {"t", "version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms"}
+)
+# Samples further apart than so many usual steps have a gap between them.
+GAP_STEPS = 6
+
+
+def thinned(samples: Sequence[Sample], points: int = MAX_POINTS) -> list[Sample]:
+    """Return at most `points` samples, each standing for as many in a row."""
+    size = -(-len(samples) // points)
+    if size <= 1:
+        return list(samples)
+    return [merged(samples[i : i + size]) for i in range(0, len(samples), size)]
+
+
+def merged(samples: Sequence[Sample]) -> Sample:
+    """Return one sample for several: newest of counters, worst of limits, mean of the rest."""
+    return {name: _merged(name, [sample.get(name) for sample in samples]) for name in samples[-1]}
+
+
+def _merged(name: str, values: list[Any]) -> Any:
+    if name in NEWEST:
+        return values[-1]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if isinstance(known[0], list):
+        return [_mean(column) for column in zip(*known, strict=False)]
+    return max(known) if name in WORST else _mean(known)
+
+
+def _mean(values: Iterable[float]) -> float:
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def with_gaps(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples with an empty one in every gap, so that lines break there."""
+    limit = gap_ms(samples)
+    shown: list[Sample] = []
+    for sample in samples:
+        if shown and sample["t"] - shown[-1]["t"] > limit:
+            shown.append({"t": shown[-1]["t"] + 1})
+            shown.append({"t": sample["t"] - 1})
+        shown.append(sample)
+    return shown
+
+
+def gap_ms(samples: Sequence[Sample]) -> float:
+    """Return the distance in ms from which on two neighbours have a gap between them."""
+    steps = sorted(after["t"] - before["t"] for before, after in pairwise(samples))
+    return GAP_STEPS * max(steps[len(steps) // 2], 1000) if steps else float("inf")

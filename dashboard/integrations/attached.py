@@ -1,0 +1,114 @@
+"""Attached jobs: the list with the lines to paste, one query with its charts, removing a job."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_list import (
+    LOST,
+    JobFilters,
+    job_by_id,
+    jobs_page,
+    progress_of,
+    run_by_id,
+)
+from controlplane.integrations.attached_progress import lag_of
+from controlplane.models import AttachedQuery
+from dashboard.figures.attached import attached_figures
+from dashboard.guards import PageRequest, viewer_page
+from dashboard.responses import show_list, tell
+from dashboard.time_range import Span, span_of
+
+JOBS_PER_PAGE = 20
+# Progress is kept for a day.
+RANGES = ("5m", "15m", "1h", "6h", "24h")
+NAME_CHARS = 60
+# Of a run that is over: how much is shown at first, with a little room.
+LAST = timedelta(hours=1)
+MARGIN = timedelta(seconds=5)
+
+
+@viewer_page
+def index(request: PageRequest) -> HttpResponse:
+    """Show the jobs that report, and how another one begins to."""
+    filters = JobFilters.of({"per_page": JOBS_PER_PAGE} | request.GET.dict())
+    context = {
+        "filters": filters,
+        "page": jobs_page(filters),
+        "site": request.build_absolute_uri("/").rstrip("/"),
+    }
+    return show_list(request, "attached.html", "_attached_jobs.html", context)
+
+
+@viewer_page
+def detail(request: PageRequest, pk: int) -> HttpResponse:
+    """Show a query; the charts are drawn by the browser from `charts`."""
+    row = run_by_id(pk)
+    context = {
+        "row": row,
+        "query": row.query,
+        "job": row.query.job,
+        "lost": row.state == LOST,
+        "sources": [_source(source) for source in row.query.sources],
+        "behind_ms": _behind(row.query),
+        "span": _span(request, row.query),
+        "ranges": RANGES,
+        "has_state": row.query.last.get("state_rows") is not None,
+        "has_lag": any(lag is not None for lag in row.query.last.get("lags", [])),
+    }
+    part = "about" if request.GET.get("part") == "about" else "numbers"
+    return show_list(request, "attached_query.html", f"_attached_query_{part}.html", context)
+
+
+@viewer_page
+def charts(request: PageRequest, pk: int) -> JsonResponse:
+    """Return the figures of the time range, as JSON."""
+    query = run_by_id(pk).query
+    span = _span(request, query)
+    names = [source_name(source) for source in query.sources]
+    progress = progress_of(query, span.start, span.end)
+    return JsonResponse({"figures": attached_figures(progress, names, *span.milliseconds)})
+
+
+@viewer_page
+def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
+    """Delete a job with all it told."""
+    job = job_by_id(pk)
+    attached_jobs.remove(request.actor, job)
+    tell(request, f"{job.name} is removed. If it still reports, it comes back.")
+    return redirect("attached")
+
+
+def source_name(source: dict[str, Any]) -> str:
+    """Return a source's description, short enough for a legend, with the unit of its lag."""
+    _, unit = lag_of(source)
+    text = str(source["description"])[:NAME_CHARS] or "source"
+    return f"{text}, {unit}" if unit else text
+
+
+def _span(request: PageRequest, query: AttachedQuery) -> Span:
+    """Return the asked time range; of a run that is over, without one, its last hour."""
+    asked = span_of(request.GET, timezone.now())
+    if not query.over or query.last_progress_at is None or {"range", "from"} & set(request.GET):
+        return asked
+    end = query.last_progress_at + MARGIN
+    return Span(max(query.started_at, end - LAST) - MARGIN, end, "")
+
+
+def _source(source: dict[str, Any]) -> dict[str, Any]:
+    lag, unit = lag_of(source)
+    return source | {"lag": lag, "lag_unit": unit}
+
+
+def _behind(query: AttachedQuery) -> float | None:
+    """Return how far the watermark was behind the newest batch's begin, in ms."""
+    watermark = query.last.get("watermark_ms")
+    return None if watermark is None else query.last["t"] - watermark
+
+
+post_remove: Any = require_POST(remove)

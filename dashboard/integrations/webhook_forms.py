@@ -1,0 +1,86 @@
+"""The form of a webhook: what it can be told, where its sender may have one, text into values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from django.http import QueryDict
+
+from controlplane.access.roles import ADMIN, Actor
+from controlplane.errors import Invalid
+from controlplane.integrations import webhooks
+from controlplane.integrations.delivery_list import HookSummary
+from controlplane.integrations.webhooks import WebhookSpec
+from controlplane.models import Cluster, Webhook
+
+# Each kind with what it is about.
+KINDS: Final = (
+    ("proposals", "Proposals: a plan is ready, approved, rejected or stale"),
+    ("executions", "Executions: moves begin, pause, end or fail"),
+    ("alerts", "Alerts: a watch loop finds trouble, and what it decides"),
+)
+# Enough for a name or a URL that is too long to be told so.
+_LONGEST: Final = 1000
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where somebody may have webhooks: on these clusters, and whether on all of them."""
+
+    clusters: list[Cluster]
+    everywhere: bool
+
+
+def places_of(actor: Actor) -> Places:
+    """Return where the actor may have webhooks."""
+    everywhere = actor.may(ADMIN)
+    clusters = [one for one in Cluster.objects.order_by("slug") if actor.may(ADMIN, one.pk)]
+    return Places(clusters, everywhere)
+
+
+def new_spec(values: QueryDict, places: Places) -> WebhookSpec:
+    """Return the webhook that a form describes. Raises `Invalid` for a cluster that is none."""
+    slug = values.get("cluster", "")
+    cluster = next((one for one in places.clusters if one.slug == slug), None)
+    if cluster is None and (slug or not places.everywhere):
+        raise Invalid({"cluster": ["Choose a cluster of the list"]})
+    return WebhookSpec(*_texts(values), tuple(values.getlist("kinds")), cluster)
+
+
+def changed_spec(values: QueryDict, hook: Webhook) -> WebhookSpec:
+    """Return a webhook with the name, the address and the kinds of a form."""
+    name, url = _texts(values)
+    kinds = tuple(values.getlist("kinds"))
+    return replace(webhooks.spec_of(hook), name=name, url=url, kinds=kinds)
+
+
+def sent(values: QueryDict) -> Mapping[str, Any]:
+    """Return what a form was filled in with, to show it again."""
+    name, url = _texts(values)
+    cluster = values.get("cluster", "")
+    return {"name": name, "url": url, "cluster": cluster, "kinds": values.getlist("kinds")}
+
+
+def state_of(hook: Webhook) -> str:
+    """Return off, on, or not answering: its last messages did not arrive."""
+    if not hook.active:
+        return "off"
+    return "not answering" if hook.failures else "on"
+
+
+def shown(summary: HookSummary, now: datetime) -> dict[str, Any]:
+    """Return a webhook as a row or a head shows it."""
+    hook = summary.hook
+    rests = hook.rests_until is not None and hook.rests_until > now and hook.active
+    return {
+        "hook": hook,
+        "last": summary.last,
+        "waiting": summary.waiting,
+        "state": state_of(hook),
+        "rests_until": hook.rests_until if rests else None,
+    }
+
+
+def _texts(values: QueryDict) -> tuple[str, str]:
+    return values.get("name", "")[:_LONGEST], values.get("url", "").strip()[:_LONGEST]

@@ -1,0 +1,189 @@
+"""Webhooks: the list, adding one, and the page of one with its messages and all its verbs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from controlplane.errors import Fields, Forbidden, Invalid, NotFound, WeirError
+from controlplane.integrations import deliveries, webhooks
+from controlplane.integrations.delivery_list import STATES, deliveries_page, hook_summaries
+from controlplane.models import Webhook
+from controlplane.pagination.pages import whole
+from dashboard.guards import PageRequest, anyone_page
+from dashboard.integrations.webhook_forms import (
+    KINDS,
+    changed_spec,
+    new_spec,
+    places_of,
+    sent,
+    shown,
+)
+from dashboard.responses import show, show_list, tell, tell_refusal
+
+
+@anyone_page
+def index(request: PageRequest) -> HttpResponse:
+    """Show the webhooks that one may manage; who may manage none is told who does."""
+    try:
+        return _list_page(request, {})
+    except Forbidden:
+        return show(request, "webhooks.html", {"manages": False})
+
+
+@anyone_page
+def add(request: PageRequest) -> HttpResponse:
+    """Add a webhook; its secret stands on this answer alone."""
+    # Who manages none is refused before being told of fields.
+    webhooks.seen(request.actor)
+    try:
+        spec = new_spec(request.POST, places_of(request.actor))
+        hook = webhooks.create(request.actor, spec)
+    except Invalid as invalid:
+        more = {"errors": invalid.fields, "values": sent(request.POST)}
+        return _list_page(request, more, 422)
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+        return redirect("webhooks")
+    return _hook_page(request, hook, {"secret": webhooks.secret_of(hook), "is_new": True}, 201)
+
+
+@anyone_page
+def detail(request: PageRequest, pk: int) -> HttpResponse:
+    """Show one webhook with its newest messages."""
+    hook = webhooks.by_id(request.actor, pk)
+    context = _hook_context(request, hook)
+    return show_list(request, "webhook.html", "_webhook_live.html", context)
+
+
+@anyone_page
+def change(request: PageRequest, pk: int) -> HttpResponse:
+    """Change name, address and kinds."""
+    hook = webhooks.by_id(request.actor, pk)
+    try:
+        webhooks.change(request.actor, hook, changed_spec(request.POST, hook))
+    except Invalid as invalid:
+        return _hook_page(request, hook, {"values": sent(request.POST)}, 422, invalid.fields)
+    tell(request, f"{hook.name} is changed.")
+    return redirect("webhook", pk)
+
+
+@anyone_page
+def renew_secret(request: PageRequest, pk: int) -> HttpResponse:
+    """Give it another secret, which stands on this answer alone."""
+    hook = webhooks.renew_secret(request.actor, webhooks.by_id(request.actor, pk))
+    return _hook_page(request, hook, {"secret": webhooks.secret_of(hook)})
+
+
+@anyone_page
+def switch(request: PageRequest, pk: int) -> HttpResponseRedirect:
+    """Switch it on or off."""
+
+    def switched(hook: Webhook) -> str:
+        active = request.POST.get("active") == "1"
+        webhooks.change(request.actor, hook, replace(webhooks.spec_of(hook), active=active))
+        return f"{hook.name} is {'on' if active else 'off'}."
+
+    return _done(request, pk, switched)
+
+
+@anyone_page
+def test(request: PageRequest, pk: int) -> HttpResponseRedirect:
+    """Send a message of type test."""
+
+    def tested(hook: Webhook) -> str:
+        webhooks.test(request.actor, hook)
+        return "A test message is on its way: see below what becomes of it."
+
+    return _done(request, pk, tested)
+
+
+@anyone_page
+def again(request: PageRequest, pk: int, delivery: int) -> HttpResponseRedirect:
+    """Send one message now: once more, or before its next try."""
+
+    def sent_again(hook: Webhook) -> str:
+        row = deliveries.again(request.actor, hook, delivery)
+        return f"The message {row.kind} is on its way."
+
+    return _done(request, pk, sent_again)
+
+
+@anyone_page
+def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
+    """Remove it with its messages."""
+    hook = webhooks.by_id(request.actor, pk)
+    webhooks.remove(request.actor, hook)
+    tell(request, f"{hook.name} is removed and told nothing more.")
+    return redirect("webhooks")
+
+
+def _done(request: PageRequest, pk: int, act: Callable[[Webhook], str]) -> HttpResponseRedirect:
+    hook = webhooks.by_id(request.actor, pk)
+    try:
+        tell(request, act(hook))
+    except (Forbidden, NotFound):
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("webhook", pk)
+
+
+def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
+    now, errors = timezone.now(), Fields()
+    hooks = list(webhooks.seen(request.actor))
+    context = {
+        "manages": True,
+        "rows": [shown(one, now) for one in hook_summaries(hooks)],
+        "places": places_of(request.actor),
+        "kinds": KINDS,
+        "values": {"kinds": webhooks.KINDS},
+        "errors": errors,
+    }
+    if request.htmx and not request.htmx.boosted:
+        return show(request, "_webhooks_table.html", context)
+    return show(request, "webhooks.html", context | more, status)
+
+
+def _hook_page(
+    request: PageRequest,
+    hook: Webhook,
+    more: dict[str, Any],
+    status: int = 200,
+    errors: Fields | None = None,
+) -> HttpResponse:
+    context = _hook_context(request, hook) | {"errors": errors or {}} | more
+    return show(request, "webhook.html", context, status)
+
+
+def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
+    state = request.GET.get("state", "")
+    state = state if state in STATES else ""
+    now = timezone.now()
+    return {
+        "now": now,
+        "row": shown(hook_summaries([hook])[0], now),
+        "page": deliveries_page(hook, state, whole(request.GET, "page", 1)),
+        "state": state,
+        "states": STATES,
+        "kinds": KINDS,
+        "most_tries": deliveries.MAX_TRIES,
+        "values": {"name": hook.name, "url": hook.url, "kinds": hook.kinds},
+        "errors": {},
+    }
+
+
+post_add: Any = never_cache(require_POST(add))
+post_change: Any = require_POST(change)
+post_renew_secret: Any = never_cache(require_POST(renew_secret))
+post_switch: Any = require_POST(switch)
+post_test: Any = require_POST(test)
+post_again: Any = require_POST(again)
+post_remove: Any = require_POST(remove)

@@ -1,0 +1,1 @@
+"""Pages of the Lab, and its tables as files."""

@@ -1,0 +1,96 @@
+"""The form that asks for a run: the parameters that an experiment describes, values and series."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+
+from algorithms.experiments import Experiment
+from algorithms.vocabulary import ParameterField
+from controlplane.errors import Fields, Invalid
+from controlplane.models import LabRun
+from dashboard.figures.series import series_title
+from dashboard.forms import parameters, shown_fields
+from dashboard.lab.summary import plain
+
+_SEPARATORS = re.compile(r"[\s,;]+")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a form asks for."""
+
+    parameters: dict[str, Any]
+    values: list[float]
+    series: list[str]
+
+
+def lab_fields(experiment: Experiment) -> list[ParameterField]:
+    """Return the parameters that stay fixed: all but the swept one."""
+    return [field for field in experiment.parameters.fields() if field.name != experiment.x.name]
+
+
+def wanted(experiment: Experiment, sent: QueryDict) -> Wanted:
+    """Return what was sent; raises `Invalid` for text that is no value."""
+    faults: Fields = {}
+    given: dict[str, Any] = {}
+    values: list[float] = []
+    try:
+        given = parameters(lab_fields(experiment), {name: str(sent[name]) for name in sent})
+    except Invalid as invalid:
+        faults |= invalid.fields
+    try:
+        values = numbers(sent.get("values", ""))
+    except ValueError as wrong:
+        faults["values"] = [str(wrong)]
+    if faults:
+        raise Invalid(faults)
+    return Wanted(given, values, sent.getlist("series"))
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers in a text, separated by blanks, lines, commas or semicolons.
+
+    Raises `ValueError` on a word that is none.
+    """
+    words = [word for word in _SEPARATORS.split(text) if word]
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        raise ValueError("Must be numbers, separated by blanks or commas") from None
+
+
+def form_of(
+    experiment: Experiment, sent: Mapping[str, str], series: list[str] | None, errors: Fields
+) -> dict[str, Any]:
+    """Return what the form shows: what was sent, or else the defaults."""
+    defaults = ", ".join(plain(value) for value in experiment.values)
+    chosen = experiment.series if series is None else series
+    return {
+        "fields": shown_fields(lab_fields(experiment), sent, errors),
+        "values": sent.get("values", defaults),
+        "choices": [
+            {"name": name, "title": series_title(experiment.planner, name), "on": name in chosen}
+            for name in experiment.choices
+        ],
+        "errors": errors,
+        "others": _elsewhere(experiment, errors),
+    }
+
+
+def sent_of(run: LabRun) -> dict[str, str]:
+    """Return the text that a form would have sent for a run, so that it can be changed."""
+    texts = {
+        name: "" if value is None else plain(value)
+        for name, value in run.parameters.items()
+        if value is not False
+    }
+    return texts | {"values": ", ".join(plain(float(value)) for value in run.values)}
+
+
+def _elsewhere(experiment: Experiment, errors: Fields) -> list[str]:
+    """Return what is wrong with none of the fields that are shown."""
+    shown = {field.name for field in lab_fields(experiment)} | {"values", "series"}
+    return [text for name, texts in errors.items() if name not in shown for text in texts]

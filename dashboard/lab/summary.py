@@ -1,0 +1,56 @@
+"""The table of a run as people read it: a row per value, a column per series."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.experiments import Axis, Cell, Experiment, Table, summarised
+from dashboard.figures.series import series_title
+from dashboard.numbers import MISSING
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Means over the seeds: heads are titles of series; cells are (mean, deviation) as text."""
+
+    x: Axis
+    y: Axis
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+def summary(experiment: Experiment, y: Axis, table: Table) -> Summary:
+    """Return the summary of one measure."""
+    x = experiment.x
+    found = {
+        (row[x.name], row["series"]): row for row in summarised(table, x.name, y.name).records()
+    }
+    values = list(dict.fromkeys(value for value, _ in found))
+    series = list(dict.fromkeys(name for _, name in found))
+    rows = tuple(
+        (plain(value), tuple(_cell(found.get((value, name), {})) for name in series))
+        for value in values
+    )
+    return Summary(x, y, tuple(series_title(experiment.planner, str(n)) for n in series), rows)
+
+
+def summary_lines(found: Summary) -> list[str]:
+    """Return the summary as lines of a terminal, columns aligned."""
+    lines = [[found.x.label, *found.heads]]
+    for value, cells in found.rows:
+        lines.append([value, *(" ".join(filter(None, cell)) for cell in cells)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(map(str.rjust, line, widths)) for line in lines]
+
+
+def plain(value: Cell) -> str:
+    """Return a value as one would type it: no exponent, no point behind a whole number."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else repr(value)
+    return str(value)
+
+
+def _cell(row: dict[str, Any]) -> tuple[str, str]:
+    if row.get("mean") is None:
+        return MISSING, ""
+    spread = f"± {row['deviation']:.2g}" if row["runs"] > 1 else ""
+    return f"{row['mean']:.4g}", spread

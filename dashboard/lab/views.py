@@ -1,0 +1,170 @@
+"""The Lab: its experiments, asking for a run, watching it, deciding about it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from algorithms.experiments import Experiment, Table
+from controlplane import lab
+from controlplane.access.roles import require_operator
+from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.lab.runs import (
+    STATES,
+    LabFilters,
+    all_experiments,
+    experiment_by_name,
+    experiment_of,
+    lab_page,
+    run_by_id,
+)
+from controlplane.models import LabRun
+from dashboard.figures.lab import panels_of
+from dashboard.guards import PageRequest, viewer_page
+from dashboard.lab.forms import form_of, sent_of, wanted
+from dashboard.lab.summary import plain, summary
+from dashboard.numbers import duration
+from dashboard.responses import show, show_list, tell, tell_refusal
+
+RUNS_PER_PAGE = 15
+
+
+@viewer_page
+def index(request: PageRequest) -> HttpResponse:
+    """Show the newest runs and every experiment."""
+    filters = LabFilters.of({"per_page": RUNS_PER_PAGE} | request.GET.dict())
+    context = _runs(filters) | {"planners": all_experiments(), "states": STATES}
+    return show_list(request, "lab.html", "_lab_runs.html", context)
+
+
+@viewer_page
+def experiment(
+    request: PageRequest, planner: str, name: str
+) -> HttpResponse | HttpResponseRedirect:
+    """Show an experiment and its form, filled in as a run was if ?run= names one; or start it."""
+    chosen = experiment_by_name(planner, name)
+    if request.method == "POST":
+        return _start(request, chosen)
+    number = request.GET.get("run", "")
+    run = run_by_id(int(number)) if number.isdecimal() else None
+    if run is None or (run.planner, run.experiment) != (planner, name):
+        return _form(request, chosen, {}, None)
+    return _form(request, chosen, sent_of(run), run.series, origin=run)
+
+
+@viewer_page
+def detail(request: PageRequest, pk: int) -> HttpResponse:
+    """Show a run: its progress, then its chart and table."""
+    run = run_by_id(pk)
+    context = _told(run) | _found(run, request.GET.get("measure", ""))
+    return show_list(request, "lab_run.html", "_lab_run_body.html", context)
+
+
+@viewer_page
+def cancel(request: PageRequest, pk: int) -> HttpResponseRedirect:
+    """Stop a run."""
+    return _decided(request, lambda: lab.cancel(request.actor, run_by_id(pk)), "It is cancelled.")
+
+
+@viewer_page
+def again(request: PageRequest, pk: int) -> HttpResponseRedirect:
+    """Ask for another run of the same."""
+    return _decided(request, lambda: lab.run_again(request.actor, run_by_id(pk)), "", pk)
+
+
+@viewer_page
+def delete(request: PageRequest, pk: int) -> HttpResponseRedirect:
+    """Delete a run and its table."""
+    lab.delete(request.actor, run_by_id(pk))
+    tell(request, f"Run {pk} is deleted.")
+    return redirect("lab")
+
+
+def _start(request: PageRequest, chosen: Experiment) -> HttpResponse | HttpResponseRedirect:
+    require_operator(request.actor)
+    try:
+        asked = wanted(chosen, request.POST)
+        run = lab.request(
+            request.actor,
+            chosen.planner,
+            chosen.name,
+            asked.parameters,
+            asked.values,
+            asked.series,
+        )
+    except Invalid as invalid:
+        sent, series = request.POST.dict(), request.POST.getlist("series")
+        return _form(request, chosen, sent, series, errors=invalid.fields)
+    return redirect("lab-run", run.pk)
+
+
+def _form(
+    request: PageRequest,
+    chosen: Experiment,
+    sent: dict[str, str],
+    series: list[str] | None,
+    *,
+    errors: Fields | None = None,
+    origin: LabRun | None = None,
+) -> HttpResponse:
+    filters = LabFilters(planner=chosen.planner, experiment=chosen.name, per_page=RUNS_PER_PAGE)
+    shown = {"experiment": chosen, "origin": origin, "is_default": not sent}
+    context = shown | form_of(chosen, sent, series, errors or {}) | _runs(filters)
+    return show(request, "lab_experiment.html", context, 422 if errors else 200)
+
+
+def _runs(filters: LabFilters) -> dict[str, Any]:
+    page = lab_page(filters)
+    return {"filters": filters, "page": page, "runs": [_told(run) for run in page.rows]}
+
+
+def _told(run: LabRun) -> dict[str, Any]:
+    chosen = experiment_of(run)
+    since, until = run.started_at, run.finished_at or timezone.now()
+    return {
+        "run": run,
+        "experiment": chosen,
+        "title": chosen.title if chosen else run.experiment,
+        "percent": round(100 * run.progress),
+        "took": duration(until - since) if since else "",
+        "swept": [plain(float(value)) for value in run.values],
+        "fixed": {name: plain(value) for name, value in run.parameters.items()},
+    }
+
+
+def _found(run: LabRun, measure: str) -> dict[str, Any]:
+    """Return the summary of a run that is done, with the measures that can be looked at."""
+    chosen = experiment_of(run)
+    if not run.table or chosen is None:
+        return {}
+    panels, table = panels_of(chosen, measure), Table.from_json(run.table)
+    return {
+        "panels": panels,
+        "measure": panels[0].y.name,
+        "measures": chosen.measures,
+        "summaries": [summary(chosen, panel.y, table) for panel in panels],
+    }
+
+
+def _decided(
+    request: PageRequest, decide: Callable[[], LabRun], done: str, back: int | None = None
+) -> HttpResponseRedirect:
+    """Do what was asked and go to the run that came of it, or `back` with the refusal."""
+    try:
+        run = decide()
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+        return redirect("lab-run", back) if back else redirect("lab")
+    if done:
+        tell(request, done)
+    return redirect("lab-run", run.pk)
+
+
+post_cancel: Any = require_POST(cancel)
+post_again: Any = require_POST(again)
+post_delete: Any = require_POST(delete)

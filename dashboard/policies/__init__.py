@@ -1,0 +1,1 @@
+"""Pages of policies and of the decisions of watch loops."""

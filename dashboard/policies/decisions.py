@@ -1,0 +1,75 @@
+"""Decisions of the watch loops on the pages: each with its number, limit and age."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from controlplane.models import Cluster, Decision
+from controlplane.watch import CODES, LOOPS
+from controlplane.watch.history import last_decisions
+from dashboard import numbers, thresholds
+
+_ABOUT = {loop.name: loop.about for loop in LOOPS}
+
+
+@dataclass(frozen=True)
+class ShownDecision:
+    """A decision as a row shows it; row is None for a loop that has not looked yet."""
+
+    loop: str
+    loop_about: str
+    row: Decision | None
+    about: str
+    grade: str
+    number: str
+    limit: str
+
+    @property
+    def code(self) -> str:
+        """Return the reason in plain letters."""
+        return self.row.code.replace("_", " ") if self.row else "not yet"
+
+
+def shown_decision(row: Decision) -> ShownDecision:
+    """Return a decision as the pages show it."""
+    code = CODES.get(row.code)
+    return ShownDecision(
+        loop=row.loop,
+        loop_about=_ABOUT.get(row.loop, ""),
+        row=row,
+        about=code.about if code else "",
+        grade=code.grade if code else thresholds.UNKNOWN,
+        number=told(row.number, row.unit),
+        limit=told(row.limit, row.unit),
+    )
+
+
+def shown_decisions(rows: Iterable[Decision]) -> list[ShownDecision]:
+    """Return decisions as the pages show them."""
+    return [shown_decision(row) for row in rows]
+
+
+def why(cluster: Cluster) -> list[ShownDecision]:
+    """Return the last decision of each loop: why something, or nothing, is happening."""
+    return [
+        shown_decision(row)
+        if row is not None
+        else ShownDecision(loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
+        for loop, row in last_decisions(cluster).items()
+    ]
+
+
+def told(value: float | None, unit: str) -> str:
+    """Return a figure with its unit; "" where there is none."""
+    if value is None:
+        return ""
+    if unit == "share":
+        return numbers.percent(value)
+    if unit == "ratio":
+        return numbers.ratio(value)
+    if unit == "ms":
+        return numbers.milliseconds(value)
+    if unit == "s":
+        return numbers.duration(timedelta(seconds=value))
+    one = unit.removesuffix("s") if value == 1 else unit
+    return f"{numbers.compact(value)} {one}".strip()

@@ -1,0 +1,196 @@
+"""The policy of a cluster, its blackouts and exclusions, and what the watch loops decided."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.models import Blackout, Cluster, Exclusion, Policy
+from controlplane.pagination.pages import optional_whole
+from controlplane.policies import blackouts, exclusions
+from controlplane.policies.blackouts import cron_told
+from controlplane.policies.description import summary
+from controlplane.policies.store import policy_row, stored_settings, update_policy
+from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
+from dashboard.forms import moment
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.policies.decisions import shown_decisions, why
+from dashboard.policies.forms import policy_changes, shown_sections
+from dashboard.responses import show, show_list, tell, tell_refusal
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show the policy: what applies by itself, in words and as a form."""
+    return _policy_page(request, cluster, policy_row(cluster))
+
+
+@cluster_page
+def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Change the policy, unless somebody else has since the form was shown."""
+    before = policy_row(cluster)
+    sent = dict(request.POST.lists())
+    if request.POST.get("stamp", "") != _stamp(before):
+        told = f"{before.changed_by} has changed the policy meanwhile: this is how it is now."
+        return _policy_page(request, cluster, before, note=told, status=409)
+    try:
+        changes = policy_changes(sent)
+        reason = request.POST.get("reason", "")
+        update_policy(request.actor, cluster, changes, reason[:2000])
+    except Invalid as invalid:
+        return _policy_page(request, cluster, before, sent, invalid.fields, status=422)
+    tell(request, f"The policy of {cluster.name} is as you set it.")
+    return redirect("policy", cluster.slug)
+
+
+@cluster_page
+def blackout_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Add a blackout: by a cron line, or a range."""
+
+    def add() -> str:
+        values, faults = request.POST, dict[str, list[str]]()
+        ranged = values.get("how") == "range"
+        starts_at = moment(values.get("starts_at", ""), faults) if ranged else None
+        ends_at = moment(values.get("ends_at", ""), faults) if ranged else None
+        if faults:
+            raise Invalid({"starts_at": ["A range has two moments"]})
+        blackouts.add_blackout(
+            request.actor,
+            cluster,
+            reason=values.get("reason", ""),
+            cron="" if ranged else values.get("cron", "")[:100] or "-",
+            minutes=0 if ranged else optional_whole(values, "minutes") or 0,
+            starts_at=starts_at,
+            ends_at=ends_at,
+        )
+        return "The blackout is kept."
+
+    return _done(request, cluster, add)
+
+
+@cluster_page
+def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Remove a blackout."""
+
+    def remove() -> str:
+        blackouts.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
+        return "The blackout is gone."
+
+    return _done(request, cluster, remove)
+
+
+@cluster_page
+def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Let no plan move something for some hours."""
+
+    def add() -> str:
+        values = request.POST
+        row = exclusions.add_exclusion(
+            request.actor,
+            cluster,
+            values.get("kind", ""),
+            values.get("subject", "").strip(),
+            values.get("reason", ""),
+            timezone.now() + timedelta(hours=_hours(values.get("hours", ""))),
+        )
+        return f"No plan moves {row.kind} {row.subject} until {row.expires_at:%Y-%m-%d %H:%M} UTC."
+
+    return _done(request, cluster, add)
+
+
+@cluster_page
+def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Let plans move it again."""
+
+    def remove() -> str:
+        exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
+        return "Plans may move it again."
+
+    return _done(request, cluster, remove)
+
+
+@cluster_page
+def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show what the watch loops decided last, and before."""
+    filters = DecisionFilters.of(request.GET)
+    page = decisions_page(cluster, filters)
+    context = {
+        "cluster": cluster,
+        "filters": filters,
+        "page": page,
+        "rows": shown_decisions(page.rows),
+        "why": why(cluster),
+        "loops": LOOP_NAMES,
+        "codes": CODE_NAMES,
+    }
+    return show_list(request, "decisions.html", "_decisions_table.html", context)
+
+
+def _policy_page(
+    request: PageRequest,
+    cluster: Cluster,
+    policy: Policy,
+    sent: dict[str, list[str]] | None = None,
+    faults: Fields | None = None,
+    *,
+    note: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    now, settings = timezone.now(), stored_settings(policy)
+    context = {
+        "cluster": cluster,
+        "policy": policy,
+        "summary": summary(settings),
+        "sections": shown_sections(settings, sent, faults),
+        "faults": faults or {},
+        "note": note,
+        "stamp": _stamp(policy),
+        "blackouts": [_blackout(row) for row in Blackout.objects.filter(cluster=cluster)],
+        "exclusions": exclusions.live_exclusions(cluster, now),
+        "kinds": Exclusion.Kind.values,
+        "nodes": cluster.nodes.order_by("index"),
+    }
+    return show(request, "policy.html", context, status)
+
+
+def _blackout(row: Blackout) -> dict[str, Any]:
+    until = blackouts.blackout_until(row, timezone.now())
+    over = row.ends_at is not None and row.ends_at <= timezone.now()
+    told = cron_told(row.cron) if row.cron else ""
+    return {"row": row, "told": told, "until": until, "over": over}
+
+
+def _stamp(policy: Policy) -> str:
+    """Return what tells one version of the policy from the next."""
+    return policy.changed_at.isoformat() if policy.changed_at else ""
+
+
+def _hours(text: str) -> float:
+    """Return the hours in a text, 0, which the service refuses, where there are none."""
+    try:
+        hours = float(text)
+    except ValueError:
+        return 0.0
+    return hours if 0 < hours < 24 * 365 else 0.0
+
+
+def _done(request: PageRequest, cluster: Cluster, act: Callable[[], str]) -> HttpResponseRedirect:
+    try:
+        tell(request, act())
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect("policy", cluster.slug)
+
+
+post_change: Any = require_POST(change)
+post_blackout_add: Any = require_POST(blackout_add)
+post_blackout_remove: Any = require_POST(blackout_remove)
+post_exclusion_add: Any = require_POST(exclusion_add)
+post_exclusion_remove: Any = require_POST(exclusion_remove)

@@ -1,0 +1,1 @@
+"""Pages of queries: submission, results, retention and key grouping."""

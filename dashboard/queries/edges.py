@@ -1,0 +1,17 @@
+"""What the page of a query shows of how its keys are split, merged and dropped."""
+
+from typing import Any
+
+from controlplane.models import Cluster, Query
+from controlplane.wire.schemes import HASH, SCHEMES
+from dashboard.streams.drop_rule_forms import shown_drops
+
+
+def splitting(cluster: Cluster, query: Query) -> dict[str, Any]:
+    """Return its scheme and those to choose from, the nodes that could merge it, its drops."""
+    return {
+        "scheme": SCHEMES[query.scheme or HASH],
+        "schemes": SCHEMES.values(),
+        "nodes": cluster.nodes.filter(active=True).order_by("index"),
+        "drops": shown_drops(query.drops.select_related("stream", "query")),
+    }

@@ -1,0 +1,159 @@
+"""Queries: the list, one of them with its results, ending; submission.py submits."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+from redis import RedisError
+
+from controlplane.catalog.queries import (
+    QueryFilters,
+    computed_by,
+    queries_page,
+    query_by_id,
+    state_counts,
+)
+from controlplane.catalog.query_rows import QueryRow, row_of
+from controlplane.catalog.query_text import OutputColumn, output_columns
+from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
+from controlplane.models import Cluster, Query
+from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
+from controlplane.selectors.computations import text_of
+from controlplane.topology import queries
+from dashboard.figures.parts import Figure
+from dashboard.figures.results import results_figure
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.queries.edges import splitting
+from dashboard.queries.results import drawn_values, lines_of, result_rows
+from dashboard.queries.retention_forms import UNITS, retention_values
+from dashboard.queries.sql import pseudo_sql, window_words
+from dashboard.responses import show, show_list, tell, tell_refusal
+
+PER_PAGE = 100
+SHOWN_WINDOWS = 100
+# Enough for some hundred windows of a few keys.
+DRAWN_WINDOWS = 5_000
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show a page of queries; without a state in the URL, those that live."""
+    filters = QueryFilters.of({"per_page": PER_PAGE, "state": "live"} | request.GET.dict())
+    context = {
+        "cluster": cluster,
+        "filters": filters,
+        "page": queries_page(cluster, filters),
+        "counts": state_counts(cluster),
+        "nodes": cluster.nodes.order_by("index"),
+        "states": ["live", *Query.State.values],
+    }
+    return show_list(request, "queries.html", "_queries_table.html", context)
+
+
+@cluster_page
+def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Show a query; the charts are drawn by the browser from `charts`."""
+    row = row_of(query_by_id(cluster, pk))
+    context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
+    context |= splitting(cluster, row.query)
+    context |= {"units": list(UNITS)}
+    context |= _results(request, cluster, row.query)
+    return show_list(request, "query.html", "_query_facts.html", context)
+
+
+@cluster_page
+def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return the table of the newest windows."""
+    query = query_by_id(cluster, pk)
+    context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
+    return show(request, "_results.html", context)
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
+    """Return the figure of the chosen aggregate as JSON, none where there is nothing to draw."""
+    query = query_by_id(cluster, pk)
+    return JsonResponse({"figures": _figures(request, cluster, query)})
+
+
+@cluster_page
+def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """End the named queries."""
+    names = request.POST.getlist("names")
+    try:
+        ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
+        tell(request, "The query is ending." if ended == 1 else f"{ended} queries are ending.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return redirect(reverse("queries", args=[cluster.slug]))
+
+
+def _text(row: QueryRow) -> dict[str, Any]:
+    """Return what a query computes, as people read it."""
+    text = text_of(row.query)
+    sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
+    nodes = [(node, past - first) for node, first, past in row.spans]
+    return {"sql": sql, "window": window_words(text), "task_nodes": nodes}
+
+
+def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
+    """Return the rows of the results table; redis_away where they cannot be read now."""
+    asked = {
+        "filter": request.GET,
+        "states": STATES,
+        "is_filtered": _is_filtered(request),
+        "kept": retention_values(query.retention_s, query.retention_windows),
+    }
+    try:
+        wanted = replace(WindowFilters.of(request.GET), limit=SHOWN_WINDOWS)
+        columns = output_columns(computed_by(query))
+        page = windows_page(cluster, query, wanted)
+    except RedisError:
+        return asked | {"results": [], "redis_away": True}
+    except Invalid as refusal:
+        return asked | {"results": [], "faults": refusal.fields}
+    except Conflict as gone:
+        return asked | {"results": [], "unreadable": str(gone)}
+    return asked | {
+        "results": result_rows(page.windows, columns),
+        "columns": columns,
+        "drawn": drawn_values(columns),
+        "chosen": _chosen(request, columns),
+        "older": _at_cursor(request, page.next) if page.next else "",
+        "newest": _at_cursor(request, "") if wanted.after else "",
+    }
+
+
+def _is_filtered(request: PageRequest) -> bool:
+    return any(request.GET.get(name) for name in ("from", "to", "key", "state", "cursor"))
+
+
+def _at_cursor(request: PageRequest, cursor: str) -> str:
+    """Return the query string of the windows behind a cursor, "" : of the first ones."""
+    values = request.GET.copy()
+    values["cursor"] = cursor
+    return str(values.urlencode())
+
+
+def _figures(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Figure]:
+    try:
+        value = _chosen(request, output_columns(computed_by(query)))
+        windows = keyed_windows(cluster, query, DRAWN_WINDOWS) if value else []
+    except (RedisError, Conflict):
+        return {}
+    return {value: results_figure(lines_of(windows, value))} if windows else {}
+
+
+def _chosen(request: PageRequest, columns: Sequence[OutputColumn]) -> str:
+    """Return the aggregate to draw: the one that is named, or else the first."""
+    drawn, named = drawn_values(columns), request.GET.get("value", "")
+    return named if named in drawn else next(iter(drawn), "")
+
+
+post_end: Any = require_POST(end)

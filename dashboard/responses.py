@@ -1,0 +1,60 @@
+"""Answering with a page or a fragment: the values that every page carries are added here."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from controlplane.errors import Conflict, Invalid, WeirError
+from controlplane.health.disks import full_disks
+from controlplane.models import Cluster
+from dashboard.guards import PageRequest
+
+# Conflicts whose sentence says already what their data holds.
+TOLD = ("stale", "not_allowed", "wrong_seal", "own_proposal")
+
+
+def show(
+    request: PageRequest, template: str, context: dict[str, Any] | None = None, status: int = 200
+) -> HttpResponse:
+    """Render a template with the actor and, for a whole page, the clusters of the navigation."""
+    values = {"actor": request.actor} | (context or {})
+    if not request.htmx:
+        values["full_disks"] = full_disks()
+        values["clusters"] = list(_clusters(request).only("slug", "name", "state"))
+    return render(request, f"dashboard/{template}", values, status=status)
+
+
+def _clusters(request: PageRequest) -> QuerySet[Cluster]:
+    """Return the clusters that the actor may see, by slug."""
+    found, seen = Cluster.objects.order_by("slug"), request.actor.clusters
+    return found if seen is None else found.filter(pk__in=seen)
+
+
+def show_list(
+    request: PageRequest, page: str, fragment: str, context: dict[str, Any]
+) -> HttpResponse:
+    """Render the fragment for a live update, the whole page otherwise."""
+    return show(request, fragment if request.htmx and not request.htmx.boosted else page, context)
+
+
+def tell(request: HttpRequest, text: str) -> None:
+    """Say on the next page that something was done."""
+    messages.success(request, text)
+
+
+def tell_refusal(request: HttpRequest, refusal: WeirError) -> None:
+    """Say on the next page why something was not done."""
+    messages.error(request, refusal_text(refusal))
+
+
+def refusal_text(refusal: WeirError) -> str:
+    """Return the refusal as sentences: the faults of fields, or what stood in the way."""
+    if isinstance(refusal, Invalid) and refusal.fields:
+        return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
+    if isinstance(refusal, Conflict) and refusal.data and refusal.code not in TOLD:
+        told = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
+        return f"{refusal}. ({', '.join(told)})"
+    return f"{refusal}."

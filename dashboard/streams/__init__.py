@@ -1,0 +1,1 @@
+"""Pages of streams: schemas, drop rules and dead letters."""

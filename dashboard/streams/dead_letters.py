@@ -1,0 +1,108 @@
+"""Dead letters of a cluster: the list, its export, appending again and giving up."""
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
+from redis.exceptions import RedisError
+
+from controlplane.errors import Forbidden, Invalid, WeirError
+from controlplane.models import Cluster
+from controlplane.records import dead_letters
+from controlplane.records.dead_letter_export import exported
+from controlplane.records.dead_letter_list import (
+    ABOUT,
+    DeadLetterFilters,
+    DeadLetterPage,
+    dead_letters_page,
+)
+from controlplane.records.dead_letters import Choice, Replayed
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import show_list, tell, tell_refusal
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show a page of dead letters, the newest first."""
+    values = request.GET.dict()
+    away = False
+    try:
+        filters = DeadLetterFilters.of(cluster, values)
+        page = dead_letters_page(cluster, filters)
+    except Invalid:
+        filters = DeadLetterFilters()
+        page = dead_letters_page(cluster, filters)
+    except RedisError:
+        filters, page, away = DeadLetterFilters(), DeadLetterPage([]), True
+    context = {
+        "cluster": cluster, "page": page, "filters": filters, "away": away,
+        "reasons": ABOUT.items(),
+        "streams": cluster.streams.order_by("name").values_list("name", flat=True)[:200],
+    }  # fmt: skip
+    return show_list(request, "dead_letters.html", "_dead_letters_table.html", context)
+
+
+@cluster_page
+def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
+    """Return dead letters as a file."""
+    filters = DeadLetterFilters.of(cluster, request.GET)
+    form = "csv" if request.GET.get("format") == "csv" else "ndjson"
+    return exported(cluster, filters, form)
+
+
+@cluster_page
+def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Append the selected dead letters again, or all that the filters hold."""
+    try:
+        choice = _choice(request, cluster)
+        done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
+        tell(request, _told(done))
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return _back(request, cluster)
+
+
+@cluster_page
+def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Delete the selected dead letters, or all that the filters hold."""
+    reason = request.POST.get("why", "")[:300]
+    try:
+        choice = _choice(request, cluster)
+        removed = dead_letters.delete(request.actor, cluster, choice, reason)
+        tell(request, f"{removed:,} dead letter{'' if removed == 1 else 's'} deleted.")
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        tell_refusal(request, refusal)
+    return _back(request, cluster)
+
+
+def _told(done: Replayed) -> str:
+    told = f"{done.appended:,} appended again, {done.left:,} stay"
+    first = next(iter(done.faults.values()), "")
+    more = "; there are others, which were not tried" if done.next is not None else ""
+    return f"{told}{f' ({first})' if first else ''}{more}."
+
+
+def _choice(request: PageRequest, cluster: Cluster) -> Choice:
+    ids = tuple(request.POST.getlist("id"))
+    if not ids and request.POST.get("all") != "1":
+        raise Invalid({"id": ["Choose one or more"]})
+    filters = DeadLetterFilters.of(cluster, {} if ids else request.POST)
+    return Choice(ids, filters)
+
+
+def _back(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    kept = {name: request.POST[name] for name in ("stream", "reason") if request.POST.get(name)}
+    query = f"?{urlencode(kept)}" if kept else ""
+    return redirect(f"{reverse('dead-letters', args=[cluster.slug])}{query}")
+
+
+post_replay: Any = require_POST(replay)
+post_delete: Any = require_POST(delete)

@@ -1,0 +1,129 @@
+"""Drops on the pages: rows as people read them, and the form that sets one."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.catalog.drop_rules import drops_of, moment_of
+from controlplane.catalog.queries import computed_by
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Drop, Query, Stream
+from controlplane.topology.drop_rules import windows_told
+from controlplane.topology.drop_specs import DropSpec
+
+# A list to choose from that a browser still shows at once.
+MOST_READERS = 500
+
+
+@dataclass(frozen=True)
+class ShownStep:
+    """From an event time on (None: always) this share is dropped."""
+
+    since: datetime | None
+    share: float
+
+
+@dataclass(frozen=True)
+class ShownDrop:
+    """A drop as its row and its dialog show it; steps only where windows are dropped."""
+
+    drop: Drop
+    share: float
+    what: str
+    steps: tuple[ShownStep, ...]
+    window_s: str
+    slide_s: str
+    batch: int
+
+    @property
+    def lifting(self) -> bool:
+        """Tell whether it ends with a window that is to come, or has ended already."""
+        return self.share == 0
+
+    @property
+    def percent(self) -> str:
+        """Return the share as the field of the form has it."""
+        shares = [step.share for step in self.steps if step.share] or [self.share]
+        return f"{100 * shares[-1]:.4g}"
+
+
+def shown_drop(drop: Drop) -> ShownDrop:
+    """Return a drop as the pages show it."""
+    shed = drop.value
+    steps = tuple(ShownStep(moment_of(since), share) for since, share in shed.steps)
+    return ShownDrop(
+        drop=drop,
+        share=shed.steps[-1][1],
+        what=windows_told(shed),
+        steps=steps if shed.window_ms else (),
+        window_s=_seconds(shed.window_ms),
+        slide_s=_seconds(shed.slide_ms),
+        batch=shed.batch,
+    )
+
+
+def shown_drops(drops: Iterable[Drop]) -> list[ShownDrop]:
+    """Return drops as the pages show them."""
+    return [shown_drop(drop) for drop in drops]
+
+
+def drops_context(stream: Stream) -> dict[str, Any]:
+    """Return what the page of a stream shows of drops: the rows, and the queries to choose from."""
+    running = Query.objects.filter(streams=stream, state=Query.State.RUNNING).order_by("name")
+    readers = running.values_list("name", "window_s")[:MOST_READERS]
+    return {
+        "drops": shown_drops(drops_of(stream)),
+        "readers": [(name, f"{window_s:g} s windows") for name, window_s in readers],
+    }
+
+
+def drop_spec(stream: Stream, values: Mapping[str, str]) -> DropSpec:
+    """Return the drop that a form describes; on a split arc windows may be left to the query.
+
+    Raises `Invalid` for text that is no number.
+    """
+    faults: Fields = {}
+    share = _number(values, "percent", "share", faults) or 0.0
+    if values.get("kind") != "windows":
+        return _unless(faults, DropSpec(share / 100))
+    window_s = _number(values, "window_s", "window_s", faults)
+    slide_s = _number(values, "slide_s", "slide_s", faults)
+    batch = _number(values, "batch", "batch", faults) or 1.0
+    if window_s is None and not faults:
+        window_s = _own_window(stream, values.get("query", ""))
+    if batch != int(batch):
+        faults["batch"] = ["Together must be a whole number"]
+    return _unless(faults, DropSpec(share / 100, window_s, slide_s, int(batch)))
+
+
+def _own_window(stream: Stream, name: str) -> float:
+    readers = Query.objects.filter(streams=stream, state=Query.State.RUNNING, name=name)
+    query = readers.first()
+    if query is None:
+        raise Invalid({"window_s": ["Say how long the windows are"]})
+    return computed_by(query).window.size_ms / 1000
+
+
+def _number(values: Mapping[str, str], field: str, name: str, faults: Fields) -> float | None:
+    """Return the number in a field, None where it is empty."""
+    text = values.get(field, "").strip().removesuffix("%")
+    try:
+        found = float(text) if text else None
+    except ValueError:
+        found = math.nan
+    if found is not None and not math.isfinite(found):
+        faults[name] = [f"{text[:40]} is no number"]
+        return None
+    return found
+
+
+def _unless(faults: Fields, spec: DropSpec) -> DropSpec:
+    if faults:
+        raise Invalid(faults)
+    return spec
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.15g}" if ms else ""

@@ -1,0 +1,185 @@
+"""The form of a stream's schema: rows of columns, settings, and a sample that fills it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.core.files.uploadedfile import UploadedFile
+from django.http import QueryDict
+
+from controlplane.errors import Fields, Invalid
+from controlplane.records.bodies.formats import Format, format_of_file
+from controlplane.topology.schemas.change import schema_from
+from controlplane.topology.schemas.inference import Inferred, infer
+from controlplane.topology.schemas.samples import MAX_BYTES, head_of
+from controlplane.wire.schema import (
+    DEFAULT_IDLE_AFTER_S,
+    DEFAULT_MAX_FUTURE_S,
+    DEFAULT_WATERMARK_DELAY_S,
+    MAX_COLUMNS,
+    StreamSchema,
+)
+from controlplane.wire.types import type_names
+
+# Empty rows that the form has for further columns.
+BLANK: Final = 3
+_DELAY: Final = "how much older than the newest a record may be"
+_FUTURE: Final = "a record dated further ahead of now becomes a dead letter"
+_IDLE: Final = "without a record for so long, it holds no other stream up"
+SETTINGS: Final[Mapping[str, tuple[str, str, float]]] = {
+    "watermark_delay_s": ("Watermark delay", _DELAY, DEFAULT_WATERMARK_DELAY_S),
+    "max_future_s": ("Furthest future", _FUTURE, DEFAULT_MAX_FUTURE_S),
+    "idle_after_s": ("Idle after", _IDLE, DEFAULT_IDLE_AFTER_S),
+}
+TYPES: Final = (
+    *(name for name in type_names() if "<" not in name and "(" not in name),
+    "timestamp(ms)", "timestamp(us)", "decimal(12, 2)", "list<string>",
+    "struct<lat: float64, lon: float64>",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ColumnRow:
+    """A column as the form has it, with its fault, and what a sample says of it."""
+
+    name: str = ""
+    type: str = ""
+    nullable: bool = True
+    fault: str = ""
+    note: str = ""
+    example: str = ""
+    removed: bool = False
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """A setting in seconds as the form has it."""
+
+    name: str
+    label: str
+    hint: str
+    value: str
+    faults: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class SchemaForm:
+    """All that the form shows."""
+
+    columns: Sequence[ColumnRow] = ()
+    event_time: str = ""
+    settings: Sequence[SettingRow] = ()
+    errors: Fields = field(default_factory=dict)
+    records: int = 0
+    types: Sequence[str] = TYPES
+
+
+def form_of(schema: StreamSchema | None, blank: int = BLANK) -> SchemaForm:
+    """Return the form of a schema, None for a new one."""
+    rows = [ColumnRow(c.name, c.type, c.nullable) for c in (schema.columns if schema else ())]
+    values = {
+        name: _number(getattr(schema, name, default)) for name, (_, _, default) in SETTINGS.items()
+    }
+    event_time = schema.event_time if schema else ""
+    return SchemaForm(_padded(rows, blank), event_time, _settings(values, {}))
+
+
+def _number(seconds: float) -> str:
+    """Return a number with all its digits, a whole one without a point."""
+    return str(float(seconds)).removesuffix(".0")
+
+
+def form_of_sample(found: Inferred) -> SchemaForm:
+    """Return the form filled with what a sample suggests."""
+    rows = [
+        ColumnRow(
+            one.name, one.type, one.nullable,
+            found.faults.get(f"columns.{one.name}", ""), one.note, one.example,
+        )
+        for one in found.columns
+    ]  # fmt: skip
+    values = {name: _number(default) for name, (_, _, default) in SETTINGS.items()}
+    errors = {name: [why] for name, why in found.faults.items() if not name.startswith("columns.")}
+    settings = _settings(values, {})
+    return SchemaForm(_padded(rows), found.event_time, settings, errors, found.records)
+
+
+def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = BLANK) -> SchemaForm:
+    """Return the form as it was sent, with what is wrong beside each column."""
+    told = dict(errors or {})
+    rows = [
+        ColumnRow(
+            row["name"], row["type"], row["nullable"], " ".join(_faults(told, row["name"])),
+            removed=row["removed"],
+        )
+        for row in _rows_in(values)
+    ]  # fmt: skip
+    given = {name: values.get(name, "") for name in SETTINGS}
+    left = {name: why for name, why in told.items() if not name.startswith("columns.")}
+    return SchemaForm(
+        _padded(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
+    )
+
+
+def columns_in(values: QueryDict) -> list[dict[str, Any]]:
+    """Return the columns that are sent; rows without a name, and those to be removed, are none."""
+    names = ("name", "type", "nullable")
+    return [{name: row[name] for name in names} for row in _rows_in(values) if not row["removed"]]
+
+
+def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "name": values.get(f"name-{number}", "").strip(),
+            "type": values.get(f"type-{number}", "").strip(),
+            "nullable": values.get(f"nullable-{number}") == "1",
+            "removed": values.get(f"remove-{number}") == "1",
+        }
+        for number in values.getlist("column")[: MAX_COLUMNS + BLANK]
+    ]
+    return [row for row in rows if row["name"]]
+
+
+def schema_in(values: QueryDict) -> StreamSchema:
+    """Return the schema that is sent. Raises `Invalid`, by field."""
+    faults: Fields = {}
+    settings = {name: _seconds(name, values, faults) for name in SETTINGS}
+    event_time = values.get("event_time", "").strip()
+    if faults:
+        raise Invalid(faults)
+    return schema_from({"columns": columns_in(values), "event_time": event_time, **settings})
+
+
+def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
+    """Return the schema that an uploaded file suggests. Raises `Invalid` (field `sample`)."""
+    if upload is None:
+        raise Invalid({"sample": ["Choose a file"]})
+    kind = Format(named) if named in list(Format) else format_of_file(upload.name or "")
+    if kind is None:
+        raise Invalid({"sample": ["Its name says no format: choose one"]})
+    head = upload.read(MAX_BYTES + 1)
+    return infer(head_of(head, kind), kind)
+
+
+def _padded(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:
+    return [*rows, *(ColumnRow() for _ in range(blank))]
+
+
+def _faults(errors: Fields, name: str) -> list[str]:
+    return errors.get(f"columns.{name}", [])
+
+
+def _settings(values: Mapping[str, str], errors: Fields) -> list[SettingRow]:
+    return [
+        SettingRow(name, label, hint, values.get(name, ""), errors.get(name, ()))
+        for name, (label, hint, _) in SETTINGS.items()
+    ]
+
+
+def _seconds(name: str, values: QueryDict, faults: Fields) -> float:
+    text = values.get(name, "").strip()
+    try:
+        return float(text) if text else SETTINGS[name][2]
+    except ValueError:
+        faults[name] = ["Must be a number of seconds"]
+        return 0.0

@@ -1,0 +1,146 @@
+"""Declaring a stream and changing its schema: a form, filled by a sample or by the present one."""
+
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.access.roles import require_operator
+from controlplane.catalog.streams import StreamRow, stream_by_id
+from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
+from controlplane.models import Cluster
+from controlplane.records.bodies.formats import Format
+from controlplane.selectors.computations import schema_of
+from controlplane.topology import streams
+from controlplane.topology.schemas.change import preview, set_schema
+from controlplane.topology.streams import StreamSpec
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import refusal_text, show, tell
+from dashboard.streams.schema_forms import (
+    BLANK,
+    columns_in,
+    form_of,
+    form_of_post,
+    form_of_sample,
+    sample_in,
+    schema_in,
+)
+
+_MORE: Final = 5
+
+
+@cluster_page
+def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show the form of a new stream, fill it from a sample, or declare the stream."""
+    require_operator(request.actor, cluster)
+    if request.method != "POST":
+        return _new(request, cluster, {"form": form_of(None)})
+    match request.POST.get("action"):
+        case "sample":
+            return _sampled(request, cluster)
+        case "more":
+            return _new(request, cluster, {"form": form_of_post(request.POST, blank=_MORE + BLANK)})
+    try:
+        spec = _spec(request)
+        (stream,) = streams.register(request.actor, cluster, [spec])
+    except Forbidden:
+        raise
+    except Invalid as invalid:
+        errors = _unprefixed(invalid.rows.get(0) or invalid.fields)
+        context = {"form": form_of_post(request.POST, errors), "errors": errors}
+        return _new(request, cluster, context, 422)
+    except WeirError as refusal:
+        context = {"form": form_of_post(request.POST), "refusal": refusal_text(refusal)}
+        return _new(request, cluster, context, 409)
+    tell(request, f"{stream.name} is declared with {len(stream.schema['columns'])} columns.")
+    return redirect("stream", cluster.slug, stream.pk)
+
+
+@cluster_page
+def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Show the form of a stream's schema, preview a change, or make it."""
+    row = stream_by_id(cluster, pk)
+    if request.method != "POST":
+        return _change(request, cluster, row, {"form": form_of(schema_of(row.stream.schema))})
+    if request.POST.get("action") == "more":
+        form = form_of_post(request.POST, blank=_MORE + BLANK)
+        return _change(request, cluster, row, {"form": form})
+    try:
+        new_schema = schema_in(request.POST)
+        if request.POST.get("action") == "preview":
+            context = {
+                "form": form_of_post(request.POST),
+                "changes": preview(row.stream, new_schema),
+            }
+            return _change(request, cluster, row, context | {"previewed": True})
+        set_schema(request.actor, row.stream, new_schema, request.POST.get("reason", "")[:300])
+    except Invalid as invalid:
+        form = form_of_post(request.POST, invalid.fields)
+        return _change(request, cluster, row, {"form": form, "errors": invalid.fields}, 422)
+    except Conflict as refusal:
+        context = {"form": form_of_post(request.POST), "refused": True}
+        if refusal.code == "schema_incompatible":
+            context["changes"] = preview(row.stream, new_schema)
+        else:
+            context["refusal"] = str(refusal)
+        return _change(request, cluster, row, context, 409)
+    tell(request, f"The schema of {row.stream.name} is changed.")
+    return redirect("stream", cluster.slug, pk)
+
+
+def _sampled(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    try:
+        found = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
+    except Invalid as invalid:
+        context = {"form": form_of_post(request.POST), "errors": invalid.fields}
+        return _new(request, cluster, context, 422)
+    return _new(request, cluster, {"form": form_of_sample(found), "sampled": found})
+
+
+def _spec(request: PageRequest) -> StreamSpec:
+    values, faults = request.POST, {}
+    rate = values.get("declared_rate", "").strip()
+    try:
+        declared = float(rate) if rate else None
+    except ValueError:
+        faults["declared_rate"] = ["Must be a number of records/s"]
+        declared = None
+    if not columns_in(values):
+        faults["columns"] = ["Name at least one column"]
+    if faults:
+        raise Invalid(faults)
+    schema = schema_in(values).to_json()
+    name, title = values.get("stream", "").strip(), values.get("title", "").strip()
+    return StreamSpec(name, title, schema, declared)
+
+
+def _unprefixed(fields: Fields) -> Fields:
+    """Return faults by the names of the form's fields."""
+    return {name.removeprefix("schema."): told for name, told in fields.items()}
+
+
+def _new(
+    request: PageRequest, cluster: Cluster, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    values = {
+        name: request.POST.get(name, "") for name in ("stream", "title", "declared_rate", "format")
+    }
+    more = {"cluster": cluster, "values": values, "formats": list(Format)}
+    return show(request, "stream_new.html", more | context, status)
+
+
+def _change(
+    request: PageRequest,
+    cluster: Cluster,
+    row: StreamRow,
+    context: dict[str, Any],
+    status: int = 200,
+) -> HttpResponse:
+    changes = context.get("changes", [])
+    more = {
+        "cluster": cluster,
+        "row": row,
+        "reason": request.POST.get("reason", ""),
+        "is_refused": any(one.refusal for one in changes),
+    }
+    return show(request, "stream_schema.html", more | context, status)

@@ -1,0 +1,67 @@
+"""Streams: the list and one of them with the queries that read it."""
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from controlplane.catalog.queries import QueryFilters, queries_page
+from controlplane.catalog.streams import (
+    StreamFilters,
+    StreamRow,
+    kinds_told,
+    stream_by_id,
+    streams_page,
+)
+from controlplane.models import Cluster
+from controlplane.records.dead_letter_list import ABOUT
+from controlplane.wire.dead_letters import Reason
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import show, show_list
+from dashboard.streams.drop_rule_forms import drops_context
+
+PER_PAGE = 100
+SUGGESTED = 12
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show a page of streams."""
+    filters = StreamFilters.of({"per_page": PER_PAGE} | request.GET.dict())
+    context = {
+        "cluster": cluster,
+        "filters": filters,
+        "page": streams_page(cluster, filters),
+        "splits": range(cluster.splits),
+    }
+    return show_list(request, "streams.html", "_streams_table.html", context)
+
+
+@cluster_page
+def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Show a stream and the live queries that read it."""
+    row = stream_by_id(cluster, pk)
+    filters = QueryFilters.of(
+        {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
+    )
+    context = {"cluster": cluster, "row": row, "page": queries_page(cluster, filters)}
+    return show(request, "stream.html", context | _schema_context(row) | drops_context(row.stream))
+
+
+def _schema_context(row: StreamRow) -> dict[str, Any]:
+    """Return a stream's schema for its page: each column with what it is in queries."""
+    schema = row.schema
+    columns = [
+        {"name": one.name, "type": one.type, "nullable": one.nullable,
+         "kinds": kinds_told(schema, one.name)}
+        for one in (schema.columns if schema else ())
+    ]  # fmt: skip
+    dead = [(ABOUT[Reason(reason)], count) for reason, count in (row.dead or {}).items()]
+    return {"schema": schema, "columns": columns, "dead": dead}
+
+
+@cluster_page
+def suggest(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the streams whose name or title holds the text, busiest first."""
+    text = request.GET.get("find", "")
+    filters = StreamFilters(text=text.strip()[:100], order="-rate", per_page=SUGGESTED)
+    return show(request, "_stream_suggestions.html", {"page": streams_page(cluster, filters)})

@@ -1,0 +1,160 @@
+"""Drops, schemes and merge nodes over HTTP."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from controlplane.access.roles import Actor
+from controlplane.api.application import api
+from controlplane.models import Cluster, Drop, Query
+from controlplane.topology import placement
+from tests.controlplane.api.test_api import bearer
+from tests.support.cluster import placed, placed_split
+from tests.support.records import append_at
+from tests.support.texts import SUMMARY_JSON
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BASE = "/api/v1/clusters/sf"
+DROPS = f"{BASE}/streams/s0/drops"
+MINUTE = 60_000
+
+
+@pytest.fixture
+def script(operator: Actor, sf: Cluster) -> Client:
+    """A client with an operator's token; q reads s0 and s1, in windows of a minute."""
+    placed(operator, sf, {"q": ["s0", "s1"]})
+    return Client(headers=bearer(operator))
+
+
+def send(client: Client, verb: str, path: str, body: Any) -> Any:
+    return getattr(client, verb)(path, json.dumps(body), content_type="application/json")
+
+
+def test_a_drop_is_set_shown_and_lifted(script: Client, sf: Cluster) -> None:
+    assert script.get(DROPS).json() == []
+    answer = send(script, "put", DROPS, {"share": 0.25, "reason": "too much"})
+    assert answer.status_code == 200
+    told = answer.json()
+    assert (told["stream"], told["query"], told["share"]) == ("s0", None, 0.25)
+    assert (told["window_s"], told["steps"]) == (None, [{"since": None, "share": 0.25}])
+    assert (told["set_by"], told["reason"], told["dropped"]) == ("a-operator", "too much", 0)
+    send(script, "put", DROPS, {"share": 1.0, "query": "q"})
+    assert [one["query"] for one in script.get(DROPS).json()] == [None, "q"]
+    assert script.delete(DROPS).json() == script.get(f"{DROPS}").json()
+    assert [one["query"] for one in script.get(DROPS).json()] == ["q"]
+    assert script.delete(f"{DROPS}?query=q").json() == []
+
+
+def test_a_drop_of_windows_says_from_when_on(script: Client, sf: Cluster) -> None:
+    pk = sf.streams.get(name="s0").pk
+    append_at(sf, pk, 20 * MINUTE)
+    body = {"share": 0.5, "window_s": 60.0, "query": "q"}
+    told = send(script, "put", f"{BASE}/streams/{pk}/drops", body).json()
+    assert told["steps"] == [{"since": "1970-01-01T00:21:00Z", "share": 0.5}]
+    assert (told["window_s"], told["slide_s"], told["batch"]) == (60.0, 60.0, 1)
+    append_at(sf, pk, 30 * MINUTE)
+    (left,) = script.delete(f"{DROPS}?query=q&reason=quiet").json()
+    assert (left["share"], left["reason"]) == (0.0, "quiet")
+    assert left["steps"][-1] == {"since": "1970-01-01T00:31:00Z", "share": 0.0}
+
+
+def test_streams_and_queries_show_their_drops(script: Client, sf: Cluster) -> None:
+    send(script, "put", DROPS, {"share": 0.25})
+    send(script, "put", DROPS, {"share": 0.5, "query": "q"})
+    streams = {one["name"]: one for one in script.get(f"{BASE}/streams").json()["streams"]}
+    assert [one["share"] for one in streams["s0"]["drops"]] == [0.25, 0.5]
+    assert streams["s1"]["drops"] == []
+    alone = script.get(f"{BASE}/streams/{streams['s0']['id']}").json()
+    assert alone == streams["s0"], "a stream alone is told as in the list"
+    (query,) = script.get(f"{BASE}/queries").json()["queries"]
+    assert [(one["stream"], one["share"]) for one in query["drops"]] == [("s0", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"share": 0}, "share"),
+        ({"share": 1.5}, "share"),
+        ({"share": "x"}, "share"),
+        ({}, "share"),
+        ({"share": 0.5, "query": "ghost"}, "query"),
+        ({"share": 0.5, "window_s": -1}, "window_s"),
+        ({"share": 0.5, "window_s": 30, "query": "q"}, "window_s"),
+        ({"share": 0.5, "slide_s": 5}, "slide_s"),
+        ({"share": 0.5, "window_s": 5, "batch": 0}, "batch"),
+    ],
+)
+def test_a_drop_that_makes_no_sense_is_told_by_field(
+    script: Client, body: dict[str, Any], field: str
+) -> None:
+    answer = send(script, "put", DROPS, body)
+    assert answer.status_code == 422
+    assert list(answer.json()["fields"]) == [field]
+    assert not Drop.objects.exists()
+
+
+def test_a_viewer_looks_and_does_not_drop(script: Client, viewer: Actor) -> None:
+    client = Client(headers=bearer(viewer))
+    send(script, "put", DROPS, {"share": 0.25})
+    assert len(client.get(DROPS).json()) == 1
+    assert send(client, "put", DROPS, {"share": 0.5}).status_code == 403
+    assert client.delete(DROPS).status_code == 403
+    assert send(client, "post", f"{BASE}/queries/q/scheme", {"scheme": "hash"}).status_code == 403
+    assert send(client, "post", f"{BASE}/queries/q/merge-node", {"node": 1}).status_code == 403
+
+
+def test_what_is_not_there_is_not_found(script: Client) -> None:
+    assert script.get(f"{BASE}/streams/nowhere/drops").status_code == 404
+    answer = send(script, "post", f"{BASE}/queries/ghost/scheme", {"scheme": "hash"})
+    assert answer.status_code == 404
+    assert script.delete(DROPS).status_code == 422
+
+
+def test_a_query_is_submitted_with_a_scheme_and_changes_it(script: Client, sf: Cluster) -> None:
+    text = {"aggregates": {"n": "count(*)"}, "key": ["car"]}
+    body = {"name": "hot", "streams": ["s0"], "text": text, "tasks": 8, "scheme": "two_choices"}
+    told = send(script, "post", f"{BASE}/queries", body).json()
+    assert (told["scheme"], told["merge_node"]) == ("two_choices", None), "not placed yet"
+    placement.drain(sf.pk)
+    first = script.get(f"{BASE}/queries/hot").json()["merge_node"]
+    assert first in range(4)
+    told = send(script, "post", f"{BASE}/queries/hot/scheme", {"scheme": "hash"}).json()
+    assert told["scheme"] == "hash"
+    path = f"{BASE}/queries/hot/merge-node"
+    assert send(script, "post", path, {"node": 3 - first}).json()["merge_node"] == 3 - first
+    assert send(script, "post", path, {"node": None}).json()["merge_node"] != 3 - first
+    answer = send(script, "post", path, {"node": 99})
+    assert answer.json()["fields"] == {"node": ["There is no node 99"]}
+    answer = send(script, "post", f"{BASE}/queries/hot/scheme", {"scheme": "best"})
+    assert "Must be one of" in answer.json()["fields"]["scheme"][0]
+
+
+def test_a_query_without_a_merge_node_says_what_to_do(
+    script: Client, operator: Actor, sf: Cluster
+) -> None:
+    placed_split(operator, sf, "plain")
+    answer = send(script, "post", f"{BASE}/queries/plain/scheme", {"scheme": "two_choices"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "no_merge_node")
+    assert "submit it with a scheme" in answer.json()["detail"]
+    assert Query.objects.get(name="plain").scheme == ""
+
+
+def test_a_scheme_that_cannot_be_is_told_at_its_field(script: Client) -> None:
+    body = {"name": "x", "streams": ["s0"], "text": SUMMARY_JSON, "scheme": "two_choices"}
+    answer = send(script, "post", f"{BASE}/queries", body)
+    assert "more than one task" in answer.json()["fields"]["scheme"][0]
+
+
+def test_the_documentation_has_examples() -> None:
+    paths = api.get_openapi_schema(path_prefix="/api/v1/")["paths"]
+    drops = paths["/api/v1/clusters/{slug}/streams/{key}/drops"]
+    assert set(drops) == {"get", "put", "delete"}
+    for path, verb in (
+        ("/streams/{key}/drops", "put"),
+        ("/queries/{name}/scheme", "post"),
+        ("/queries/{name}/merge-node", "post"),
+    ):
+        operation = paths[f"/api/v1/clusters/{{slug}}{path}"][verb]
+        assert operation["requestBody"]["content"]["application/json"]["examples"]

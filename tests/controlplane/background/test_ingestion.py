@@ -1,0 +1,157 @@
+"""Samples say what was measured, roll-ups keep peaks, and nothing is kept beyond its time."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.access.roles import Actor
+from controlplane.background import ingestion, retention
+from controlplane.background.ingestion import Positions
+from controlplane.models import Cluster, MetricSample, Query, RoutingVersion, Stream
+from controlplane.telemetry import roll_ups
+from controlplane.telemetry.samples import Before, rolled_up, sample_of
+from controlplane.telemetry.time_series import MAX_ROWS, fitting_resolution, samples, since
+from controlplane.topology import placement, queries
+from tests.support.cluster import placed, telemetry
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+NOON_MS = int(NOON.timestamp() * 1000)
+
+
+def test_rates_count_since_the_previous_batch() -> None:
+    """100 records in two seconds are 50 a second."""
+    sample = sample_of(telemetry(2, 5000), Before(3000, 1000), [500.0, 500.0, 500.0])
+    assert sample["in"] == 50
+    assert sample["rf"] == 1.5
+    assert sample["loads"] == [40, 20, 0]
+    assert sample["imbalance"] == pytest.approx(40 / 500 - 60 / 1500)
+    assert sample["busy"] == pytest.approx([0.025, 0.025, 0.0])
+    assert sample["p99"] == 502
+
+
+def test_a_batch_without_input_has_no_ratio_and_no_latency() -> None:
+    """Nothing over nothing is not a number."""
+    row = telemetry(2, 5000, records_read=0, delivered=0, latency=None, nodes=[])
+    sample = sample_of(row, Before(None, 1000), [500.0])
+    assert (sample["rf"], sample["p99"], sample["loads"]) == (None, None, [0.0])
+
+
+def test_a_roll_up_means_rates_keeps_peaks_and_takes_the_last_version() -> None:
+    """Documented rule, so that a peak on a day's chart is a peak that was."""
+    rows = [telemetry(i, 1000 * i, version=i) for i in (1, 2, 3)]
+    raw = [sample_of(row, Before(row["emitted_ms"] - 1000, 1000), [500, 500]) for row in rows]
+    raw[1]["in"] = 400
+    raw[2]["rf"] = None
+    merged = rolled_up(raw, 0)
+    assert merged["in"] == 200
+    assert merged["rf"] == 1.5
+    assert merged["p99"] == 503
+    assert merged["version"] == 3
+    assert merged["t"] == 0
+    assert merged["loads"] == [80, 40]
+
+
+def record(cluster: Cluster, first: int, count: int, version: int = 1) -> None:
+    rows = [telemetry(i, NOON_MS + 1000 * i, version) for i in range(first, first + count)]
+    ingestion.record(cluster, rows, Positions(telemetry=f"{first + count - 1}-0"))
+
+
+def test_recording_stores_samples_position_and_acknowledgement(sf: Cluster) -> None:
+    """All in one transaction, so that a restart of the relay finds where it was."""
+    record(sf, 1, 3)
+    sf.refresh_from_db()
+    assert MetricSample.objects.count() == 3
+    assert (sf.telemetry_position, sf.last_batch, sf.applied_version) == ("3-0", 3, 1)
+    assert RoutingVersion.objects.get(version=1).applied_at is not None
+
+
+def test_an_older_version_does_not_take_the_acknowledgement_back(sf: Cluster) -> None:
+    """A replayed batch may name an older version."""
+    record(sf, 1, 1, version=1)
+    record(sf, 2, 1, version=0)
+    sf.refresh_from_db()
+    assert sf.applied_version == 1
+
+
+def test_recording_the_same_rows_twice_counts_once(sf: Cluster) -> None:
+    """The relay reads again what it could not store."""
+    record(sf, 1, 3)
+    record(sf, 1, 3)
+    assert MetricSample.objects.count() == 3
+
+
+def test_roll_ups_are_made_of_complete_buckets_only(sf: Cluster) -> None:
+    """Samples at 0..24 s: two buckets of ten seconds are complete, the third is not."""
+    record(sf, 0, 25)
+    assert roll_ups.roll_up(NOON + timedelta(seconds=25)) == 2
+    assert roll_ups.roll_up(NOON + timedelta(seconds=26)) == 0
+    rolled = MetricSample.objects.filter(resolution=10)
+    assert [row.t for row in rolled] == [NOON, NOON + timedelta(seconds=10)]
+
+
+def test_samples_that_come_late_are_rolled_up_when_they_come(sf: Cluster) -> None:
+    """A relay that was away an hour fills the gap: its buckets are not forgotten."""
+    record(sf, 0, 12)
+    late = NOON + timedelta(hours=1)
+    assert roll_ups.roll_up(NOON + timedelta(seconds=12)) == 1
+    record(sf, 12, 30)
+    roll_ups.roll_up(late)
+    assert MetricSample.objects.filter(resolution=10).count() == 5
+
+
+def test_samples_are_pruned_by_resolution(sf: Cluster) -> None:
+    """An hour of raw samples, a day of ten seconds, a month of minutes."""
+    for resolution in (1, 10, 60):
+        for age in (timedelta(minutes=50), timedelta(hours=20), timedelta(days=29)):
+            MetricSample.objects.create(
+                cluster=sf, resolution=resolution, t=NOON - age, values={"t": 1}
+            )
+    assert roll_ups.prune(NOON) == 3
+    assert [MetricSample.objects.filter(resolution=r).count() for r in (1, 10, 60)] == [1, 2, 3]
+
+
+def test_stream_rates_follow_and_decay(sf: Cluster) -> None:
+    """A stream that falls silent loses its measured rate."""
+    stream = Stream.objects.get(name="s0")
+    ingestion.update_rates(sf.pk, {stream.pk: 50}, 5.0)
+    stream.refresh_from_db()
+    assert stream.rate == 10
+    ingestion.update_rates(sf.pk, {}, 30.0)
+    stream.refresh_from_db()
+    assert stream.rate == pytest.approx(10 * 0.36788, rel=1e-3)
+    assert Stream.objects.get(name="s1").rate is None
+
+
+def test_a_span_is_read_in_at_most_nine_hundred_rows(sf: Cluster) -> None:
+    """A chart of a day does not fetch a day of seconds."""
+    now = datetime.now(UTC)
+    assert fitting_resolution(now - timedelta(minutes=14), now) == 1
+    assert fitting_resolution(now - timedelta(hours=2), now) == 10
+    assert fitting_resolution(now - timedelta(hours=14), now) == 60
+
+
+def test_a_gap_is_filled_in_order(sf: Cluster) -> None:
+    """What a browser missed, oldest first, nothing it has already."""
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    rows = [telemetry(i, now_ms - 10_000 + 1000 * i) for i in range(10)]
+    ingestion.record(sf, rows)
+    missed = since(sf, now_ms - 5000)
+    assert [sample["t"] for sample in missed] == [now_ms - 4000 + 1000 * i for i in range(4)]
+    assert len(since(sf, 0)) <= MAX_ROWS
+    start = datetime.fromtimestamp(now_ms / 1000 - 60, UTC)
+    assert len(samples(sf, start, datetime.now(UTC), 1)) == 10
+
+
+def test_ended_queries_are_forgotten_after_the_retention(operator: Actor, sf: Cluster) -> None:
+    """A living query is never forgotten, however old."""
+    placed(operator, sf, {"old": ["s0"], "alive": ["s0"]})
+    queries.end(operator, sf, ["old"])
+    placement.drain(sf.pk)
+    now = Query.objects.get(name="old").ended_at
+    assert now is not None
+    assert retention.prune_queries(now + timedelta(hours=7)) == 0, "its results are kept longer"
+    Query.objects.update(retention_s=3600)
+    assert retention.prune_queries(now + timedelta(hours=5)) == 0
+    assert retention.prune_queries(now + timedelta(hours=7)) == 1
+    assert list(Query.objects.values_list("name", flat=True)) == ["alive"]

@@ -1,0 +1,216 @@
+"""A described cluster comes into Weir whole or not at all, and goes out as it came."""
+
+import pytest
+from django.core.management import call_command
+from hypothesis import HealthCheck, Phase, given, settings
+
+from controlplane.access.roles import Actor
+from controlplane.cluster_spec.apply import bring_in
+from controlplane.cluster_spec.document import ClusterDescription, PolicyPart
+from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.export import description_of
+from controlplane.cluster_spec.text import described
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict, Forbidden
+from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
+from controlplane.topology import rows
+from controlplane.wire.publish import read_table
+from controlplane.wire.schema import StreamSchema
+from tests.support.cluster import actor, replayed_table
+from tests.support.descriptions import SMALL, descriptions, small
+from tests.support.schemas import REPORTS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def admin(db: None, redis_url: str) -> Actor:
+    return actor("admin")
+
+
+@pytest.mark.both_databases
+@given(description=descriptions())
+@settings(
+    max_examples=12, deadline=None,
+    # Whole clusters are too slow to look for the smallest that fails.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+def test_what_is_imported_is_exported_again(
+    redis_url: str, description: ClusterDescription
+) -> None:
+    """All but what the pipeline measures; and what is decided replays to the same table."""
+    call_command("flush", verbosity=0, interactive=False)
+    redis_client().flushdb()
+    by = actor("admin")
+    bring_in(by, description, apply=True)
+    cluster = Cluster.objects.get(slug=description.cluster.slug)
+    found = description_of(cluster)
+    given_policy = description.policy.given()
+    policy = found.policy.model_dump(include=set(given_policy))
+    assert policy == given_policy
+    assert found.model_copy(update={"policy": description.policy}) == description
+    assert replayed_table(cluster) == rows.current_table(cluster.pk)
+    assert not bring_in(by, found, apply=True).changes
+
+
+def test_the_policy_has_the_settings_of_policies() -> None:
+    assert set(PolicyPart.model_fields) == set(PolicySettings.model_fields)
+
+
+@pytest.mark.both_databases
+def test_without_apply_nothing_stays(admin: Actor) -> None:
+    """It says what would be done, having tried all of it."""
+    report = bring_in(admin, small(), apply=False)
+    assert (report.new, report.placed, report.changes) == (True, 4, 1 + 3 + 3 + 5)
+    assert report.created["queries"] == ["a", "b", "c", "d", "e"]
+    assert not Cluster.objects.exists()
+    assert not RoutingVersion.objects.exists()
+    assert redis_client().keys("*pump*") == []
+
+
+def test_it_is_placed_and_published_as_described(admin: Actor) -> None:
+    bring_in(admin, small(), apply=True)
+    cluster = Cluster.objects.get(slug="pump")
+    assert cluster.desired == "stopped"
+    table = read_table(redis_client(), "pump", cluster.routing_version)
+    by_name = dict(Query.objects.values_list("name", "id"))
+    assert table.queries[by_name["c"]].node == 1
+    assert table.queries[by_name["e"]].spans == ((0, 0, 6), (1, 6, 8))
+    assert Query.objects.get(name="d").state == "pending"
+    assert AuditEntry.objects.filter(action="cluster.import").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ("name: d,", "name: d d,", "queries[3].name"),
+        ("count(*)", "count(*", "queries[4].text.aggregates.n"),
+        ("window_s: 10}", "window_s: 700000}", "queries[2].text.window_s"),
+        ("name: level", "name: le vel", "streams[0].name"),
+        ("name: Pump works", "name: Pump works, master: yes", "cluster.master"),
+        ("placement:", "policy: {auto_from: '08:00'}\nplacement:", "policy.auto_until"),
+    ],
+)
+def test_a_fault_that_a_service_finds_is_told_with_its_place_and_nothing_stays(
+    admin: Actor, before: str, after: str, place: str
+) -> None:
+    text = SMALL.replace(before, after)
+    if "le vel" in after:
+        text = text.replace("[level", "[le vel")
+    with pytest.raises(BadDescription) as refused:
+        bring_in(admin, described(text), apply=True)
+    assert place in refused.value.faults
+    assert not Cluster.objects.exists()
+
+
+def test_a_described_schema_is_declared_and_changed_under_the_rules(admin: Actor) -> None:
+    """A wider type and a new column are taken; what breaks a query is refused with its name."""
+    bring_in(admin, small(), apply=True)
+    speed = '{"name":"speed","nullable":true,"type":"int32"}'
+    wider = SMALL.replace(speed, f"{speed.replace('int32', 'int64')},{{name: note, type: string}}")
+    report = bring_in(admin, described(wider), apply=True)
+    assert report.changed == {"streams": ["level", "flow", "no"]}
+    assert bring_in(admin, described(wider), apply=True).changes == 0
+    cluster = Cluster.objects.get()
+    found = StreamSchema.from_json(cluster.streams.get(name="flow").schema)
+    assert {c.name: c.type for c in found.columns}["speed"] == "int64"
+    assert rows.current_table(cluster.pk).schemas[cluster.streams.get(name="flow").pk] == found
+    unsaid = described(SMALL.replace(f", schema: {REPORTS.to_text()}", ""))
+    assert unsaid.streams[0].data_schema is None
+    assert bring_in(admin, unsaid, apply=True).changes == 0
+    car = '"name":"car","nullable":false,"type":'
+    text = SMALL.replace(f'{car}"int32"', f'{car}"date"')
+    with pytest.raises(Conflict) as refused:
+        bring_in(admin, described(text), apply=True)
+    assert refused.value.data["columns"][0]["queries"] == ["e"]
+
+
+def test_a_new_stream_without_a_schema_or_with_a_bad_one_is_told_by_its_place(
+    admin: Actor,
+) -> None:
+    """By stream and column."""
+    named = SMALL.replace('"name":"speed"', '"name":"größe"', 1)
+    for text, place in (
+        (SMALL.replace("queries:", "- {name: ebb}\nqueries:"), "streams[3].schema"),
+        (named, "streams[0].schema.columns.größe"),
+    ):
+        with pytest.raises(BadDescription) as refused:
+            bring_in(admin, described(text), apply=True)
+        assert place in refused.value.faults
+
+
+def test_what_is_there_is_completed_and_what_runs_is_left(admin: Actor) -> None:
+    bring_in(admin, small(), apply=True)
+    more = (
+        SMALL.replace("capacity: 50", "capacity: 75").replace("a: 0", "a: 1")
+        + """\
+policy: {watch: act}
+"""
+    )
+    # The stream ebb is new, and the query f on it stands where b did.
+    ebb = "- {name: ebb, schema: {columns: [{name: depth, type: float64}]}}"
+    more = more.replace("queries:", f"{ebb}\nqueries:").replace("  b: 0\n", "  f: 1\n")
+    more = more.replace("{name: b, streams: [flow]", "{name: f, streams: [ebb]")
+    report = bring_in(admin, described(more), apply=True)
+    assert report.created == {"streams": ["ebb"], "queries": ["f"]}
+    assert report.changed == {"nodes": ["spare"], "policy": ["watch"]}
+    assert report.left == [
+        "1 live query is not named by the description: it goes on",
+        "1 running query is elsewhere than described: moving it is a proposal's business",
+    ]
+    cluster = Cluster.objects.get()
+    found = description_of(cluster)
+    assert [query.name for query in found.queries] == ["a", "b", "c", "d", "e", "f"]
+    assert found.placement["a"] == 0
+    assert policy_of(cluster).watch == "act"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ("window_s: 10", "window_s: 20", "queries[2]"),
+        ("slug: pump,", "slug: pump, splits: 3,", "cluster.splits"),
+    ],
+)
+def test_what_runs_is_not_changed_in_passing(
+    admin: Actor, before: str, after: str, place: str
+) -> None:
+    bring_in(admin, small(), apply=True)
+    with pytest.raises(BadDescription) as refused:
+        bring_in(admin, described(SMALL.replace(before, after)), apply=True)
+    assert list(refused.value.faults) == [place]
+
+
+def test_nodes_are_added_by_a_description(admin: Actor) -> None:
+    """The next micro-batch has them: nothing is stopped."""
+    bring_in(admin, small(), apply=True)
+    more = described(SMALL.replace("slug: pump,", "slug: pump, slots: 6,"))
+    assert "slots" in bring_in(admin, more, apply=True).changed["cluster"]
+    cluster = Cluster.objects.get()
+    assert (cluster.slots, cluster.nodes.count()) == (6, 6)
+    assert replayed_table(cluster) == rows.current_table(cluster.pk)
+    assert rows.current_table(cluster.pk).node_count == 6
+
+
+def test_it_takes_an_admin(approver: Actor) -> None:
+    with pytest.raises(Forbidden):
+        bring_in(approver, small(), apply=False)
+
+
+def test_no_password_is_written_down(admin: Actor) -> None:
+    """And the export of a cluster goes into the same cluster, but not into a new one."""
+    url = "kafka://weir:secret@broker:9092/records"
+    text = SMALL.replace("slug: pump,", f"slug: pump, log_url: '{url}',")
+    bring_in(admin, described(text), apply=True)
+    cluster = Cluster.objects.get()
+    assert cluster.log_url == url
+    found = description_of(cluster)
+    assert found.cluster.log_url == "kafka://weir:***@broker:9092/records"
+    assert not bring_in(admin, found, apply=True).changes
+    elsewhere = found.cluster.model_copy(update={"slug": "other"})
+    with pytest.raises(BadDescription) as refused:
+        bring_in(admin, found.model_copy(update={"cluster": elsewhere}), apply=True)
+    assert list(refused.value.faults) == ["cluster.log_url"]

@@ -1,0 +1,81 @@
+"""A plan for a described cluster is the plan that a proposal would have; no database is asked."""
+
+import pytest
+
+from controlplane.cluster_spec.document import ClusterDescription
+from controlplane.cluster_spec.planning import Planned, plan_for, snapshot_of
+from controlplane.cluster_spec.text import described
+from controlplane.errors import Conflict, Invalid
+from controlplane.planning.measures import measures
+from tests.support.descriptions import SMALL, small, soon
+
+
+def planned(
+    description: ClusterDescription, planner: str, algorithm: str, **given: float
+) -> Planned:
+    return plan_for(description, planner, algorithm, given, lambda _: None)
+
+
+def test_a_placement_moves_what_is_placed_and_places_what_is_not() -> None:
+    """Only active nodes are used, and the measures are those of all queries at their new nodes."""
+    found = planned(small(), "placement", "mms", nu=1.0)
+    assert set(found.placed) == {"d"}
+    after = {"a": 0, "b": 0, "c": 1} | dict(found.placed)
+    after |= {move["name"]: move["to"] for move in found.columns["moves"]}
+    assert set(after) == {"a", "b", "c", "d"}
+    assert set(after.values()) <= {0, 1}
+    placed = small().model_copy(update={"placement": small().placement | after})
+    counted = measures(snapshot_of(placed))
+    assert counted.keys() == found.columns["after"].keys()
+    for name, value in counted.items():
+        assert value == pytest.approx(found.columns["after"][name]), name
+    assert found.lower_bound is not None
+    assert found.lower_bound <= found.columns["after"]["replication_factor"] + 1e-9
+
+
+def test_a_plan_leaves_alone_what_is_excluded() -> None:
+    """Until it expires; what has no node yet gets one all the same."""
+    moved = {move["name"] for move in planned(small(), "placement", "mms", nu=1.0).columns["moves"]}
+    assert moved
+    text = SMALL + f"exclusions: [{{kind: query, subject: {min(moved)}, until: SOON, reason: x}}]\n"
+    excluded = planned(described(text.replace("SOON", soon())), "placement", "mms", nu=1.0)
+    assert {move["name"] for move in excluded.columns["moves"]} == moved - {min(moved)}
+    assert set(excluded.placed) == {"d"}
+    over = described(text.replace("SOON", "2020-01-01T00:00:00Z"))
+    assert {
+        move["name"] for move in planned(over, "placement", "mms", nu=1.0).columns["moves"]
+    } == moved
+
+
+def test_a_shielded_stream_is_named_by_its_id() -> None:
+    stream = "{kind: stream, subject: flow, until: SOON, reason: x}"
+    text = SMALL + f"exclusions: [{stream}]\n".replace("SOON", soon())
+    snapshot = snapshot_of(described(text))
+    assert snapshot.excluded == [("stream", 2)]
+    assert ["b", [2]] in [[name, reads] for _, name, _, reads in snapshot.queries]
+
+
+def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:
+    each = "[9, 1, 1, 1, 1, 1, 1, 1]"
+    measured = f"  measured: {{records_per_s: {each}, state_bytes: {each}}}"
+    text = SMALL.replace("  tasks: 8\n", f"  tasks: 8\n{measured}\n")
+    found = planned(described(text), "migration", "single_step", tau=0.2)
+    moves = found.columns["moves"]
+    assert moves
+    assert {move["name"] for move in moves} == {"e"}
+    assert found.columns["predicted"]["bytes"] == sum(move["bytes"] for move in moves)
+    assert found.bytes_bound is not None
+    assert found.columns["predicted"]["bytes"] >= found.bytes_bound
+    assert found.columns["after"]["imbalance"] < found.columns["before"]["imbalance"]
+
+
+def test_what_cannot_be_planned_says_why() -> None:
+    with pytest.raises(Conflict, match="No node"):
+        planned(described(SMALL.replace("capacity: 100", "capacity: 100, active: false")),
+                "placement", "mms")  # fmt: skip
+    with pytest.raises(Invalid) as refused:
+        planned(small(), "placement", "nonsense")
+    assert list(refused.value.fields) == ["algorithm"]
+    with pytest.raises(Conflict, match="No query"):
+        planned(described("weir: 1\ncluster: {slug: x, name: x}\nnodes: [{index: 0, name: n}]\n"),
+                "placement", "mms")  # fmt: skip

@@ -1,0 +1,156 @@
+"""Where Weir speaks to on somebody's word: public addresses only, and the one it looked at."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+
+import pytest
+from pytest_django import Settings
+
+from controlplane.integrations import outbound
+from controlplane.integrations.outbound import Refused, Unreachable, post, resolved
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers a POST with a redirect or with much, by its path."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(302 if self.path == "/away" else 200)
+        self.send_header("Location", "http://127.0.0.1:1/")
+        self.end_headers()
+        self.wfile.write(self.headers["Host"].encode() + b"x" * 100_000)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    """The port of a server on this machine."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as running:
+        thread = Thread(target=running.serve_forever)
+        thread.start()
+        yield running.server_port
+        running.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "localhost", "[::1]", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1",
+        "169.254.169.254", "100.64.0.1", "100.100.100.200", "168.63.129.16", "224.0.0.1",
+        "[fe80::1]", "[fd00:ec2::254]", "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]",
+        "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[::]", "[ff02::1]", "2130706433", "0x7f.1",
+        "127.1", "192.0.2.1", "255.255.255.255",
+    ],
+)  # fmt: skip
+def test_what_is_not_public_is_refused(host: str) -> None:
+    """However it is written: each leads to this machine, its site, its cloud, or nowhere."""
+    with pytest.raises(Refused, match="not a public address"):
+        resolved(f"https://{host}/hook")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://8.8.8.8/", "ftp://8.8.8.8/", "https:///x", "https://user:pw@8.8.8.8/", "8.8.8.8",
+        "https://8.8.8.8:99999/", "https://8.8.8.8/#x", "https://8.8.8.8/\r\nX: y", "file:///etc/x",
+        "https://[::1", f"https://8.8.8.8/{'x' * 500}", "",
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_https_url_is_refused(url: str) -> None:
+    with pytest.raises(Refused):
+        resolved(url)
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "[2001:4860:4860::8888]"])
+def test_a_public_address_is_where_it_leads(host: str) -> None:
+    assert resolved(f"https://{host}:8443/hook").address == host.strip("[]")
+
+
+def test_one_private_address_among_public_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name with two addresses could lead to either."""
+    both = [(0, 0, 0, "", (ip, 443)) for ip in ("8.8.8.8", "10.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: both)
+    with pytest.raises(Refused):
+        resolved("https://two.example/")
+
+
+def test_a_name_without_an_address_is_told() -> None:
+    with pytest.raises(Unreachable):
+        resolved("https://nowhere.invalid/")
+
+
+def test_a_site_may_allow_a_network_of_its_own(settings: Settings) -> None:
+    """By name of the network, http too; others stay closed."""
+    settings.WEBHOOK_NETWORKS = ["10.1.0.0/16"]
+    assert resolved("http://10.1.2.3/hook").address == "10.1.2.3"
+    with pytest.raises(Refused):
+        resolved("https://10.2.0.1/hook")
+
+
+def test_a_request_goes_to_the_address_that_was_looked_at(
+    server: int, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that leads elsewhere a moment later is not asked again; the host stays the name's."""
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    target = resolved(f"http://localhost:{server}/hook")
+
+    def elsewhere(host: str, *args: object, **kwargs: object) -> object:
+        raise AssertionError(f"{host} was looked up again")
+
+    direct = socket.create_connection
+
+    def by_address(address: tuple[str, int], *args: object, **kwargs: object) -> socket.socket:
+        assert address[0] == "127.0.0.1"
+        monkeypatch.undo()
+        return direct(address, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "create_connection", by_address)
+    monkeypatch.setattr("controlplane.integrations.outbound.socket.getaddrinfo", elsewhere)
+    status, body = post(target, {}, b"{}")
+    assert (status, body[: len("localhost")]) == (200, "localhost")
+    assert len(body) <= 2000
+
+
+def test_a_redirect_is_not_followed(server: int, settings: Settings) -> None:
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    target = resolved(f"http://127.0.0.1:{server}/away")
+    assert post(target, {}, b"{}")[0] == 302
+
+
+def test_who_does_not_answer_is_unreachable(settings: Settings) -> None:
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        target = resolved(f"http://127.0.0.1:{taken.getsockname()[1]}/")
+        with pytest.raises(Unreachable):
+            post(target, {}, b"{}")
+
+
+def test_an_answer_that_trickles_in_is_given_up(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes in time, and the whole would never end."""
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    monkeypatch.setattr(outbound, "LONGEST_S", 0.5)
+    over = Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle() -> None:
+            taken, _ = listening.accept()
+            with taken, suppress(OSError):
+                taken.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+                while not over.wait(0.05):
+                    taken.sendall(b"x")
+
+        thread = Thread(target=trickle)
+        thread.start()
+        with pytest.raises(Unreachable):
+            post(resolved(f"http://127.0.0.1:{listening.getsockname()[1]}/"), {}, b"{}")
+        over.set()
+        thread.join()

@@ -1,1 +1,0 @@
-"""Tests of bodies of records."""

@@ -1,0 +1,338 @@
+"""Passes of the loops over a real cluster: what they write, ask for and let begin."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from controlplane import watch as controlplane_watch
+from controlplane.access.roles import Actor
+from controlplane.models import (
+    AuditEntry,
+    Blackout,
+    Cluster,
+    Decision,
+    Exclusion,
+    Node,
+    Proposal,
+    Task,
+)
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import update_policy
+from controlplane.proposals import computation, decisions, requests
+from controlplane.watch import LOOPS, judge, prune, watch, watch_cluster
+from tests.support.cluster import actor
+from tests.support.execution import begun, scattered
+from tests.support.watching import measured, newest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+# Each stream goes to all nodes; a plan halves that.
+SCATTERED = {"rf": 4.0}
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def spread(operator: Actor, sf: Cluster) -> Cluster:
+    """Twelve queries on three streams, each stream delivered to all four nodes."""
+    cluster = scattered(operator, sf)
+    Cluster.objects.filter(pk=cluster.pk).update(applied_version=cluster.routing_version)
+    cluster.refresh_from_db()
+    return cluster
+
+
+def set_policy(cluster: Cluster, **changes: Any) -> None:
+    update_policy(actor("admin", "boss"), cluster, changes)
+
+
+def asked(cluster: Cluster, now: datetime, **figures: Any) -> Proposal:
+    """Let the loops find trouble and a worker compute; the plan is not judged yet."""
+    measured(cluster, now, **SCATTERED | figures)
+    watch_cluster(cluster, now)
+    proposal = Proposal.objects.get(cluster=cluster, origin="watch", state="computing")
+    computation.compute(proposal.pk)
+    return proposal
+
+
+def test_every_loop_writes_one_row_that_counts(spread: Cluster, now: datetime) -> None:
+    """The demo's queries run well: nothing is asked for, and each pass says so."""
+    for at in range(3):
+        later = now + timedelta(seconds=10 * at)
+        measured(spread, later)
+        watch_cluster(spread, later)
+    rows = Decision.objects.filter(cluster=spread)
+    assert sorted(rows.values_list("loop", flat=True)) == sorted(loop.name for loop in LOOPS)
+    assert {row.count for row in rows} == {3}
+    row = newest(spread, "imbalance")
+    assert (row.code, row.number, row.limit) == ("balanced", 0.0, 0.2)
+    assert row.last_at - row.first_at == timedelta(seconds=20)
+    assert not Proposal.objects.exists()
+
+
+def test_trouble_is_recommended(spread: Cluster, now: datetime) -> None:
+    proposal = asked(spread, now)
+    assert (proposal.requested_by, proposal.planner) == ("watch", "placement")
+    assert newest(spread, "replication").code == "asked"
+    judge(proposal.pk)
+    row = newest(spread, "replication")
+    assert (row.code, row.proposal_id) == ("recommended", proposal.pk)
+    assert row.number == pytest.approx(0.5)
+    proposal.refresh_from_db()
+    assert proposal.state == "ready", "a person decides"
+    measured(spread, now + timedelta(hours=1), **SCATTERED)
+    watch_cluster(spread, now + timedelta(hours=1))
+    assert newest(spread, "replication").code == "proposal_waiting"
+
+
+def test_the_policy_approves_and_it_begins(spread: Cluster, now: datetime) -> None:
+    """With audit row and seal, by a part of Weir that is not the one that asked."""
+    set_policy(spread, watch="act", auto_kinds=["placement"], four_eyes=True)
+    proposal = asked(spread, now)
+    judge(proposal.pk)
+    proposal.refresh_from_db()
+    assert (proposal.state, proposal.approved_by) == ("approved", "policy")
+    row = newest(spread, "replication")
+    assert (row.code, row.proposal_id) == ("acted", proposal.pk)
+    entry = AuditEntry.objects.get(action="proposal.approve")
+    assert (entry.actor, entry.seal) == ("policy", proposal.seal)
+    assert "Applies by itself: within the policy" in entry.reason
+    judge(proposal.pk)
+    assert AuditEntry.objects.filter(action="proposal.approve").count() == 1
+    watch_cluster(spread, now)
+    row = newest(spread, "replication")
+    assert (row.code, row.proposal_id) == ("execution_running", proposal.pk)
+
+
+def test_what_the_policy_does_not_allow_waits_with_the_reason(
+    spread: Cluster, now: datetime
+) -> None:
+    set_policy(spread, watch="act", auto_kinds=["placement"], auto_moves=1)
+    proposal = asked(spread, now)
+    judge(proposal.pk)
+    row = newest(spread, "replication")
+    assert (row.code, row.unit) == ("recommended", "share")
+    assert f"{len_of(proposal)} moves, and at most 1 go by themselves" in row.text
+
+
+def len_of(proposal: Proposal) -> int:
+    proposal.refresh_from_db()
+    return len(proposal.moves)
+
+
+def test_a_plan_that_gains_too_little_is_not_proposed(spread: Cluster, now: datetime) -> None:
+    set_policy(spread, auto_gain=0.9)
+    proposal = asked(spread, now)
+    judge(proposal.pk)
+    row = newest(spread, "replication")
+    assert (row.code, row.limit) == ("no_gain", 0.9)
+    assert row.number == pytest.approx(0.5)
+    proposal.refresh_from_db()
+    assert (proposal.state, proposal.decided_by) == ("rejected", "watch")
+    watch_cluster(spread, now + timedelta(seconds=5))
+    assert newest(spread, "replication").code == "cooldown", "it does not compute over and over"
+
+
+def test_a_plan_that_helps_another_loop_in_trouble_is_proposed_for_it(
+    spread: Cluster, now: datetime
+) -> None:
+    """The fullest node asked; its plan evens nothing out and halves what is delivered twice."""
+    proposal = asked(spread, now, loads=[400.0, 100.0, 100.0, 100.0])
+    assert newest(spread, "imbalance").code == "asked"
+    assert newest(spread, "replication").code == "proposal_waiting"
+    proposal.refresh_from_db()
+    proposal.before["imbalance"] = proposal.after["imbalance"] = 0.15
+    proposal.save()
+    judge(proposal.pk)
+    row = newest(spread, "replication")
+    assert (row.code, row.proposal_id) == ("recommended", proposal.pk)
+
+
+def test_a_loop_whose_plans_come_to_nothing_lets_the_others_ask_first(
+    spread: Cluster, now: datetime
+) -> None:
+    set_policy(spread, auto_gain=0.9, cooldown_s=60)
+    loads = [400.0, 100.0, 100.0, 100.0]
+    judge(asked(spread, now, loads=loads).pk)
+    assert newest(spread, "imbalance").code == "no_gain"
+    later = timezone.now() + timedelta(minutes=5)
+    asked(spread, later, loads=loads)
+    assert newest(spread, "replication").code == "asked"
+
+
+def test_exclusions_that_leave_nothing_are_told(
+    operator: Actor, spread: Cluster, now: datetime
+) -> None:
+    for at in range(3):
+        Exclusion.objects.create(
+            cluster=spread, kind="stream", subject=f"s{at}", reason="x", owner="y",
+            created_at=now, expires_at=now + timedelta(days=1),
+        )  # fmt: skip
+    proposal = asked(spread, now)
+    judge(proposal.pk)
+    row = newest(spread, "replication")
+    assert row.code == "excluded"
+    assert row.number is not None
+    assert row.number > 0
+
+
+def test_a_blackout_keeps_the_loops_quiet(spread: Cluster, now: datetime) -> None:
+    Blackout.objects.create(
+        cluster=spread,
+        starts_at=now - timedelta(hours=1), ends_at=now + timedelta(hours=1), reason="rush hour",
+        owner="x", created_at=now,
+    )  # fmt: skip
+    measured(spread, now, **SCATTERED)
+    watch_cluster(spread, now)
+    row = newest(spread, "replication")
+    assert (row.code, row.number, row.unit) == ("blackout", 3600, "s")
+    assert newest(spread, "imbalance").code == "balanced", "what is well needs no excuse"
+    assert not Proposal.objects.exists()
+
+
+def test_a_waiting_plan_begins_when_the_policy_allows_it(spread: Cluster, now: datetime) -> None:
+    """A blackout that began while it was computed delays it; nobody has to come back for it."""
+    set_policy(spread, watch="act", auto_kinds=["placement"])
+    proposal = asked(spread, now)
+    blackout = Blackout.objects.create(
+        cluster=spread,
+        starts_at=now - timedelta(hours=1), ends_at=now + timedelta(hours=1), reason="rush hour",
+        owner="x", created_at=now,
+    )  # fmt: skip
+    judge(proposal.pk)
+    assert "in a blackout: rush hour" in newest(spread, "replication").text
+    blackout.delete()
+    watch_cluster(spread, now + timedelta(seconds=10))
+    proposal.refresh_from_db()
+    assert proposal.state == "approved"
+
+
+def test_a_withdrawn_approval_is_not_given_again(
+    approver: Actor, spread: Cluster, now: datetime
+) -> None:
+    set_policy(spread, watch="act", auto_kinds=["placement"], starts=False)
+    proposal = asked(spread, now)
+    judge(proposal.pk)
+    decisions.withdraw(approver, proposal, "not today")
+    watch_cluster(spread, now + timedelta(seconds=10))
+    judge(proposal.pk)
+    proposal.refresh_from_db()
+    assert (proposal.state, proposal.approved_by) == ("ready", "")
+
+
+def test_a_waiting_plan_that_fits_no_more_makes_room(
+    operator: Actor, spread: Cluster, now: datetime
+) -> None:
+    """A stale recommendation must not keep the loops from a better one for ever."""
+    proposal = asked(spread, now)
+    judge(proposal.pk)
+    Task.objects.filter(query__name="q0").update(node=spread.nodes.get(index=3))
+    Task.objects.filter(query__name="q1").update(node=spread.nodes.get(index=3))
+    later = timezone.now() + timedelta(hours=1)
+    measured(spread, later, **SCATTERED)
+    watch_cluster(spread, later)
+    proposal.refresh_from_db()
+    assert proposal.state == "stale"
+    assert newest(spread, "replication").code == "asked"
+
+
+def test_a_lost_judgement_is_made_up_for(spread: Cluster, now: datetime) -> None:
+    """The worker died between computing and judging."""
+    set_policy(spread, auto_gain=0.9)
+    proposal = asked(spread, now)
+    watch_cluster(spread, now + timedelta(seconds=10))
+    proposal.refresh_from_db()
+    assert proposal.state == "rejected"
+
+
+def test_a_persons_plan_applies_by_itself_where_the_policy_says_so(
+    operator: Actor, spread: Cluster
+) -> None:
+    plan = requests.request(operator, spread, "mms", {})
+    computation.compute(plan.pk)
+    judge(plan.pk)
+    plan.refresh_from_db()
+    assert plan.state == "ready"
+    set_policy(spread, auto_kinds=["placement"], four_eyes=True)
+    judge(plan.pk)
+    plan.refresh_from_db()
+    assert (plan.state, plan.approved_by) == ("approved", "policy")
+    assert not Decision.objects.exists(), "no loop had to do with it"
+
+
+def test_the_policy_may_not_approve_what_it_asked_for_itself(
+    spread: Cluster, now: datetime
+) -> None:
+    """Four eyes hold for parts of Weir as well."""
+    set_policy(spread, watch="act", auto_kinds=["placement"], four_eyes=True)
+    proposal = asked(spread, now)
+    Proposal.objects.filter(pk=proposal.pk).update(requested_by="policy")
+    judge(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.state == "ready"
+    assert "another person" in newest(spread, "replication").text
+
+
+def test_old_data_decides_nothing(spread: Cluster, now: datetime) -> None:
+    measured(spread, now - timedelta(seconds=44), **SCATTERED)
+    watch_cluster(spread, now)
+    row = newest(spread, "replication")
+    assert (row.code, row.limit) == ("data_too_old", 30)
+    assert row.number == pytest.approx(45)
+    assert not Proposal.objects.exists()
+
+
+def test_while_another_plan_is_carried_out_the_loops_wait(
+    approver: Actor, spread: Cluster, now: datetime
+) -> None:
+    proposal = begun(approver, spread)
+    measured(spread, now, **SCATTERED)
+    watch_cluster(spread, now)
+    row = newest(spread, "replication")
+    assert (row.code, row.proposal_id) == ("execution_running", proposal.pk)
+
+
+def test_a_lost_node_is_emptied(spread: Cluster, now: datetime) -> None:
+    """Whatever it gains: the plan takes every query off it."""
+    spread.nodes.filter(index=1).update(active=False)
+    proposal = asked(spread, now, rf=1.2)
+    assert newest(spread, "node lost").code == "asked"
+    judge(proposal.pk)
+    assert newest(spread, "node lost").code == "recommended"
+    proposal.refresh_from_db()
+    there = Task.objects.filter(node__index=1).count()
+    assert len([move for move in proposal.moves if move["from"] == 1]) == there == 3
+
+
+def test_trouble_in_one_cluster_does_not_keep_the_others_waiting(
+    spread: Cluster, now: datetime
+) -> None:
+    broken = Cluster.objects.create(slug="a-broken", name="B", desired="running")
+    Node.objects.create(cluster=broken, index=0, name="node 0")
+    measured(broken, now, loads=7)
+    measured(spread, now)
+    watch(now)
+    assert not Decision.objects.filter(cluster=broken).exists()
+    assert newest(spread, "imbalance").code == "balanced"
+
+
+def test_switched_off_it_says_so_and_looks_at_nothing(spread: Cluster, now: datetime) -> None:
+    set_policy(spread, watch="off")
+    measured(spread, now, **SCATTERED)
+    watch_cluster(spread, now)
+    assert set(Decision.objects.values_list("code", flat=True)) == {"off"}
+
+
+def test_decisions_are_forgotten_after_a_month(spread: Cluster, now: datetime) -> None:
+    measured(spread, now)
+    watch_cluster(spread, now)
+    assert prune(now + timedelta(days=29)) == 0
+    assert prune(now + timedelta(days=31)) == len(LOOPS)
+
+
+def test_the_front_door_names_every_code_that_is_written() -> None:
+    assert {"asked", "recommended", "acted", "no_gain"} <= controlplane_watch.CODES.keys()
+    assert PolicySettings().watch == "recommend"

@@ -1,0 +1,47 @@
+"""The page of one's own tokens."""
+
+import re
+
+from django.test import Client
+
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
+from controlplane.models import ApiToken, Cluster
+
+GOOD = {"name": "nightly", "role": "operator", "cluster": "sf", "days": "30"}
+
+
+def test_a_token_is_shown_once_and_works(operating: Client, sf: Cluster, operator: Actor) -> None:
+    """On the answer to the form alone; the page has its last characters."""
+    made = operating.post("/tokens/make/", GOOD)
+    assert made.status_code == 201
+    assert "no-store" in made["Cache-Control"]
+    found = re.search(r'id="secret">(weir_[\w-]+)<', made.content.decode())
+    assert found is not None
+    row = tokens.token_of(found[1])
+    assert row is not None
+    assert (row.user, row.role, row.cluster) == (operator.user, "operator", sf)
+    page = operating.get("/tokens/").content.decode()
+    assert "nightly" in page
+    assert found[1] not in page
+    assert found[1][-4:] in page
+
+
+def test_what_is_wrong_is_told_at_its_field(operating: Client, sf: Cluster) -> None:
+    for field, value in {"days": "x", "name": "", "cluster": "none", "role": "king"}.items():
+        answer = operating.post("/tokens/make/", GOOD | {field: value})
+        assert answer.status_code == 422
+        told = re.findall(r'id="faults-(\w+)"[^>]*>([^<]+)<', answer.content.decode())
+        assert [name for name, _ in told] == [field]
+    assert not ApiToken.objects.exists()
+
+
+def test_a_token_is_revoked_by_its_owner_alone(
+    operating: Client, viewing: Client, sf: Cluster
+) -> None:
+    operating.post("/tokens/make/", GOOD)
+    token = ApiToken.objects.get()
+    assert viewing.post(f"/tokens/{token.pk}/revoke/").status_code == 404
+    assert operating.get(f"/tokens/{token.pk}/revoke/").status_code == 405
+    assert operating.post(f"/tokens/{token.pk}/revoke/").status_code == 302
+    assert not ApiToken.objects.exists()

@@ -1,0 +1,217 @@
+"""The Lab's pages: what there is, asking for a run, what came of it."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from controlplane import lab
+from controlplane.access.roles import Actor
+from controlplane.models import LabRun
+from tests.dashboard.views.test_verbs import said
+from tests.support.lab import NAME, PLANNER, know, small_experiment
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PAGE = f"/lab/{PLANNER}/{NAME}/"
+FORM = {
+    "values": "1, 3", "series": ["single"], "seeds": "2", "height": "4", "shape": "flat",
+    "hollow": "true",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small experiment is known."""
+    know(monkeypatch, small_experiment())
+
+
+@pytest.fixture
+def run(operator: Actor) -> LabRun:
+    """A run that waits."""
+    return lab.request(operator, PLANNER, NAME, {"seeds": 2, "hollow": True}, [1.0, 2.0])
+
+
+@pytest.fixture
+def done(run: LabRun) -> LabRun:
+    """A run with its table."""
+    lab.run(run.pk)
+    run.refresh_from_db()
+    assert run.state == "done", run.error
+    return run
+
+
+def text(client: Client, path: str, **more: Any) -> str:
+    answer = client.get(path, **more)
+    assert answer.status_code == 200, answer.status_code
+    return answer.content.decode()
+
+
+def test_the_lab_lists_experiments_and_says_that_nothing_has_run(operating: Client) -> None:
+    content = text(operating, "/lab/")
+    assert 'href="/lab/placement/fig3a/"' in content
+    assert "Nothing has been run yet" in content
+    assert "Choose an experiment below" in content
+
+
+def test_the_lab_lists_runs_with_their_progress(viewing: Client, run: LabRun) -> None:
+    LabRun.objects.update(state="running", progress=0.42)
+    content = text(viewing, "/lab/")
+    assert f"/lab/runs/{run.pk}/" in content
+    assert "42 %" in content
+    # What refreshes itself is the list alone.
+    fragment = text(viewing, "/lab/", headers={"hx-request": "true"})
+    assert "42 %" in fragment
+    assert "<html" not in fragment
+
+
+def test_the_lists_are_filtered(viewing: Client, run: LabRun) -> None:
+    assert "No run is failed" in text(viewing, "/lab/?state=failed")
+    assert f"Run {run.pk}" in text(viewing, f"/lab/?planner={PLANNER}&experiment={NAME}")
+    assert f"Run {run.pk}" not in text(viewing, "/lab/?planner=placement&experiment=fig3a")
+
+
+def test_the_form_has_every_parameter_but_the_swept_one(operating: Client) -> None:
+    """Its kind decides its input; what is swept is given as values."""
+    content = text(operating, PAGE)
+    assert 'value="1, 10, 100"' in content
+    assert 'name="width"' not in content
+    assert '<select id="p-shape"' in content
+    assert 'name="hollow" type="checkbox"' in content
+    assert content.count('name="series"') == 3
+    assert content.count(" checked>") == 2
+    assert "Least cost" in content
+
+
+def test_the_form_begins_with_a_run_that_one_comes_from(operating: Client, run: LabRun) -> None:
+    content = text(operating, f"{PAGE}?run={run.pk}")
+    assert 'value="1, 2"' in content
+    assert f"as run {run.pk} was asked for" in content
+    assert 'name="hollow" type="checkbox" value="true" checked' in content
+
+
+def test_a_run_is_asked_for(operating: Client) -> None:
+    answer = operating.post(PAGE, FORM)
+    run = LabRun.objects.get()
+    assert answer["Location"] == f"/lab/runs/{run.pk}/"
+    assert (run.values, run.series) == ([1.0, 3.0], ["single"])
+    assert run.parameters == {"seeds": 2, "height": 4, "shape": "flat", "hollow": True}
+
+
+@pytest.mark.parametrize(
+    ("sent", "fault"),
+    [
+        ({"values": "1 x"}, "Must be numbers"),
+        ({"values": " "}, "Must name at least one value"),
+        ({"values": "-1"}, "Must be at least 0"),
+        ({"series": []}, "Must name at least one series"),
+        ({"height": "x"}, "Must be a whole number"),
+        ({"height": "0"}, "Must be at least 1"),
+        ({"shape": "odd"}, "Must be one of square, round, flat"),
+    ],
+)
+def test_faults_are_told_at_their_field_and_what_was_typed_stays(
+    operating: Client, sent: dict[str, Any], fault: str
+) -> None:
+    answer = operating.post(PAGE, FORM | {"seeds": "7"} | sent)
+    assert answer.status_code == 422
+    content = answer.content.decode()
+    assert fault in content
+    assert 'name="seeds" inputmode="decimal" value="7"' in content
+    assert not LabRun.objects.exists()
+
+
+def test_a_viewer_sees_no_verb_and_is_refused(viewing: Client, done: LabRun) -> None:
+    page = f"/lab/runs/{done.pk}/"
+    assert "Run again" not in text(viewing, page)
+    assert "Start the run" not in text(viewing, PAGE)
+    for path in (PAGE, f"{page}cancel/", f"{page}again/", f"{page}delete/"):
+        assert viewing.post(path, FORM).status_code == 403
+    assert LabRun.objects.get().state == "done"
+
+
+@pytest.mark.parametrize("verb", ["cancel", "again", "delete"])
+def test_a_verb_is_not_a_link(operating: Client, run: LabRun, verb: str) -> None:
+    assert operating.get(f"/lab/runs/{run.pk}/{verb}/").status_code == 405
+
+
+def test_what_is_not_there_is_not_found(operating: Client) -> None:
+    for path in ("/lab/runs/77/", "/lab/placement/fig9/", "/lab/nothing/fig4a/"):
+        assert operating.get(path).status_code == 404
+
+
+def test_a_run_under_way_asks_for_itself_until_it_is_over(operating: Client, run: LabRun) -> None:
+    page = f"/lab/runs/{run.pk}/"
+    assert "until the runs before it are over" in text(operating, page)
+    LabRun.objects.update(state="running", progress=0.25)
+    content = text(operating, page)
+    assert 'hx-trigger="every 1s"' in content
+    assert "25 % done" in content
+    lab.run(run.pk)
+    LabRun.objects.update(state="cancelled")
+    content = text(operating, page)
+    assert "hx-trigger" not in content.partition('id="body"')[2]
+    assert "There is no table" in content
+
+
+def test_a_run_that_failed_says_why(viewing: Client, run: LabRun) -> None:
+    LabRun.objects.update(state="failed", error="It did not fit")
+    assert "It did not fit" in text(viewing, f"/lab/runs/{run.pk}/")
+
+
+def test_a_run_that_is_done_has_chart_and_table(viewing: Client, done: LabRun) -> None:
+    page = f"/lab/runs/{done.pk}/"
+    content = text(viewing, page)
+    assert "Area over width" in content
+    assert "± 0.71" in content
+    figures = viewing.get(f"{page}charts.json").json()["figures"]
+    assert [trace["name"] for trace in figures["area"]["data"]] == ["single", "double"]
+
+
+def test_another_measure_is_looked_at(viewing: Client, done: LabRun) -> None:
+    page = f"/lab/runs/{done.pk}/"
+    assert f"{page}charts.json?measure=seconds" in text(viewing, f"{page}?measure=seconds")
+    assert list(viewing.get(f"{page}charts.json?measure=seconds").json()["figures"]) == ["seconds"]
+
+
+def test_a_run_is_taken_away_as_a_file(viewing: Client, done: LabRun) -> None:
+    page = f"/lab/runs/{done.pk}/"
+    rows = viewing.get(f"{page}table.csv")
+    assert rows["Content-Disposition"].endswith(f'"placement-small-run-{done.pk}.csv"')
+    assert len(rows.content.decode().splitlines()) == 1 + 2 * 2 * 2
+    told = json.loads(viewing.get(f"{page}table.json").content)
+    assert told["rows"] == done.table["rows"]
+    html = viewing.get(f"{page}figure.html")
+    assert "attachment" in html["Content-Disposition"]
+    assert "Plotly.newPlot" in html.content.decode()
+
+
+def test_a_run_without_a_table_has_no_files(viewing: Client, run: LabRun) -> None:
+    for name in ("charts.json", "table.csv", "table.json", "figure.html"):
+        assert viewing.get(f"/lab/runs/{run.pk}/{name}").status_code == 404
+
+
+def test_a_run_of_an_experiment_that_is_no_more_keeps_its_table(
+    operating: Client, done: LabRun
+) -> None:
+    """After an update of Weir."""
+    LabRun.objects.update(experiment="of_old")
+    page = f"/lab/runs/{done.pk}/"
+    content = text(operating, page)
+    assert "no longer has the experiment" in content
+    assert "Change and run" not in content
+    assert operating.get(f"{page}table.csv").status_code == 200
+    assert operating.get(f"{page}figure.html").status_code == 404
+    assert "of_old" in text(operating, "/lab/")
+    assert "no experiment" in said(operating.post(f"{page}again/"))
+
+
+def test_runs_are_cancelled_repeated_and_deleted(operating: Client, run: LabRun) -> None:
+    page = f"/lab/runs/{run.pk}/"
+    assert "It is cancelled." in said(operating.post(f"{page}cancel/"))
+    assert "cancelled already" in said(operating.post(f"{page}cancel/"))
+    answer = operating.post(f"{page}again/")
+    new = LabRun.objects.get(state="queued")
+    assert answer["Location"] == f"/lab/runs/{new.pk}/"
+    assert f"Run {run.pk} is deleted." in said(operating.post(f"{page}delete/"))
+    assert list(LabRun.objects.all()) == [new]

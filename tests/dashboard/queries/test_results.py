@@ -1,0 +1,51 @@
+"""Windows as rows and lines: decimals are numbers there, and what is no finite number is a gap."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from controlplane.catalog.query_text import OutputColumn
+from controlplane.results import KeyedWindow
+from dashboard.figures.results import results_figure
+from dashboard.queries.results import drawn_values, lines_of, result_rows
+
+COLUMNS = [
+    OutputColumn("shop", "text", "key"),
+    OutputColumn("revenue", "decimal", "aggregate"),
+    OutputColumn("largest", "text", "aggregate"),
+]
+
+
+def window(minute: int, revenue: Any) -> KeyedWindow:
+    start = datetime(2026, 11, 22, 10, minute, tzinfo=UTC)
+    return KeyedWindow(start, {"shop": "Kiel"}, {"revenue": revenue, "largest": "12"}, 1)
+
+
+def test_decimals_are_drawn_and_aligned_as_numbers() -> None:
+    """Results have them as texts, so that no digit is lost."""
+    windows = [window(1, "12.90"), window(0, "7.5")]
+    assert drawn_values(COLUMNS) == ["revenue"]
+    assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [7.5, 12.9]
+    first = result_rows(windows, COLUMNS)[0].cells
+    assert [(cell.text, cell.is_number) for cell in first] == [
+        ("Kiel", False), ("12.90", True), ("12", False),
+    ]  # fmt: skip
+
+
+def test_what_is_no_finite_number_is_a_gap() -> None:
+    windows = [window(minute, one) for minute, one in enumerate(["NaN", "Infinity", None, 3, "x"])]
+    assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [None, None, None, 3, None]
+
+
+def test_a_single_window_stands_within_minutes() -> None:
+    """And not within a millisecond, which is the width that Plotly would choose."""
+    axis = results_figure({"a": [(600_000, 1)], "b": [(600_000, 2)]})["layout"]["xaxis"]
+    assert axis["range"] == [300_000, 900_000]
+    assert "range" not in results_figure({"a": [(0, 1), (60_000, 1)]})["layout"]["xaxis"]
+
+
+def test_ticks_have_prefixes_for_large_numbers_alone() -> None:
+    """A half is 0.5, not 500m."""
+    small = results_figure({"a": [(0, 1), (1, None)]})
+    assert small["layout"]["yaxis"]["tickformat"] == ",.4~g"
+    assert results_figure({"a": [(0, -20_000)]})["layout"]["yaxis"]["tickformat"] == "~s"
+    assert results_figure({})["layout"]["yaxis"]["tickformat"] == ",.4~g"
