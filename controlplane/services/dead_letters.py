@@ -22,10 +22,10 @@ from controlplane.services.record_bodies import Conformed, check_zone, of_rows, 
 from controlplane.services.record_bodies.conformed import reason_of
 from controlplane.services.record_bodies.conversion import MAX_FAULTS
 from controlplane.wire import dead_letters
-from controlplane.wire.blocks import decode_block, times_ms
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import BadBlockBytes
 from controlplane.wire.log import Stamp
+from controlplane.wire.records.record_codec import decode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 
 # A request with more bad records than this is wrong altogether.

@@ -15,7 +15,7 @@ from controlplane.services.access import require_operator
 from controlplane.services.texts import output_columns
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
-from controlplane.wire.schemes import SCHEMES
+from controlplane.wire.routing.key_groupings import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.query_forms import (
     DEFAULTS,

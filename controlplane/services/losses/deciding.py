@@ -11,7 +11,7 @@ from controlplane.services.access import ADMIN, Actor, require
 from controlplane.services.events import announce, event
 from controlplane.services.losses.repair import ADOPT, STOP, begin_again
 from controlplane.topology.publishing import republish
-from controlplane.wire.publish import latest_version
+from controlplane.wire.routing.publication import latest_version
 
 # Runs that a data plane newer than the database may have begun of a query.
 _RUNS_AHEAD = 1000

@@ -16,7 +16,7 @@ from controlplane.selectors.describing import description_of
 from controlplane.services.access import Actor
 from controlplane.services.importing import bring_in
 from controlplane.topology import rows
-from controlplane.wire.publish import read_table
+from controlplane.wire.routing.publication import read_table
 from controlplane.wire.schema import StreamSchema
 from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import SMALL, descriptions, small
