@@ -13,9 +13,9 @@ To add one: an `Experiment` in the planner's package, then its name in the tuple
 from collections.abc import Mapping
 from typing import Final
 
+from algorithms.discovery import planner_modules
 from algorithms.errors import UnknownExperiment
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
-from algorithms.discovery import planner_modules
 from algorithms.registry import planners
 from algorithms.tables import Cell, Table, summarised
 

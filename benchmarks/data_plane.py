@@ -41,7 +41,6 @@ from benchmarks.application import (
 from benchmarks.control_plane import set_up_django
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText
 from controlplane.wire.results.feed import follow
 from controlplane.wire.routing import (
@@ -52,6 +51,7 @@ from controlplane.wire.routing import (
     RoutingDelta,
     SetSchema,
 )
+from controlplane.wire.routing.publication import publish
 from tests.support.driver import KeptDriver, Telemetry
 from tests.support.redis_server import running_redis
 from tests.support.texts import SUMMARY_TEXT

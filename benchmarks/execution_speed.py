@@ -165,7 +165,7 @@ def _request(client: Any) -> tuple[Any, float]:
 def _approve(client: Any, proposal: Any) -> float:
     """Approve a proposal over HTTP; return the seconds until Redis has a newer routing version."""
     from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.wire.publish import latest_version  # noqa: PLC0415
+    from controlplane.wire.routing.publication import latest_version  # noqa: PLC0415
 
     before = latest_version(redis_client(), "small") or 0
     begun = time.perf_counter()

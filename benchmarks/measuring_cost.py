@@ -20,11 +20,11 @@ import pyarrow as pa
 from controlplane.wire.query import QueryText, computation_of
 from tests.support.texts import SUMMARY
 from workers.demo.schema import REPORT
-from workers.pipeline import turn
-from workers.pipeline.engine import node, taking
-from workers.pipeline.engine.records import Records, Run
-from workers.pipeline.engine.subscriptions import Group, Subscription
-from workers.pipeline.engine.tasks import Tasks
+from workers.pipeline.engine import advance, partial_aggregation
+from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.tasks import Tasks
+from workers.pipeline.engine.evaluation.records import Records, Run
+from workers.pipeline.nodes import node_batch
 
 RECORDS, STREAMS = 25_000, 20
 NOTHING = np.zeros((0, 4), np.int64)
@@ -50,9 +50,11 @@ def main() -> None:
                 if not measured:
                     _without_measures(stack)
                 started = time.process_time()
-                changed = node.advanced(stores[measured], tasks, records, records.newest(), batch)
+                changed = advance.advanced(
+                    stores[measured], tasks, records, records.newest(), batch
+                )
                 if measured:
-                    turn.measures_of(changed, 1_000)
+                    node_batch.measures_of(changed, 1_000)
                 spent[measured].append(time.process_time() - started)
     with_it, without = (statistics.median(spent[one][count // 6 :]) * 1000 for one in (True, False))
     share = (with_it - without) / with_it
@@ -61,9 +63,9 @@ def main() -> None:
 
 
 def _without_measures(stack: ExitStack) -> None:
-    stack.enter_context(patch.object(taking, "_records_of_tasks", lambda _: NOTHING))
-    stack.enter_context(patch.object(node, "bytes_of_tasks", lambda *_: NOTHING))
-    stack.enter_context(patch.object(taking, "_operator", lambda *_: None))
+    stack.enter_context(patch.object(partial_aggregation, "_records_of_tasks", lambda _: NOTHING))
+    stack.enter_context(patch.object(advance, "bytes_of_tasks", lambda *_: NOTHING))
+    stack.enter_context(patch.object(partial_aggregation, "_operator", lambda *_: None))
 
 
 def all_tasks() -> Tasks:

@@ -26,10 +26,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from controlplane.wire import log
-from controlplane.wire.blocks import decode_block
+from controlplane.wire.records.record_codec import decode_block
 from workers.demo.schema import REPORT
-from workers.pipeline.connections import log_of
-from workers.pipeline.session import Engine, session
+from workers.pipeline.spark.connections import log_of
+from workers.pipeline.spark.session import Engine, session
 
 DDL: Final = "ts timestamp, car int, x int, y int, speed int, stream int"
 # Spark takes columns as its own types only: time in microseconds, and what may be null.

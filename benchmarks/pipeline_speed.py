@@ -30,8 +30,8 @@ from benchmarks.application import (
     wait,
 )
 from controlplane.wire.producer import Producer
-from controlplane.wire.publish import publish
 from controlplane.wire.routing import Action, AssignStream, RoutingDelta, SetSchema
+from controlplane.wire.routing.publication import publish
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
 from workers.demo.schema import REPORT

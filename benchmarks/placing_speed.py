@@ -139,7 +139,7 @@ def _measure_posts(actor: Any, cluster: Any, url: str, count: int) -> None:
 
 def _version(slug: str) -> int:
     from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.wire.publish import latest_version  # noqa: PLC0415
+    from controlplane.wire.routing.publication import latest_version  # noqa: PLC0415
 
     return latest_version(redis_client(), slug) or 0
 

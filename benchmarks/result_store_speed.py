@@ -77,8 +77,8 @@ def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
     import pyarrow as pa  # noqa: PLC0415
 
     from controlplane.selectors.computations import computation_of_query  # noqa: PLC0415
-    from controlplane.wire.forms import named, names_of  # noqa: PLC0415
-    from controlplane.wire.layout import layout_of  # noqa: PLC0415
+    from controlplane.wire.aggregates.layout import layout_of  # noqa: PLC0415
+    from controlplane.wire.aggregates.state_schema import named, names_of  # noqa: PLC0415
 
     name = names_of(layout_of(computation_of_query(query)))[0]
     schema = named(name).schema
@@ -134,10 +134,10 @@ def archived(query: Any, count: int) -> dict[str, Any]:
     """Move all windows to the archive."""
     from controlplane.connections import redis_client  # noqa: PLC0415
     from controlplane.results import archiving  # noqa: PLC0415
-    from controlplane.wire.results import closing  # noqa: PLC0415
+    from controlplane.wire.results import final_windows  # noqa: PLC0415
 
     client, known = redis_client(), archiving.Known()
-    closing.freeze(client, "bench", {query.pk: closing.FOREVER}, 1)
+    final_windows.freeze(client, "bench", {query.pk: final_windows.FOREVER}, 1)
     started = time.monotonic()
     turn = archiving.Pass(client, query.cluster, known, 0, started + 3600)
     moved, _ = archiving.move_windows(turn, [query.pk])

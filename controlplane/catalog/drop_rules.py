@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from django.db.models import F, QuerySet
 
 from controlplane.models import Drop, Stream
-from controlplane.wire.shedding import ALWAYS, INPUT
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT
 
 
 def drops_of(stream: Stream) -> QuerySet[Drop]:

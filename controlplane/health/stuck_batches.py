@@ -15,9 +15,9 @@ from controlplane.errors import Away
 from controlplane.models import Cluster, SkippedBatch
 from controlplane.wire import attempts, keys
 from controlplane.wire.errors import LogAway, RoutingMissing
-from controlplane.wire.hand_over import Transfer, transfers
 from controlplane.wire.log import Log, open_log
-from controlplane.wire.publish import read_table
+from controlplane.wire.routing.publication import read_table
+from controlplane.wire.routing.state_transfer import Transfer, transfers
 
 logger = logging.getLogger(__name__)
 _AGAIN_S: Final = 5

@@ -5,16 +5,16 @@ from django.db import models
 from controlplane.models.cluster import Cluster
 from controlplane.models.query import Query
 from controlplane.models.stream import Stream
-from controlplane.wire.shedding import INPUT, Arc, Shed
+from controlplane.wire.routing.drop_rules import INPUT, Arc, Shed
 
 
 class Drop(models.Model):
     """What one arc drops: the input arc of a stream, or its split arc to a query.
 
-    shed is the wire's value (controlplane.wire.shedding.Shed) as JSON. The row lives while the
-    routing table has the drop. dropped counts the records since the row was made, per_s follows how
-    many a second they are. settles: from which step on (since, ms) the drop is kept once the
-    pipeline has processed the log up to position; null while no step can go.
+    shed is the wire's value (controlplane.wire.routing.drop_rules.Shed) as JSON. The row lives
+    while the routing table has the drop. dropped counts the records since the row was made, per_s
+    follows how many a second they are. settles: from which step on (since, ms) the drop is kept
+    once the pipeline has processed the log up to position; null while no step can go.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="drops")

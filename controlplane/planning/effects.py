@@ -12,6 +12,7 @@ from controlplane.planning.load_model import LoadModel
 from controlplane.planning.plan import PlannedAction, TaskMove
 from controlplane.planning.snapshot import ClusterSnapshot
 
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """The changes when the action at a place is left out of the plan: without it less with it.
@@ -60,7 +61,9 @@ def _difference(place: int, after: LoadModel, without: LoadModel) -> Effect:
     """Return the effect of an action of any kind, with the loads after the plan without it."""
     shares, less = after.loads / after.capacities, without.loads / without.capacities
     worst = int(np.argmax(less))
-    factors = [float(one.received.sum()) / one.live if one.live else 0.0 for one in (after, without)]
+    factors = [
+        float(one.received.sum()) / one.live if one.live else 0.0 for one in (after, without)
+    ]
     return Effect(
         place,
         round(float(less.max() - less.mean() - shares.max() + shares.mean()), 9),

@@ -7,7 +7,7 @@ effects of single actions are computed from this value.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -173,5 +173,3 @@ def _split_tasks(snapshot: ClusterSnapshot) -> Iterable[tuple[int, int, int, flo
         for node, first, stop in spans:
             for task in range(first, stop):
                 yield query, task, node, work[task], state[task]
-
-

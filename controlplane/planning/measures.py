@@ -100,9 +100,7 @@ def measures(
     """
     planned = tuple(plan)
     after = (model or LoadModel.of(snapshot)).after(planned)
-    return {
-        measure.name: measure.compute(snapshot, after, planned) for measure in (*COMMON, *more)
-    }
+    return {measure.name: measure.compute(snapshot, after, planned) for measure in (*COMMON, *more)}
 
 
 def cluster_values(values: Mapping[str, Any]) -> dict[str, float]:

@@ -101,7 +101,9 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
     return TableDraft(
         queries=routes,
         splits=dict(snapshot.splits),
-        sheds={(stream, query): Shed.from_json(rule) for stream, query, rule in snapshot.drop_rules},
+        sheds={
+            (stream, query): Shed.from_json(rule) for stream, query, rule in snapshot.drop_rules
+        },
         nodes={n.index: NodeState(n.capacity, n.emulated, n.active) for n in snapshot.nodes},
         node_count=len(snapshot.nodes),
         split_count=snapshot.split_count,

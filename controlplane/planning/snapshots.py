@@ -191,4 +191,3 @@ def _excluded(cluster: Cluster) -> list[Excluded]:
         Excluded(kind, streams.get(subject, 0) if kind == Exclusion.Kind.STREAM else subject)
         for kind, subject in found
     ]
-

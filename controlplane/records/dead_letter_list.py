@@ -12,10 +12,10 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.pagination.pages import whole
 from controlplane.wire import dead_letters
-from controlplane.wire.blocks import decode_block
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import BadBlockBytes
 from controlplane.wire.json_values import finite, plain
+from controlplane.wire.records.record_codec import decode_block
 
 PER_PAGE: Final = 50
 MAX_PER_PAGE: Final = 500

@@ -23,10 +23,10 @@ from controlplane.records.bodies.conformance import reason_of
 from controlplane.records.bodies.conversion import MAX_FAULTS
 from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
 from controlplane.wire import dead_letters
-from controlplane.wire.blocks import decode_block, times_ms
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import BadBlockBytes
 from controlplane.wire.log import Stamp
+from controlplane.wire.records.record_codec import decode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 
 # A request with more bad records than this is wrong altogether.

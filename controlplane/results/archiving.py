@@ -32,7 +32,7 @@ from controlplane.wire.results import (
     Range,
     StoredWindow,
     WindowsPage,
-    closing,
+    final_windows,
     read_pages,
     watermarks,
 )
@@ -146,7 +146,7 @@ def archive_cluster(turn: Pass) -> int:
     slug = turn.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
     marks = watermarks.read(turn.client, slug)
-    there = closing.stored(turn.client, slug)
+    there = final_windows.stored(turn.client, slug)
     live = _live(turn, there)
     moved = _archive_live(turn, marks, live)
     moved += _archive_ended(turn, marks, sorted(set(there) - set(live)))
@@ -199,11 +199,11 @@ def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
 
 
 def _freeze_and_move(turn: Pass, due: Mapping[int, int]) -> int:
-    frozen = closing.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
+    frozen = final_windows.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
     there = [query for query, outcome in frozen.items() if outcome]
     moved, done = move_windows(turn, there)
     for query in done | (set(frozen) - set(there)):
-        if frozen[query] != closing.BEHIND:
+        if frozen[query] != final_windows.BEHIND:
             turn.known.done[query] = due[query] // turn.known.times[query].slide_ms
             turn.known.since.pop(query, None)
     return moved
@@ -219,7 +219,7 @@ def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
     for query in sorted(over[:ENDED], key=lambda one: turn.known.slow.get(one, 0.0)):
         if query not in ended:
             # Nobody can ask for them any more.
-            closing.drop(turn.client, slug, query)
+            final_windows.drop(turn.client, slug, query)
         elif _is_closed(ended[query].ended_at, marks, turn.now_ms):
             closed.append(ended[query])
     for at in range(0, len(closed), TOGETHER):
@@ -257,12 +257,12 @@ def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool
     times = times_of(turn.cluster.pk, known)
     final = {query: times[query].final_until(marks) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
-    closing.freeze(turn.client, slug, until, turn.now_ms)
+    final_windows.freeze(turn.client, slug, until, turn.now_ms)
     moved, done = move_windows(turn, list(until), hurry=hurry)
     done |= known.keys() - until.keys()
-    closing.freeze(turn.client, slug, dict.fromkeys(done, closing.FOREVER), None)
+    final_windows.freeze(turn.client, slug, dict.fromkeys(done, final_windows.FOREVER), None)
     rest, done = move_windows(turn, list(done), hurry=hurry)
-    closing.forget(turn.client, slug, list(done))
+    final_windows.forget(turn.client, slug, list(done))
     for query in done:
         turn.known.slow.pop(query, None)
     return moved + rest
@@ -284,7 +284,7 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
         if computation_of(query) is None:
             drop_until(turn.client, turn.cluster, query, until)
             continue
-        closing.freeze(turn.client, turn.cluster.slug, {query: until}, None)
+        final_windows.freeze(turn.client, turn.cluster.slug, {query: until}, None)
         moved += move_windows(turn, [query], hurry=True)[0]
     return moved
 
@@ -293,11 +293,13 @@ def _too_long(turn: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
     """Return the queries that have more than they keep, in order, and until when that is to go."""
     kept, slug = _retention(queries), turn.cluster.slug
     found: list[tuple[int, int]] = []
-    for query, (count, first, last) in sorted(closing.extent(turn.client, slug, queries).items()):
+    for query, (count, first, last) in sorted(
+        final_windows.extent(turn.client, slug, queries).items()
+    ):
         kept_ms, kept_windows = kept[query]
         until = last - kept_ms if first < last - kept_ms else None
         if count > kept_windows:
-            until = closing.start_behind(turn.client, slug, query, count - kept_windows)
+            until = final_windows.start_behind(turn.client, slug, query, count - kept_windows)
         if until is not None:
             found.append((query, until))
     return found
@@ -335,7 +337,7 @@ def move_windows(
                 del left[query]
                 done.add(query)
                 if page.has_blocks and page.final_ms is not None:
-                    closing.release(turn.client, turn.cluster.slug, query, page.final_ms)
+                    final_windows.release(turn.client, turn.cluster.slug, query, page.final_ms)
             else:
                 left[query] = left[query][0], replace(_OLDEST, after=page.next)
         if turn.is_over:
@@ -365,7 +367,7 @@ def _move(turn: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | N
     slug = turn.cluster.slug
     gone = {query: ([member for one in windows for member in one.members], windows[-1].place)
             for query, (windows, _) in frozen.items()}  # fmt: skip
-    closing.remove_all(turn.client, slug, gone)
+    final_windows.remove_all(turn.client, slug, gone)
     for query in turn.followed.intersection(frozen):
         note_final(turn.client, slug, query, max(one.row.batch for one in frozen[query][0]))
     return sum(len(windows) for windows, _ in frozen.values())

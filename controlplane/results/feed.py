@@ -20,7 +20,7 @@ from controlplane.results.filters import WindowState, cursor_of, cursor_read
 from controlplane.results.pages import raw_of_archived, raw_of_stored
 from controlplane.results.values import KeyedWindow, Names, window_row
 from controlplane.selectors.computations import text_of
-from controlplane.wire.results import closing, feed, read_places
+from controlplane.wire.results import feed, final_windows, read_places
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of
 
@@ -162,4 +162,4 @@ def _is_over(cluster: Cluster, query: Query) -> bool:
     state = Query.objects.filter(pk=query.pk).values_list("state", flat=True).first()
     if state in (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING):
         return False
-    return query.pk not in closing.stored(redis_client(), cluster.slug)
+    return query.pk not in final_windows.stored(redis_client(), cluster.slug)

@@ -23,7 +23,7 @@ from controlplane.results.filters import (
 from controlplane.results.values import KeyedWindow, Names, RawWindow
 from controlplane.selectors.computations import text_of
 from controlplane.wire.query import Computation
-from controlplane.wire.results import Range, StoredWindow, WindowsPage, closing, read_page
+from controlplane.wire.results import Range, StoredWindow, WindowsPage, final_windows, read_page
 from controlplane.wire.results.places import START_BYTES, start_bytes
 from controlplane.wire.results.read import bytes_of_key
 
@@ -116,7 +116,7 @@ class _Reader:
         wanted = self.wanted
         first, last = wanted.first_ms, wanted.last_ms
         if wanted.state is not None:
-            final = closing.frozen_until(client, slug, pk)
+            final = final_windows.frozen_until(client, slug, pk)
             if wanted.state is WindowState.OPEN:
                 first = first if final is None else max(first, final + 1)
             else:

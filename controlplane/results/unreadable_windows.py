@@ -19,7 +19,7 @@ from controlplane.events.publish import announce, event
 from controlplane.models import AuditEntry, Cluster, Query
 from controlplane.selectors.computations import computations_of
 from controlplane.wire.query import Computation
-from controlplane.wire.results import closing
+from controlplane.wire.results import final_windows
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +57,10 @@ def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: in
     Those in blocks go with the last window of their block.
     """
     dropped = 0
-    while members := closing.members_until(client, cluster.slug, query, until_ms):
-        closing.remove_all(client, cluster.slug, {query: (members, b"")})
+    while members := final_windows.members_until(client, cluster.slug, query, until_ms):
+        final_windows.remove_all(client, cluster.slug, {query: (members, b"")})
         dropped += len(members)
-    dropped += closing.release(client, cluster.slug, query, until_ms)
+    dropped += final_windows.release(client, cluster.slug, query, until_ms)
     if dropped:
         _report(cluster, Query.objects.get(pk=query), dropped, "older than its retention")
     return dropped
@@ -68,8 +68,8 @@ def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: in
 
 def drop_all(client: "redis.Redis", cluster: Cluster, query: Query) -> None:
     """Drop all that Redis has of a query that has ended."""
-    extent = closing.extent(client, cluster.slug, [query.pk])
-    closing.drop(client, cluster.slug, query.pk)
+    extent = final_windows.extent(client, cluster.slug, [query.pk])
+    final_windows.drop(client, cluster.slug, query.pk)
     _logged.discard(query.pk)
     if query.pk in extent:
         _report(cluster, query, extent[query.pk][0], "its retention after its end is over")

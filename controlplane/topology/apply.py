@@ -36,7 +36,7 @@ from controlplane.wire.routing import (
     SetSplitCount,
     TableDraft,
 )
-from controlplane.wire.shedding import INPUT
+from controlplane.wire.routing.drop_rules import INPUT
 
 
 class Refused(Conflict):

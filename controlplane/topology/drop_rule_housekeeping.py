@@ -25,8 +25,8 @@ from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.log.values import order_of
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import SetDropRule
-from controlplane.wire.shed_steps import needed_since, without_old
-from controlplane.wire.shedding import INPUT
+from controlplane.wire.routing.drop_rule_steps import needed_since, without_old
+from controlplane.wire.routing.drop_rules import INPUT
 
 # The time in which the shown records/s follow a change by 63 %.
 PER_S_TAU: Final = 10.0

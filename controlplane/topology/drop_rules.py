@@ -17,8 +17,8 @@ from controlplane.topology.drop_specs import DropSpec, spec_faults
 from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetDropRule
-from controlplane.wire.shed_steps import first_group, with_step
-from controlplane.wire.shedding import INPUT, Shed
+from controlplane.wire.routing.drop_rule_steps import first_group, with_step
+from controlplane.wire.routing.drop_rules import INPUT, Shed
 
 # Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
 MAX_STEPS: Final = 32

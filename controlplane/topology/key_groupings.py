@@ -14,7 +14,7 @@ from controlplane.topology.aggregators import MergeNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetAggregator, SetKeyGrouping
-from controlplane.wire.schemes import HASH, SCHEMES, scheme_text, splits_keys
+from controlplane.wire.routing.key_groupings import HASH, SCHEMES, scheme_text, splits_keys
 
 NO_MERGE_NODE = (
     "{name} was submitted without a scheme: it has no merge node, and gets none while it lives. End"

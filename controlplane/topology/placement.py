@@ -20,7 +20,7 @@ from controlplane.topology.apply import Change, apply
 from controlplane.topology.task_ranges import spans_over
 from controlplane.topology.versions import TRIES, is_at
 from controlplane.wire.routing import NOBODY, Action, AddQuery, RemoveQuery, Span
-from controlplane.wire.schemes import scheme_text
+from controlplane.wire.routing.key_groupings import scheme_text
 
 logger = logging.getLogger(__name__)
 

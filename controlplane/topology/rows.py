@@ -19,8 +19,8 @@ from controlplane.wire.routing import (
     TableDraft,
     spans_from,
 )
-from controlplane.wire.schemes import scheme_text
-from controlplane.wire.shedding import Arc
+from controlplane.wire.routing.drop_rules import Arc
+from controlplane.wire.routing.key_groupings import scheme_text
 
 # Databases limit the values of one statement.
 CHUNK: Final = 500

@@ -17,8 +17,8 @@ from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
 from controlplane.selectors.computations import schema_of
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing import NOBODY, NodeState, Route, Span, TableDraft
-from controlplane.wire.schemes import scheme_name
-from controlplane.wire.shedding import INPUT, Arc
+from controlplane.wire.routing.drop_rules import INPUT, Arc
+from controlplane.wire.routing.key_groupings import scheme_name
 
 CHUNK: Final = 500
 

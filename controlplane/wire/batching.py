@@ -23,11 +23,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from controlplane.wire import blocks, log
+from controlplane.wire import log
 from controlplane.wire.errors import BufferFull, LogAway, LogFull, Undelivered, WireError
 from controlplane.wire.producer import conformed, encoded_block
+from controlplane.wire.records import record_codec
+from controlplane.wire.records.schema_registry import Schemas
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.schemas import Schemas
 
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
@@ -77,7 +78,7 @@ class BatchingProducer:
         self._log = log.open_log(url, cluster)
         self._schemas = Schemas(log.schema_client(site or url), cluster, schemas)
         self._linger_s = linger_ms / 1000
-        self._max_records = min(max_records, blocks.MAX_RECORDS)
+        self._max_records = min(max_records, record_codec.MAX_RECORDS)
         self._max_bytes = max_bytes
         self._buffer_bytes = buffer_bytes
         self._max_block_s = max_block_s

@@ -1,8 +1,9 @@
-"""Limits of what queries' code may use in a Python worker: time per call, and memory.
+"""Limits of users' code in a Python worker: time per call, and memory.
 
 A call that exceeds its time is interrupted by a signal, so it becomes a fault of its query. A
-worker that exceeds its memory gets a `MemoryError` where it asks for more, and is not killed. What
-neither can stop (a loop inside of compiled code, a crash) is found by `workers.pipeline.probe`.
+worker that exceeds its memory gets a `MemoryError` where it asks for more, and is not killed.
+`workers.pipeline.engine.failures.probe` finds what neither can stop: a loop inside of compiled
+code, or a crash.
 """
 
 import gc

@@ -21,11 +21,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from controlplane.wire import blocks, log
-from controlplane.wire.conforming import batch_of
+from controlplane.wire import log
 from controlplane.wire.errors import BadBlock, LogAway
+from controlplane.wire.records import record_codec
+from controlplane.wire.records.conversion import batch_of
+from controlplane.wire.records.schema_registry import Schemas
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.schemas import Schemas
 
 
 class Producer:
@@ -130,6 +131,6 @@ def conformed(
 
 def encoded_block(batch: pa.RecordBatch, schema: StreamSchema) -> log.Block:
     """Return a record batch of a schema as a block of its stream."""
-    newest_ms = blocks.newest_event_ms(batch, schema, time.time_ns() // 1_000_000)
-    data = blocks.encode_block(batch, schema.event_time)
+    newest_ms = record_codec.newest_event_ms(batch, schema, time.time_ns() // 1_000_000)
+    data = record_codec.encode_block(batch, schema.event_time)
     return log.Block(batch.num_rows, data, newest_ms, round(schema.max_future_s * 1000))

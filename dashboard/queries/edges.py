@@ -3,7 +3,7 @@
 from typing import Any
 
 from controlplane.models import Cluster, Query
-from controlplane.wire.schemes import HASH, SCHEMES
+from controlplane.wire.routing.key_groupings import HASH, SCHEMES
 from dashboard.streams.drop_rule_forms import shown_drops
 
 

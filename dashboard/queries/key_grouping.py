@@ -10,7 +10,7 @@ from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.topology import key_groupings
-from controlplane.wire.schemes import SCHEMES
+from controlplane.wire.routing.key_groupings import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import tell, tell_refusal
 

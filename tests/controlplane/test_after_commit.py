@@ -14,7 +14,7 @@ from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
 from controlplane.topology import placement
 from controlplane.topology.rows import current_table
-from controlplane.wire.publish import read_table
+from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import submit
 from tests.support.redis_server import free_port
 

@@ -68,7 +68,7 @@ def main() -> None:
     """Run a batch query and a streaming query with state, on a session as Weir makes it."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's custom
 
-    from workers.pipeline.session import session  # noqa: PLC0415
+    from workers.pipeline.spark.session import session  # noqa: PLC0415
 
     spark = session("classes", 1)
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()

@@ -8,15 +8,15 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.publish import publish
 from controlplane.wire.routing import Action, RoutingDelta
-from tests.workers.pipeline.engine.test_node import Memory
-from workers.pipeline.connections import client_of, log_of, tables_of
-from workers.pipeline.row import input_of
-from workers.pipeline.salt import node_keys
+from controlplane.wire.routing.publication import publish
+from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.exchange.messages import input_of
+from workers.pipeline.nodes.node_batch import Turn
 from workers.pipeline.sink import SinkWriter
-from workers.pipeline.source import LogReader
-from workers.pipeline.turn import Turn
+from workers.pipeline.spark.connections import client_of, log_of, tables_of
+from workers.pipeline.spark.partition_keys import node_keys
+from workers.pipeline.split_nodes.source import LogReader
 
 
 @dataclass

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from controlplane.wire.forms import PLACE, named, names_of
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import PLACE, named, names_of
 from controlplane.wire.language import Kind
-from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.results import Changes
 

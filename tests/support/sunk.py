@@ -2,12 +2,12 @@
 
 import redis
 
-from controlplane.wire.results.packing import pack
-from workers.pipeline import block_rows
-from workers.pipeline.changes import changes_of
-from workers.pipeline.engine.changed import Changed
-from workers.pipeline.output import ROW_BYTES
-from workers.pipeline.report import NodeReport
+from controlplane.wire.results.table_codec import pack
+from workers.pipeline.engine.changes import Changed
+from workers.pipeline.exchange import block_rows
+from workers.pipeline.exchange.changes import changes_of
+from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.exchange.output import ROW_BYTES
 from workers.pipeline.sink import Blocks, write_results
 
 

@@ -9,7 +9,7 @@ from controlplane.wire.routing import (
     SetSchema,
 )
 from tests.support.schemas import declared
-from workers.pipeline.tables import CompiledTable
+from workers.pipeline.routing.compiled_table import CompiledTable
 
 
 def compiled(*ops: Action) -> CompiledTable:

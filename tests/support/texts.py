@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import redis
 
-from controlplane.wire.finishing import WindowRow
+from controlplane.wire.aggregates.finalize import WindowRow
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
 from tests.support.schemas import REPORTS

@@ -10,9 +10,9 @@ import pyarrow as pa
 from controlplane.connections import redis_client
 from controlplane.models import Query
 from controlplane.selectors.computations import computation_of_query
-from controlplane.wire.floats import codes_of
-from controlplane.wire.forms import PLACE, named, names_of
-from controlplane.wire.layout import layout_of
+from controlplane.wire.aggregates.floats import codes_of
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import PLACE, named, names_of
 from controlplane.wire.results import Changes, write
 from controlplane.wire.results.feed import followed
 

@@ -14,8 +14,8 @@ from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster
 from workers.agent.driver import DriverSpec, Site, pipeline_command
 from workers.agent.fleet import spec_of
-from workers.pipeline.cores import partitions_for
-from workers.pipeline.seed import partitions_there
+from workers.pipeline.checkpoints.bootstrap import partitions_there
+from workers.pipeline.spark.cores import partitions_for
 
 
 def change_partitions(

@@ -18,8 +18,8 @@ from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import find_own
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
-from controlplane.wire.publish import publish
 from controlplane.wire.routing import Action, RoutingDelta
+from controlplane.wire.routing.publication import publish
 from workers.agent.driver import Driver, DriverSpec, Site, pipeline_command
 from workers.live_migration.request import QUERY, Request
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workers.pipeline.application import Application, start
-from workers.pipeline.connections import client_of
-from workers.pipeline.cores import note_on, partitions_for
-from workers.pipeline.heartbeat import Heartbeat
-from workers.pipeline.listener import ProgressListener
-from workers.pipeline.ownership import AlreadyRunning, sole_owner
-from workers.pipeline.seed import partitions_there
-from workers.pipeline.session import Engine, session
-from workers.pipeline.swap import settle
+from workers.pipeline.checkpoints.bootstrap import partitions_there
+from workers.pipeline.checkpoints.lock import AlreadyRunning, sole_owner
+from workers.pipeline.checkpoints.swap import settle
+from workers.pipeline.reports.heartbeat import Heartbeat
+from workers.pipeline.reports.progress_listener import ProgressListener
+from workers.pipeline.spark.connections import client_of
+from workers.pipeline.spark.cores import note_on, partitions_for
+from workers.pipeline.spark.session import Engine, session
 
 logger = logging.getLogger("weir.pipeline")
 

@@ -8,13 +8,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from workers.pipeline.bounds import budget_of
-from workers.pipeline.output import OUTPUT_DDL
-from workers.pipeline.processor import NodeProcessor
-from workers.pipeline.seed import seed_of
-from workers.pipeline.session import memory_of
+from workers.pipeline.checkpoints.bootstrap import seed_of
+from workers.pipeline.exchange.output import OUTPUT_DDL
+from workers.pipeline.nodes.processor import NodeProcessor
 from workers.pipeline.sink import WeirSink
-from workers.pipeline.source import WeirLog
+from workers.pipeline.spark.session import memory_of
+from workers.pipeline.split_nodes.batch_limits import budget_of
+from workers.pipeline.split_nodes.source import WeirLog
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,15 @@ import redis
 from pyspark.sql import SparkSession
 
 from controlplane.wire import keys
-from controlplane.wire.publish import read_table
+from controlplane.wire.routing.publication import read_table
 from workers.pipeline.application import Application, start
-from workers.pipeline.checkpoint import Checkpoint, CheckpointUnusable
-from workers.pipeline.connections import client_of
-from workers.pipeline.ownership import AlreadyRunning, sole_owner
-from workers.pipeline.salt import node_keys
-from workers.pipeline.seed import SeedWriter, is_waiting
-from workers.pipeline.session import session
-from workers.pipeline.swap import draft_of, settle, swap
+from workers.pipeline.checkpoints.bootstrap import SeedWriter, is_waiting
+from workers.pipeline.checkpoints.files import Checkpoint, CheckpointUnusable
+from workers.pipeline.checkpoints.lock import AlreadyRunning, sole_owner
+from workers.pipeline.checkpoints.swap import draft_of, settle, swap
+from workers.pipeline.spark.connections import client_of
+from workers.pipeline.spark.partition_keys import node_keys
+from workers.pipeline.spark.session import session
 
 logger = logging.getLogger("weir.pipeline")
 

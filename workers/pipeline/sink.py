@@ -25,12 +25,12 @@ from controlplane.wire.results import Changes, References, watermarks
 from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
-from workers.pipeline import block_rows, output, transfer
-from workers.pipeline.activity import count_step, note_sink
-from workers.pipeline.changes import by_query, queries_of, without
-from workers.pipeline.connections import client_of, settle
-from workers.pipeline.report import NodeReport
-from workers.pipeline.telemetry import telemetry_row
+from workers.pipeline.exchange import block_rows, output, task_states
+from workers.pipeline.exchange.changes import by_query, queries_of, without
+from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.reports.activity import count_step, note_sink
+from workers.pipeline.reports.telemetry_row import telemetry_row
+from workers.pipeline.spark.connections import client_of, settle
 
 TELEMETRY_KEPT: Final = 4096
 # Batches of which parts are kept for a merge node.
@@ -105,8 +105,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
                     write = write_results if kind == output.RESULTS else write_merged
                     write(client, self.cluster, report, changes, blocks)
             case output.STATES:
-                states = transfer.unpacked(row["payload"])
-                transfer.write(client, self.cluster, report.batch, states)
+                states = task_states.unpacked(row["payload"])
+                task_states.write(client, self.cluster, report.batch, states)
             case output.MEASURES:
                 measures.write(client, self.cluster, report.node, report.batch, row["payload"])
         count_step(client, self.cluster)

@@ -12,7 +12,7 @@ from controlplane.events.publish import announce, event
 from controlplane.health.losses.repair import ADOPT, STOP, begin_again
 from controlplane.models import Cluster, Incident
 from controlplane.topology.publishing import republish
-from controlplane.wire.publish import latest_version
+from controlplane.wire.routing.publication import latest_version
 
 # Runs that a data plane newer than the database may have begun of a query.
 _RUNS_AHEAD = 1000

@@ -13,7 +13,7 @@ from controlplane.health.losses.detection import (
 from controlplane.models import Cluster, ClusterHealth
 from controlplane.wire import keys
 from controlplane.wire.generation import read_generation
-from controlplane.wire.publish import latest_version
+from controlplane.wire.routing.publication import latest_version
 
 
 def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) -> Facts:

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from controlplane.errors import Fields, Invalid
 from controlplane.records.bodies.conversion import MAX_FAULTS, Converted, TooManyFaults
-from controlplane.wire.blocks import MAX_RECORDS
 from controlplane.wire.json_values import finite, plain
+from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
 # The stubs of Arrow do not know what its kernels take.

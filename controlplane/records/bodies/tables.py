@@ -20,7 +20,7 @@ from controlplane.records.bodies.conformance import (
 )
 from controlplane.records.bodies.conversion import Converted, Rules
 from controlplane.records.bodies.values import convert_array
-from controlplane.wire.blocks import MAX_RECORDS
+from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
 # The stubs of Arrow do not know what its kernels take.

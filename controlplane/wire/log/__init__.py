@@ -9,7 +9,7 @@ follows from the mark, so it is part of the log and does not depend on who reads
 """
 
 from controlplane.wire.log.address import check_url, identity, shown
-from controlplane.wire.log.opening import open_log, schema_client
+from controlplane.wire.log.factory import open_log, schema_client
 from controlplane.wire.log.protocol import Log
 from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.log.values import (

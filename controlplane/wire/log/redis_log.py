@@ -22,7 +22,7 @@ from controlplane.wire.errors import (
     StaleStamp,
     StampReused,
 )
-from controlplane.wire.log.packing import WholeCommands
+from controlplane.wire.log.commands import WholeCommands
 from controlplane.wire.log.scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,

@@ -17,11 +17,11 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.forms import Form, named
-from controlplane.wire.results.packing import pack, unpacked
+from controlplane.wire.aggregates.state_schema import Form, named
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, section_of
 from controlplane.wire.results.scripts import PUT
+from controlplane.wire.results.table_codec import pack, unpacked
 
 # About so many bytes of rows per block: a page of windows reads some whole blocks.
 BLOCK_BYTES: Final = 512 << 10

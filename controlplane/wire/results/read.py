@@ -8,13 +8,13 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.finishing import WindowRow, has_users_aggregates
-from controlplane.wire.forms import named, names_of
-from controlplane.wire.layout import layout_of
+from controlplane.wire.aggregates.finalize import WindowRow, has_users_aggregates
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import named, names_of
 from controlplane.wire.query import Computation
-from controlplane.wire.results.assembling import Piece, Stored, StoredWindow, assembled, places_of
+from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
+from controlplane.wire.results.block_reader import Found, Held, Wanted, read_overlapping, rows_of
 from controlplane.wire.results.blocks import Ref
-from controlplane.wire.results.in_blocks import Found, Held, Wanted, read_overlapping, rows_of
 from controlplane.wire.results.places import (
     START_BYTES,
     key_bytes,

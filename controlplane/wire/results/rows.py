@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.forms import PLACE, Form
+from controlplane.wire.aggregates.state_schema import PLACE, Form
 from controlplane.wire.results.places import Bytes2D, raw_bytes, split
 
 # Batch, number of the form, rows.

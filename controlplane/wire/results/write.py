@@ -9,7 +9,7 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.forms import named
+from controlplane.wire.aggregates.state_schema import named
 from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, number_of, packed, section_of

@@ -22,9 +22,9 @@ from controlplane.wire.routing.actions import (
     SetSchema,
     SetSplitCount,
 )
+from controlplane.wire.routing.drop_rules import Shed
 from controlplane.wire.routing.upgrade import upgraded_action
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.shedding import Shed
 
 # What `op` of the JSON says; the only list of the kinds of actions.
 KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(

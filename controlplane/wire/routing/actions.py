@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.drop_rules import INPUT, Shed
 from controlplane.wire.routing.route import (
     NOBODY,
     Route,
@@ -21,7 +22,6 @@ from controlplane.wire.routing.route import (
     with_moves,
 )
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.shedding import INPUT, Shed
 
 
 class Kind(StrEnum):

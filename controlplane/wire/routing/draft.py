@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.routing.drop_rules import Arc, Shed
 from controlplane.wire.routing.route import Route
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.shedding import Arc, Shed
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from controlplane.wire.errors import RoutingGap
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, schema_of
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.drop_rules import Arc, Shed
 from controlplane.wire.routing.route import NOBODY, Route, Span
 from controlplane.wire.routing.upgrade import upgraded_row, upgraded_table
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.shedding import Arc, Shed
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from controlplane.topology import nodes, placement, queries, rows
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.task_ranges import spans_over
 from controlplane.wire.language.errors import Place, place_of
-from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import spans_of
+from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import placed, replayed_table, submit
 from tests.support.schemas import REPORTS, part
 from tests.support.texts import SUMMARY, SUMMARY_TEXT

@@ -16,7 +16,7 @@ from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.topology import rows
-from controlplane.wire.publish import read_table
+from controlplane.wire.routing.publication import read_table
 from controlplane.wire.schema import StreamSchema
 from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import SMALL, descriptions, small

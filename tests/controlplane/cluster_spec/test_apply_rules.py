@@ -17,8 +17,8 @@ from controlplane.errors import Forbidden
 from controlplane.models import AuditEntry, Blackout, Cluster, Drop, Exclusion, Grant, Query
 from controlplane.topology import drop_rules, queries, rows
 from controlplane.topology.drop_specs import DropSpec
-from controlplane.wire.publish import read_table
-from controlplane.wire.shedding import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import MERGED, RULES, ruled, soon
 from tests.support.records import append_at

@@ -33,7 +33,7 @@ from controlplane.models import (
 from controlplane.topology import placement, rows
 from controlplane.wire import keys
 from controlplane.wire.generation import Generation, read_generation
-from controlplane.wire.publish import latest_version, read_table
+from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, placed_split, small_cluster, submit
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -30,7 +30,7 @@ from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys
 from controlplane.wire.query import QueryText
-from controlplane.wire.results import closing, watermarks
+from controlplane.wire.results import final_windows, watermarks
 from controlplane.wire.results.places import start_bytes
 from tests.support.windows import write_windows
 
@@ -146,10 +146,10 @@ def test_a_kill_between_two_steps_loses_and_doubles_nothing(
     commit(query, 1, s0=15.5, s1=15.5)
     monkeypatch.setattr(archiving, "_OLDEST", replace(archiving._OLDEST, limit=7))
     of, name = {
-        "freeze": (closing, "freeze"),
+        "freeze": (final_windows, "freeze"),
         "insert": (archive, "insert_all"),
-        "remove": (closing, "remove_all"),
-        "removed": (closing, "remove_all"),
+        "remove": (final_windows, "remove_all"),
+        "removed": (final_windows, "remove_all"),
     }[step]
     genuine, calls = getattr(of, name), []
 
@@ -262,7 +262,7 @@ def test_windows_of_a_query_that_ended_stay_for_its_retention(query: Query) -> N
     assert read(query, state=WindowState.INCOMPLETE).keys() == {(2, "s0"), (3, "s0")}
     write(query, 2, {(3, "s0"): 9})
     assert not redis_client().exists(keys.windows_key("sf", query.pk))
-    assert closing.stored(redis_client(), "sf") == []
+    assert final_windows.stored(redis_client(), "sf") == []
     later = now + timedelta(hours=6.5)
     assert (retention.prune_queries(later), window_retention.prune_windows(later)) == (0, 0)
     later = now + timedelta(hours=7.5)

@@ -18,12 +18,13 @@ from controlplane.results import archiving
 from controlplane.selectors.computations import computation_of_query
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
-from controlplane.wire import keys, limits, user_results
-from controlplane.wire.forms import PLACE, named, names_of
-from controlplane.wire.layout import layout_of
+from controlplane.wire import keys, limits
+from controlplane.wire.aggregates import user_results
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import PLACE, named, names_of
 from controlplane.wire.query import QueryText
-from controlplane.wire.results import Changes, closing, watermarks, write
-from tests.controlplane.wire.test_user_results import NAME
+from controlplane.wire.results import Changes, final_windows, watermarks, write
+from tests.controlplane.wire.aggregates.test_user_results import NAME
 from tests.support.windows import write_windows
 
 MINUTE = 60_000
@@ -156,5 +157,5 @@ def test_after_its_end_they_wait_for_its_retention(unreadable: Query) -> None:
     Query.objects.filter(pk=unreadable.pk).update(retention_s=3600)
     passed(2)
     assert not redis_client().exists(keys.windows_key("sf", unreadable.pk))
-    assert closing.stored(redis_client(), "sf") == []
+    assert final_windows.stored(redis_client(), "sf") == []
     assert AuditEntry.objects.get(action="query.drop-windows").after == {"rows": 40}

@@ -18,16 +18,16 @@ from controlplane.results import keyed_windows
 from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.language.errors import Place, place_of
-from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
+from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import replayed_table, stream_id
 from tests.support.schemas import REPORTS
 from tests.support.schemas import part as reports_with
 from tests.support.sunk import report, write_batch
-from tests.workers.pipeline.engine.test_node import Memory
-from workers.pipeline.engine.node import advanced
-from workers.pipeline.engine.records import Records
-from workers.pipeline.tables import CompiledTable
+from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.evaluation.records import Records
+from workers.pipeline.routing.compiled_table import CompiledTable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

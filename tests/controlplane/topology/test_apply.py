@@ -31,7 +31,7 @@ from controlplane.wire.routing import (
     action_from_json,
     action_to_json,
 )
-from controlplane.wire.shedding import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, Shed
 from tests.support.cluster import placed, placed_split, replayed_table, small_cluster
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]

@@ -13,8 +13,8 @@ from controlplane.models import AuditEntry, Cluster, Drop, Stream
 from controlplane.topology import drop_rules, placement, queries
 from controlplane.topology.drop_specs import DropSpec
 from controlplane.topology.rows import current_table
-from controlplane.wire.publish import latest_version, read_table
-from controlplane.wire.shedding import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table
 from tests.support.records import append_at
 

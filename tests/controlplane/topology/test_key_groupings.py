@@ -9,9 +9,9 @@ from controlplane.models import AuditEntry, Cluster, Node, Query
 from controlplane.topology import key_groupings, placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.rows import current_table
-from controlplane.wire.publish import latest_version, read_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import NOBODY, Route
+from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, placed_split, replayed_table
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Task
 from controlplane.topology import nodes
 from controlplane.topology.rows import current_table
-from controlplane.wire.publish import latest_version, read_table
+from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,7 +15,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Task
 from controlplane.topology import placement, queries, rows, versions
-from controlplane.wire.publish import latest_version, read_table
+from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table, small_cluster, submit
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]

@@ -24,8 +24,8 @@ from controlplane.topology import (
 )
 from controlplane.topology.drop_specs import DropSpec
 from controlplane.topology.queries import QuerySpec
-from controlplane.wire.publish import read_table
 from controlplane.wire.query import QueryText
+from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table, small_cluster
 from tests.support.records import append_at
 from tests.support.texts import SUMMARY

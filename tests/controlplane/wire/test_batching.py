@@ -14,9 +14,9 @@ import redis
 
 from controlplane.wire import keys, log
 from controlplane.wire.batching import BatchingProducer
-from controlplane.wire.blocks import decode_block
 from controlplane.wire.errors import BadBlock, BufferFull, LogFull, Undelivered
 from controlplane.wire.producer import Producer
+from controlplane.wire.records.record_codec import decode_block
 from tests.support.kafka import running_kafka
 from tests.support.lossy_proxy import losing_answers
 from tests.support.redis_server import RedisServer, free_port

@@ -7,9 +7,9 @@ import pytest
 import redis
 
 from controlplane.wire import log
-from controlplane.wire.blocks import decode_block
 from controlplane.wire.errors import BadBlock, BadLogUrl, BadStamp, LogAway, LogFull, StampReused
 from controlplane.wire.producer import Producer
+from controlplane.wire.records.record_codec import decode_block
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import ALL_REPORTS, REPORTS
 

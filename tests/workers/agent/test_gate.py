@@ -14,7 +14,7 @@ from workers.agent.checkpoints import read_checkpoint
 from workers.agent.driver import Site
 from workers.agent.fleet import spec_of
 from workers.agent.gate import Gate
-from workers.pipeline.seed import SeedWriter
+from workers.pipeline.checkpoints.bootstrap import SeedWriter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,9 +5,9 @@ import pytest
 import redis
 
 from controlplane.wire import keys, log
-from controlplane.wire.blocks import decode_block
 from controlplane.wire.errors import LogFull
 from controlplane.wire.producer import Producer
+from controlplane.wire.records.record_codec import decode_block
 from workers.demo.feed import LONGEST_STEP_S, Feed, next_moment
 from workers.demo.place import StoredMoment
 from workers.demo.recording import Recording

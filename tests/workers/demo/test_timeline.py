@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.wire.blocks import check_block
+from controlplane.wire.records.record_codec import check_block
 from workers.demo.recording import (
     SPAN_MS,
     START_MS,

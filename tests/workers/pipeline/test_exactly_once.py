@@ -22,7 +22,6 @@ import redis
 
 from controlplane.wire import keys, log
 from controlplane.wire.producer import Producer
-from controlplane.wire.publish import publish
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
@@ -34,6 +33,7 @@ from controlplane.wire.routing import (
     RoutingDelta,
     RoutingTable,
 )
+from controlplane.wire.routing.publication import publish
 from tests.support.driver import KeptDriver
 from tests.support.schemas import REPORTS, assigned
 from tests.support.taxi import STREAMS, taxi_reports

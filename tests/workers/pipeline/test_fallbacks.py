@@ -10,8 +10,8 @@ import redis
 
 from controlplane.runtime.java import find_java, wheel_home
 from controlplane.wire.producer import Producer
-from controlplane.wire.publish import publish
 from controlplane.wire.routing import AddQuery, RoutingDelta
+from controlplane.wire.routing.publication import publish
 from tests.support.driver import Driver
 from tests.support.redis_server import embedded_redis_binary, running_redis
 from tests.support.schemas import REPORTS, assigned

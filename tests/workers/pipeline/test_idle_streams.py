@@ -16,8 +16,8 @@ from controlplane.wire.routing import AddQuery, MoveTasks
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
-from tests.workers.pipeline.engine.test_node import Memory
-from workers.pipeline.engine.idle import HEARD, Appended, Clock
+from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.engine.storage.idle_streams import HEARD, Appended, Clock
 
 SENSOR = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("key", "string")),

@@ -13,8 +13,8 @@ import redis
 
 from controlplane.wire.log import Stamp
 from controlplane.wire.producer import Producer
-from controlplane.wire.publish import publish
 from controlplane.wire.routing import AddQuery, RoutingDelta
+from controlplane.wire.routing.publication import publish
 from tests.support.driver import Driver, Telemetry
 from tests.support.kafka import running_kafka
 from tests.support.schemas import REPORTS, assigned

@@ -21,13 +21,13 @@ from controlplane.models import Cluster, ClusterHealth, Incident, Query
 from controlplane.results import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
-from workers.pipeline.connections import client_of, tables_of
-from workers.pipeline.engine.pages import Store
-from workers.pipeline.row import input_of
-from workers.pipeline.salt import node_keys
+from workers.pipeline.engine.store import Store
+from workers.pipeline.exchange.messages import input_of
+from workers.pipeline.nodes.node_batch import Turn
 from workers.pipeline.sink import SinkWriter
-from workers.pipeline.source import LogReader
-from workers.pipeline.turn import Turn
+from workers.pipeline.spark.connections import client_of, tables_of
+from workers.pipeline.spark.partition_keys import node_keys
+from workers.pipeline.split_nodes.source import LogReader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,8 +17,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.publish import publish
 from controlplane.wire.routing import Action, AddQuery, MoveTasks, RoutingDelta, SetNodeCount
+from controlplane.wire.routing.publication import publish
 from tests.support.driver import Driver, Telemetry
 from tests.support.schemas import assigned
 from tests.support.taxi import STREAMS, taxi_reports
@@ -31,8 +31,8 @@ from tests.workers.pipeline.test_exactly_once import (
     _measured,
     _measured_spread,
 )
-from workers.pipeline.checkpoint import Checkpoint
-from workers.pipeline.ownership import AlreadyRunning, sole_owner
+from workers.pipeline.checkpoints.files import Checkpoint
+from workers.pipeline.checkpoints.lock import AlreadyRunning, sole_owner
 from workers.pipeline.repartition import Plan, Refused, repartition
 
 QUERIES = 18

@@ -7,18 +7,18 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.forms import named, names_of
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import named, names_of
 from controlplane.wire.language import Kind
-from controlplane.wire.layout import layout_of
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import Changes, has_results, read_windows, watermarks
 from controlplane.wire.results.feed import entry_of, follow
-from controlplane.wire.results.packing import pack
+from controlplane.wire.results.table_codec import pack
 from tests.support.sunk import report
-from workers.pipeline.changes import changes_of
-from workers.pipeline.report import NodeReport
+from workers.pipeline.exchange.changes import changes_of
+from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.sink import SinkWriter, forget_parts, write_results, write_telemetry
-from workers.pipeline.telemetry import telemetry_row
 
 READINGS = computation_of(
     QueryText({"n": "count(*)", "mean": "mean(volts)"}, key=("meter",)),

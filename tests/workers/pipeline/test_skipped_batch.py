@@ -7,10 +7,10 @@ import redis
 
 from controlplane.wire import attempts
 from controlplane.wire.log import START, Block, open_log
-from controlplane.wire.publish import publish
 from controlplane.wire.routing import AssignStream, RoutingDelta
-from workers.pipeline.offset import Offset
-from workers.pipeline.source import LogReader, SplitPartition
+from controlplane.wire.routing.publication import publish
+from workers.pipeline.split_nodes.offset import Offset
+from workers.pipeline.split_nodes.source import LogReader, SplitPartition
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import pytest
 import redis
 
 from controlplane.wire import dead_letters
-from controlplane.wire.blocks import decode_block
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.log import Block, open_log
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.records.record_codec import decode_block
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import AddQuery, AssignStream, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema, common_kinds

@@ -11,7 +11,7 @@ from controlplane.connections import redis_client
 from controlplane.models import Cluster, Proposal, Query, RoutingVersion
 from controlplane.proposals import requests
 from controlplane.topology import placement, publishing, rows
-from controlplane.wire.publish import latest_version, read_table
+from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, small_cluster, submit
 
 pytestmark = pytest.mark.django_db(transaction=True)

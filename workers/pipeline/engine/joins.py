@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.wire.forms import named, names_of, pairs_name
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import named, names_of, pairs_name
 from controlplane.wire.language.tree import Column, Expression
-from controlplane.wire.layout import layout_of
 from controlplane.wire.query import Computation, Join
+from workers.pipeline.engine.aggregation.panes import Panes, panes_of
 from workers.pipeline.engine.aggregation.selection import kept_of
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.assignment.subscriptions import Intake
+from workers.pipeline.engine.evaluation.records import NO_MARK, Int64s, Records
+from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.engine.kernels.types import canonical
-from workers.pipeline.engine.panes import Panes, panes_of
-from workers.pipeline.engine.records import NO_MARK, Int64s, Records
-from workers.pipeline.engine.state import containing_records
-from workers.pipeline.engine.subscriptions import Intake
+from workers.pipeline.engine.storage.window_state import containing_records
 
 # Pairs of one batch and task at most; more is an error of the query, not of the machine.
 MOST_PAIRS: Final = 20_000_000

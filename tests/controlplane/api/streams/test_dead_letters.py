@@ -14,9 +14,9 @@ from controlplane.connections import redis_client
 from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.records import dead_letters as service
 from controlplane.wire import dead_letters
-from controlplane.wire.blocks import decode_block, encode_block
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.log import START, Cut, Log, open_log
+from controlplane.wire.records.record_codec import decode_block, encode_block
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 
 pytestmark = pytest.mark.django_db(transaction=True)

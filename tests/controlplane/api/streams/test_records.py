@@ -14,8 +14,8 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from controlplane.records import append
-from controlplane.wire.blocks import decode_block
 from controlplane.wire.log import START, Cut, Entry, Log, open_log
+from controlplane.wire.records.record_codec import decode_block
 from tests.support.cluster import stream_id
 from tests.support.kafka import running_kafka
 from tests.support.redis_server import free_port

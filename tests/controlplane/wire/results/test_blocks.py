@@ -11,7 +11,7 @@ from controlplane.wire.results import (
     Changes,
     Range,
     References,
-    closing,
+    final_windows,
     read_page,
     read_places,
     read_windows,
@@ -28,7 +28,7 @@ NOBODY = Changes([])
 
 def tables(rows: Sequence[dict[str, Any]]) -> list[Any]:
     """Return rows of slots as a block has them."""
-    from controlplane.wire.forms import named  # noqa: PLC0415
+    from controlplane.wire.aggregates.state_schema import named  # noqa: PLC0415
 
     return [(name, named(name), table) for name, table in changes(METERS, 9, rows).tables]
 
@@ -111,13 +111,13 @@ def test_queries_share_a_block_until_the_last_has_let_go(redis_client: "redis.Re
     assert redis_client.hget(block, "refs") == b"3"
     assert redis_client.ttl(block) == -1
     assert totals(redis_client, 9) == totals(redis_client, 11) == {(h, "a"): 1 for h in range(3)}
-    assert closing.stored(redis_client, "c") == [9, 10, 11]
+    assert final_windows.stored(redis_client, "c") == [9, 10, 11]
     for query in (9, 10):
-        closing.drop(redis_client, "c", query)
+        final_windows.drop(redis_client, "c", query)
     assert totals(redis_client, 11) == {(hour, "a"): 1 for hour in range(3)}
-    closing.release(redis_client, "c", 11)
+    final_windows.release(redis_client, "c", 11)
     assert not redis_client.exists(block)
-    assert closing.stored(redis_client, "c") == []
+    assert final_windows.stored(redis_client, "c") == []
 
 
 def test_a_block_that_nobody_refers_to_goes_by_itself(redis_client: "redis.Redis") -> None:
@@ -143,7 +143,7 @@ def test_two_runs_of_a_query_are_two_parts(redis_client: "redis.Redis") -> None:
 def test_final_windows_take_no_change_from_a_block(redis_client: "redis.Redis") -> None:
     """A block that comes late adds only what starts behind them."""
     give(redis_client, 1, hours(0, 4, "a"))
-    assert closing.freeze(redis_client, "c", {9: HOUR_MS}, 5_000) == {9: 1}
+    assert final_windows.freeze(redis_client, "c", {9: HOUR_MS}, 5_000) == {9: 1}
     give(redis_client, 2, hours(0, 4, "late"))
     give(redis_client, 3, hours(0, 2, "too late"))
     page = read_page(redis_client, "c", 9, METERS, Range(newest_first=False))
@@ -155,25 +155,27 @@ def test_final_windows_take_no_change_from_a_block(redis_client: "redis.Redis") 
 def test_a_block_leaves_window_by_window(redis_client: "redis.Redis") -> None:
     """What has left is not read any more, and the rest can become final later."""
     name = give(redis_client, 1, hours(0, 4, "a", "b"))
-    closing.freeze(redis_client, "c", {9: HOUR_MS}, 5_000)
+    final_windows.freeze(redis_client, "c", {9: HOUR_MS}, 5_000)
     first = read_page(redis_client, "c", 9, METERS, Range(limit=3, newest_first=False)).windows
-    closing.remove_all(redis_client, "c", {9: ((), first[-1].place)})
-    assert closing.freeze(redis_client, "c", {9: 2 * HOUR_MS}, 6_000) == {9: closing.BEHIND}
+    final_windows.remove_all(redis_client, "c", {9: ((), first[-1].place)})
+    assert final_windows.freeze(redis_client, "c", {9: 2 * HOUR_MS}, 6_000) == {
+        9: final_windows.BEHIND
+    }
     assert len(totals(redis_client)) == 5
-    closing.release(redis_client, "c", 9, HOUR_MS)
+    final_windows.release(redis_client, "c", 9, HOUR_MS)
     assert sorted(totals(redis_client)) == [(2, "a"), (2, "b"), (3, "a"), (3, "b")]
-    assert closing.freeze(redis_client, "c", {9: 2 * HOUR_MS}, 6_000) == {9: 1}
-    closing.freeze(redis_client, "c", {9: 9 * HOUR_MS}, 7_000)
-    closing.release(redis_client, "c", 9, 9 * HOUR_MS)
+    assert final_windows.freeze(redis_client, "c", {9: 2 * HOUR_MS}, 6_000) == {9: 1}
+    final_windows.freeze(redis_client, "c", {9: 9 * HOUR_MS}, 7_000)
+    final_windows.release(redis_client, "c", 9, 9 * HOUR_MS)
     assert not redis_client.exists(keys.block_key("c", name), keys.blocks_key("c", 9))
 
 
 def test_what_blocks_hold_counts_for_retention(redis_client: "redis.Redis") -> None:
     give(redis_client, 1, hours(3, 8, "a", "b"), own=hours(20, 22, "a"))
-    assert closing.extent(redis_client, "c", [9, 10]) == {9: (12, 3 * HOUR_MS, 21 * HOUR_MS)}
-    assert closing.start_behind(redis_client, "c", 9, 4) == 7 * HOUR_MS
-    assert closing.start_behind(redis_client, "c", 9, 11) == 20 * HOUR_MS
-    assert closing.start_behind(redis_client, "c", 9, 99) is None
+    assert final_windows.extent(redis_client, "c", [9, 10]) == {9: (12, 3 * HOUR_MS, 21 * HOUR_MS)}
+    assert final_windows.start_behind(redis_client, "c", 9, 4) == 7 * HOUR_MS
+    assert final_windows.start_behind(redis_client, "c", 9, 11) == 20 * HOUR_MS
+    assert final_windows.start_behind(redis_client, "c", 9, 99) is None
 
 
 def test_large_blocks_are_read_one_after_the_other(

@@ -11,13 +11,13 @@ import pytest
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.forms import names_of
-from controlplane.wire.layout import layout_of
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import names_of
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import (
     Changes,
     Range,
-    closing,
+    final_windows,
     read_page,
     read_pages,
     read_windows,
@@ -27,12 +27,12 @@ from controlplane.wire.results.places import key_bytes, members_of, place_of
 from controlplane.wire.results.read import pages
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
 from tests.support.sunk import report, write_batch
-from tests.workers.pipeline.engine.test_node import Memory
-from tests.workers.pipeline.engine.test_state import COLUMNS as ENGINE_COLUMNS
-from tests.workers.pipeline.engine.test_state import records_of
-from workers.pipeline.engine.node import advanced
-from workers.pipeline.engine.subscriptions import Group, Subscription
-from workers.pipeline.engine.tasks import Tasks
+from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS as ENGINE_COLUMNS
+from tests.workers.pipeline.engine.storage.test_window_state import records_of
+from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.tasks import Tasks
 
 METERS = computed()
 
@@ -180,15 +180,15 @@ def test_replays_in_any_order_leave_the_newest(redis_client: "redis.Redis") -> N
 def test_final_windows_take_no_change(redis_client: "redis.Redis") -> None:
     """Neither from a replay nor from a stream that was thought idle; what came is counted."""
     put(redis_client, 1, {"k0": "a", "s0": 1}, {"pane": HOUR_MS, "k0": "a", "s0": 1})
-    assert closing.freeze(redis_client, "c", {9: 0, 10: 0}, 5_000) == {9: 1, 10: 0}
-    assert closing.freeze(redis_client, "c", {9: HOUR_MS}, 6_000) == {9: closing.BEHIND}
+    assert final_windows.freeze(redis_client, "c", {9: 0, 10: 0}, 5_000) == {9: 1, 10: 0}
+    assert final_windows.freeze(redis_client, "c", {9: HOUR_MS}, 6_000) == {9: final_windows.BEHIND}
     put(redis_client, 2, {"k0": "a", "s0": 2}, {"pane": HOUR_MS, "k0": "a", "s0": 2})
     assert totals(redis_client) == {(0, "a"): 1, (HOUR_MS, "a"): 2}
     page = read_page(redis_client, "c", 9, METERS, Range(last_ms=0))
     assert (page.final_ms, page.final_at_ms) == (0, 5_000)
     gone = page.windows[0]
-    closing.remove_all(redis_client, "c", {9: (gone.members, gone.place)})
-    assert closing.freeze(redis_client, "c", {9: -HOUR_MS}, 7_000) == {9: 0}
+    final_windows.remove_all(redis_client, "c", {9: (gone.members, gone.place)})
+    assert final_windows.freeze(redis_client, "c", {9: -HOUR_MS}, 7_000) == {9: 0}
     put(redis_client, 3, {"k0": "a", "s0": 9})
     assert totals(redis_client) == {(HOUR_MS, "a"): 2}
     assert redis_client.hget(keys.rows_key("c", 9), "ignored") == b"2"

@@ -6,10 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.wire import keys
-from controlplane.wire import publish as publishing
 from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing, RoutingTaken
-from controlplane.wire.hand_over import Transfer, in_transition, transfers
-from controlplane.wire.publish import latest_version, publish, publish_snapshot, read_table
 from controlplane.wire.routing import (
     Action,
     AddQuery,
@@ -20,6 +17,14 @@ from controlplane.wire.routing import (
     RoutingDelta,
     RoutingTable,
 )
+from controlplane.wire.routing import publication as publishing
+from controlplane.wire.routing.publication import (
+    latest_version,
+    publish,
+    publish_snapshot,
+    read_table,
+)
+from controlplane.wire.routing.state_transfer import Transfer, in_transition, transfers
 from tests.support.texts import SUMMARY_TEXT
 
 

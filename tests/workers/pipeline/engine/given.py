@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.forms import Form
-from workers.pipeline.engine.changed import Changed
+from controlplane.wire.aggregates.state_schema import Form
+from workers.pipeline.engine.changes import Changed
 
 
 def changed_rows(changed: Changed) -> list[tuple[str, Form, Any]]:

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.finishing import WindowRow, finished, newest
-from controlplane.wire.forms import named
+from controlplane.wire.aggregates.finalize import WindowRow, finished, newest
+from controlplane.wire.aggregates.state_schema import named
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
 from tests.workers.pipeline.engine.given import changed_rows
-from tests.workers.pipeline.engine.test_node import Memory
-from workers.pipeline.engine.node import advanced
-from workers.pipeline.engine.records import Records, Run
-from workers.pipeline.engine.subscriptions import Group, Subscription
-from workers.pipeline.engine.tasks import Tasks
+from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.tasks import Tasks
+from workers.pipeline.engine.evaluation.records import Records, Run
 
 
 class Running:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language import Kind
-from controlplane.wire.layout import ARROW
 from workers.pipeline.engine.hashing import hashes_of
 from workers.pipeline.engine.kernels.types import in_kind
 

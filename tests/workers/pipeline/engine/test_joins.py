@@ -11,13 +11,13 @@ import redis
 from controlplane.wire.query import BadQuery, QueryText, computation_of
 from controlplane.wire.results import read_windows
 from tests.support.sunk import report, write_batch
-from tests.workers.pipeline.engine.test_node import Memory
-from tests.workers.pipeline.engine.test_state import COLUMNS, Row, records_of
+from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
+from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine import joins
-from workers.pipeline.engine.moving import put_in, taken_out
-from workers.pipeline.engine.node import advanced
-from workers.pipeline.engine.subscriptions import Group, Subscription
-from workers.pipeline.engine.tasks import Tasks
+from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.tasks import Tasks
+from workers.pipeline.engine.storage.state_transfer import put_in, taken_out
 
 PAIRED = QueryText(
     {"n": "count(*)", "faster": "sum(a.speed - b.speed)", "names": "count_distinct(b.name)"},

@@ -15,11 +15,11 @@ import pytest
 
 from controlplane.wire import limits
 from controlplane.wire.language.registered import aggregate, function
-from tests.workers.pipeline.engine.test_node import Memory, seen_windows
+from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
-from workers.pipeline.engine.faults import QueryFault, users_code
-from workers.pipeline.engine.node import advanced
-from workers.pipeline.engine.tasks import Tasks
+from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.assignment.tasks import Tasks
+from workers.pipeline.engine.failures.fault import QueryFault, users_code
 
 GOOD = computation({"n": "count(*)", "total": "sum(grams)"})
 

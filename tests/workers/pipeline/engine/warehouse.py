@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
-from workers.pipeline.engine.records import LUCK, Records, Run
-from workers.pipeline.engine.shedding import luck_of
-from workers.pipeline.engine.subscriptions import Group, Intake, Subscription
+from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
+from workers.pipeline.engine.evaluation.drop_rules import luck_of
+from workers.pipeline.engine.evaluation.records import LUCK, Records, Run
 
 COLUMNS = {"ts": Kind.TIME, "shelf": Kind.TEXT, "grams": Kind.FLOAT, "box": Kind.INT}
 # The stubs take fields of one type only.

@@ -21,7 +21,7 @@ from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.results import Range, closing
+from controlplane.wire.results import Range, final_windows
 from controlplane.wire.routing import (
     NOBODY,
     Action,
@@ -247,7 +247,7 @@ class Life:
         """Archive some or all of what is final, and learn what is."""
         archiving.archive_windows(self.now)
         for asked in self.asked:
-            until = closing.frozen_until(self.client, self.cluster.slug, asked.pk)
+            until = final_windows.frozen_until(self.client, self.cluster.slug, asked.pk)
             known = asked.cutoffs[-1][0] if asked.cutoffs else None
             if until is not None and until != known:
                 asked.cutoffs.append((until, self.seen_batch(asked)))

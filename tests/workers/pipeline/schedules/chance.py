@@ -19,7 +19,7 @@ from controlplane.wire.routing import (
     Span,
     spans_of,
 )
-from controlplane.wire.shedding import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
 from tests.support.schemas import declared
 from tests.workers.pipeline.schedules.queries import TWO_CHOICES, Asked
 

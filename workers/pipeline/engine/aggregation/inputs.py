@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from controlplane.wire.aggregates.layout import Layout
 from controlplane.wire.language.aggregates import Merge
-from controlplane.wire.layout import Layout
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.aggregation.slots import taken
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.compute import Evaluator, Rows
-from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.evaluation.evaluator import Evaluator, Rows
+from workers.pipeline.engine.evaluation.records import Records
+from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.engine.kernels.types import canonical
-from workers.pipeline.engine.records import Records
 
 
 class Inputs(NamedTuple):

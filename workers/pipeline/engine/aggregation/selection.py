@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.arrow import pc
-from workers.pipeline.engine.faults import QueryFault
-from workers.pipeline.engine.records import LUCK, Records
-from workers.pipeline.engine.shedding import is_dropped
-from workers.pipeline.engine.subscriptions import Drops, Intake
+from workers.pipeline.engine.assignment.subscriptions import Drops, Intake
+from workers.pipeline.engine.evaluation.drop_rules import is_dropped
+from workers.pipeline.engine.evaluation.records import LUCK, Records
+from workers.pipeline.engine.failures.fault import QueryFault
 
 Mask = NDArray[np.bool_]
 

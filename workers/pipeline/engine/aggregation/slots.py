@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.wire.floats import codes_of
-from controlplane.wire.grouping import flat_lists
+from controlplane.wire.aggregates.floats import codes_of
+from controlplane.wire.aggregates.grouping import flat_lists
+from controlplane.wire.aggregates.layout import Layout, Moments, stored_type
+from controlplane.wire.aggregates.moments import moments_of
 from controlplane.wire.language.aggregates import Merge, Slot
 from controlplane.wire.language.tree import Expression, Kind
-from controlplane.wire.layout import Layout, Moments, stored_type
-from controlplane.wire.moments import moments_of
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.compute import Evaluator
+from workers.pipeline.engine.evaluation.evaluator import Evaluator
 from workers.pipeline.engine.kernels.types import as_float
 
 # What all values of a batch may sum up to without an overflow of their own type.

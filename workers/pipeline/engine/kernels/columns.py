@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.tree import Column, Kind
-from controlplane.wire.layout import ARROW
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.kernels.units import floats_of_decimals
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.layout import ARROW
 from workers.pipeline.engine.arrow import pa, pc
 
 Units = NDArray[np.int64]

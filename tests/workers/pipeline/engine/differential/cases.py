@@ -19,7 +19,7 @@ from tests.workers.pipeline.engine.differential.data import COLUMNS, KINDS, nest
 from tests.workers.pipeline.engine.differential.queries import random_join, random_query
 from tests.workers.pipeline.engine.differential.test_queries import SIDES, STREAMS, put_records
 from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
-from workers.pipeline.engine.records import Run
+from workers.pipeline.engine.evaluation.records import Run
 
 QUERIES, JOINS, AGGREGATES = 3, 1, 5
 # Numbers of streams and queries from one case to the next.

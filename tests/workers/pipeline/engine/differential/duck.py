@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 
+from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language import Kind
-from controlplane.wire.layout import ARROW
 from tests.workers.pipeline.engine.differential.sql import FUNCTIONS, MACROS
 from workers.pipeline.engine.kernels.columns import as_kind
 

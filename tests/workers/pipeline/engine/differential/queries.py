@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import duckdb
 
-from controlplane.wire.finishing import WindowRow
+from controlplane.wire.aggregates.finalize import WindowRow
 from controlplane.wire.language import Kind
 from controlplane.wire.language.aggregates import Aggregate
 from controlplane.wire.query import Computation, Join, QueryText

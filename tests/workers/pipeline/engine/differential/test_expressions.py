@@ -25,8 +25,8 @@ from tests.workers.pipeline.engine.differential.duck import (
 )
 from tests.workers.pipeline.engine.differential.sql import sql_of
 from tests.workers.pipeline.engine.differential.texts import ALL, Texts, columns_of
-from workers.pipeline.engine.compute import Evaluator
-from workers.pipeline.engine.faults import QueryFault
+from workers.pipeline.engine.evaluation.evaluator import Evaluator
+from workers.pipeline.engine.failures.fault import QueryFault
 
 RECORDS, EXPRESSIONS = 40, 60
 # What is compared elsewhere: libraries round or write it differently.

@@ -26,7 +26,7 @@ from tests.workers.pipeline.engine.differential.queries import (
 )
 from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
 from tests.workers.pipeline.engine.running import Running
-from workers.pipeline.engine.records import Records, Run
+from workers.pipeline.engine.evaluation.records import Records, Run
 
 SIDES: Sequence[str] = ("a.", "b.")
 STREAMS, QUERIES, JOINS, AGGREGATES = (1, 2, 3), 5, 1, 12

@@ -1,0 +1,1 @@
+"""Mergeable aggregates: their columns, how parts merge, and the finalize step."""

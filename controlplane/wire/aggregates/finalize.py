@@ -1,0 +1,280 @@
+"""Slots and sketches to the values that were asked for: the last step, at the reader.
+
+What was kept of a window in parts (streams, tasks of a split key, runs of a moved query) is merged
+here, in any order; so a reader sees each record exactly once.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from controlplane.wire.aggregates.floats import float_of, plain_float
+from controlplane.wire.aggregates.grouping import grouped
+from controlplane.wire.aggregates.layout import Layout, layout_of
+from controlplane.wire.aggregates.sketches import Cell, date_of, finished_sketch
+from controlplane.wire.aggregates.state_schema import OWNER, Form, named, names_of
+from controlplane.wire.aggregates.user_results import Outcome, user_results
+from controlplane.wire.language.aggregates import Aggregate
+from controlplane.wire.language.registered import registered_aggregate
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation
+
+# What tells parts of one window apart.
+_PARTS: Final = (*OWNER, "stream")
+_BATCH: Final = "batch"
+_NO_ERRORS: Final[Mapping[str, str]] = {}
+_UNIT: Final = Decimal("1e-9")
+
+
+class WindowRow(NamedTuple):
+    """One window of one key: its start (event time, ms), the key and the aggregates by name.
+
+    `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
+    name why an aggregate has no value although it should: its last step raised or took too long.
+    `tried`: False where there was no time for a last step, so that another reading may have it.
+    """
+
+    start_ms: int
+    key: Mapping[str, Any]
+    values: Mapping[str, Any]
+    batch: int
+    parts: int
+    errors: Mapping[str, str] = _NO_ERRORS
+    tried: bool = True
+
+
+def finished(
+    computation: Computation, tables: Mapping[str, Any], page_s: float | None = None
+) -> list[WindowRow]:
+    """Return the windows of a query from the newest rows of each of its parts, by form's name.
+
+    Each table has the columns of its form and `batch`. `page_s`: see `user_results`.
+    """
+    layout = layout_of(computation)
+    slots, cells, blobs = names_of(layout)
+    if slots not in tables:
+        return []
+    rows = _readable(_merged(named(slots), tables[slots]))
+    columns = {name: rows[name].to_pylist() for name in rows.column_names}
+    slot_names, places = layout.shape.slot_names, _places(columns, layout.shape.key_names)
+    extra = _Extra(layout, tables.get(cells), tables.get(blobs), page_s)
+    outcomes = [
+        [extra.outcome(place, at, aggregate) for place in places]
+        if aggregate.kept.sketch
+        else _outcomes_of(aggregate, [columns[slot_names[slot]] for slot in layout.places[at]])
+        for at, (_, aggregate) in enumerate(computation.aggregates)
+    ]
+    keys = [_plain_column(one.kind, column) for (_, one), column in zip(
+        computation.key, list(zip(*places, strict=True))[1:], strict=True)]  # fmt: skip
+    return _rows(computation, columns, keys, outcomes)
+
+
+def has_users_aggregates(computation: Computation) -> bool:
+    """Return whether the last step of a computation calls users' code."""
+    return any(registered_aggregate(one.aggregate.kept.sketch)
+               for one in layout_of(computation).sketches)  # fmt: skip
+
+
+def _rows(
+    computation: Computation,
+    columns: Mapping[str, Sequence[Any]],
+    keys: Sequence[Sequence[Any]],
+    outcomes: Sequence[Sequence[Any]],
+) -> list[WindowRow]:
+    """Return the windows from columns; of an aggregate without a value its `Outcome` says why."""
+    key_names = [name for name, _ in computation.key]
+    names = [name for name, _ in computation.aggregates]
+    found = []
+    every_key = zip(*keys, strict=True) if keys else repeat(())
+    every_value = zip(*outcomes, strict=True) if outcomes else repeat(())
+    about = zip(columns["pane"], columns[_BATCH], columns["parts"], strict=True)
+    for (start_ms, batch, parts), key, mine in zip(about, every_key, every_value, strict=False):
+        values = dict(zip(names, mine, strict=True))
+        errors: dict[str, str] = {}
+        tried = True
+        for name, one in values.items():
+            if isinstance(one, Outcome):
+                values[name], tried = one.value, tried and one.tried
+                if one.error:
+                    errors[name] = one.error
+        row_key = dict(zip(key_names, key, strict=True))
+        found.append(WindowRow(start_ms, row_key, values, batch, parts, errors, tried))
+    return found
+
+
+def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the values of an aggregate from its slots, one behind the other in each column."""
+    kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
+    if aggregate.function == "count":
+        return list(slots[0])
+    if aggregate.function in ("min", "max") and kind is Kind.INT:
+        return list(slots[0])
+    return [_outcome_of(aggregate, numbers) for numbers in zip(*slots, strict=True)]
+
+
+def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
+    """Return a value, or an `Outcome` that says why there is none."""
+    try:
+        return value_of(aggregate, numbers)
+    except Exception as error:  # noqa: BLE001 - the others can be read
+        return _failed(aggregate, f"raised {type(error).__name__}: {error}")
+
+
+def _places(columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return window and key of rows; NaN is always the same object, so that it is found."""
+    return list(zip(columns["pane"], *(map(plain_float, columns[key]) for key in keys),
+                    strict=True))  # fmt: skip
+
+
+def _plain_column(kind: Kind, column: Sequence[Any]) -> list[Any]:
+    if kind in (Kind.INT, Kind.TEXT):
+        return list(column)
+    return [_plain(value, kind) for value in column]
+
+
+def _failed(aggregate: Aggregate, why: str, *, tried: bool = True) -> Outcome:
+    name = aggregate.kept.sketch or aggregate.function
+    return Outcome(None, f"{name} {why}"[:250], tried)
+
+
+def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
+    """Return an aggregate from its merged slots, None where no record had a value.
+
+    Times are milliseconds; the sum of whole numbers is an int of any size.
+    """
+    kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
+    match aggregate.function:
+        case "count":
+            return slots[0]
+        case "min" | "max" as function:
+            return _extreme(slots[0], kind, function)
+        case "sum":
+            return _total(slots[1], kind)
+        case "mean":
+            return _mean(slots[0], _total(slots[1], kind))
+        case "variance" | "stddev" as function:
+            return _variance(slots[0], slots[3], root=function == "stddev")
+    raise LookupError(f"there is no aggregate {aggregate.function}")
+
+
+def _extreme(value: Any, kind: Kind, function: str) -> Any:
+    if kind is Kind.FLOAT and function == "max" and value is not None:
+        return float_of(value)
+    return _plain(value, kind)
+
+
+def _total(value: Any, kind: Kind) -> Any:
+    return int(value) if kind is Kind.INT and value is not None else value
+
+
+def _mean(count: int, total: float | Decimal | None) -> float | Decimal | None:
+    if not count or total is None:
+        return None
+    if not isinstance(total, Decimal):
+        return total / count
+    with localcontext(prec=120):
+        return (total / count).quantize(_UNIT, ROUND_HALF_EVEN)
+
+
+def _variance(count: int, spread: float | None, *, root: bool) -> float | None:
+    if count < 2 or spread is None:  # noqa: PLR2004 - of a sample
+        return None
+    return math.sqrt(spread / (count - 1)) if root else spread / (count - 1)
+
+
+def _plain(value: Any, kind: Kind) -> Any:
+    """Return a value of a row as Python has it; times stay milliseconds."""
+    if value is None:
+        return None
+    return date_of(value) if kind is Kind.DATE else plain_float(value)
+
+
+def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
+    """Return the window and key of a row; NaN is always the same object, so that it is found."""
+    return (row["pane"], *(plain_float(row[key]) for key in keys))
+
+
+def _readable(table: Any) -> Any:
+    """Return times as milliseconds and dates as days: Python knows the years 1 to 9999 only."""
+    for at, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(at, column.name, table[column.name].cast(pa.int64()))
+        elif pa.types.is_date(column.type):
+            table = table.set_column(at, column.name, table[column.name].cast(pa.int32()))
+    return table
+
+
+def _merged(form: Form, table: Any) -> Any:
+    """Merge the parts of each window; `parts` counts them."""
+    names = [name for name in form.identity if name not in _PARTS]
+    return grouped(form, table, names, [(_BATCH, "max", _BATCH), ("", "count_all", "parts")])
+
+
+class _Extra:
+    """Sketches and users' aggregates by place: window and key."""
+
+    def __init__(self, layout: Layout, cells: Any, blobs: Any, page_s: float | None) -> None:
+        users = [one for one in layout.sketches if registered_aggregate(one.aggregate.kept.sketch)]
+        self._users = {one.at for one in users}
+        self._cells: dict[Any, list[Cell]] = {}
+        states: dict[Any, list[bytes]] = {}
+        keys, cells_name, blobs_name = layout.shape.key_names, *names_of(layout)[1:]
+        if cells is not None:
+            for row in _readable(_merged(named(cells_name), cells)).to_pylist():
+                number = row["largest"] if row["added"] is None else row["added"]
+                cell = Cell(row["c"] if row["t"] is None else row["t"], number)
+                self._cells.setdefault((*_place(row, keys), row["a"]), []).append(cell)
+        if blobs is not None:
+            for row in _readable(_merged(named(blobs_name), blobs)).to_pylist():
+                states[*_place(row, keys), row["a"]] = row["state"]
+        self._results = {one.at: _results(one.at, one.aggregate, states, page_s) for one in users}
+
+    def outcome(self, place: tuple[Any, ...], at: int, aggregate: Aggregate) -> Outcome:
+        """Return the value of the aggregate at a place among the query's aggregates."""
+        if at in self._users:
+            return self._results[at].get(place, Outcome())
+        assert aggregate.argument is not None
+        cells = self._cells.get((*place, at), [])
+        try:
+            return Outcome(
+                finished_sketch(
+                    aggregate.kept.sketch, cells, aggregate.setting or 0.0, aggregate.argument.kind
+                )
+            )
+        except Exception as error:  # noqa: BLE001 - the others can be read
+            return _failed(aggregate, f"raised {type(error).__name__}: {error}")
+
+
+def _results(
+    at: int, aggregate: Aggregate, states: Mapping[Any, list[bytes]], page_s: float | None
+) -> dict[Any, Outcome]:
+    """Return the outcomes of a user's aggregate by place, the first windows first."""
+    mine = sorted((one for one in states if one[-1] == at and states[one]), key=lambda one: one[0])
+    outcomes = user_results(aggregate.kept.sketch, [states[one] for one in mine], page_s)
+    return {
+        one[:-1]: _failed(aggregate, found.error, tried=found.tried) if found.error else found
+        for one, found in zip(mine, outcomes, strict=True)
+    }
+
+
+def newest(form: Form, entries: Sequence[tuple[int, Any]]) -> Any:
+    """Return the newest row of each part of each window, with the `batch` it is of.
+
+    `entries`: batch and table, oldest first. A window is written whole whenever it changes, but of
+    a sketch only the cells that did.
+    """
+    marked = [
+        rows.append_column(_BATCH, pa.repeat(pa.scalar(batch, pa.int64()), len(rows)))
+        for batch, rows in entries
+    ]
+    table = pa.concat_tables(marked)
+    names = list(form.identity)
+    numbered = table.select(names).append_column("row", pa.array(np.arange(len(table))))
+    last = numbered.group_by(names, use_threads=False).aggregate([("row", "max")])
+    columns = [name for name in table.column_names if name not in names]
+    return table.take(last["row_max"]).select([*names, *columns])

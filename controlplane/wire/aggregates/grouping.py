@@ -1,0 +1,125 @@
+"""Rows of state and of results, merged where they have become equal."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from controlplane.wire.aggregates.layout import Moments
+from controlplane.wire.aggregates.moments import merged_moments
+from controlplane.wire.aggregates.sketches import coarse_cells, is_coarse, is_exact
+from controlplane.wire.aggregates.state_schema import CELL, Form
+
+# Arrow's stubs know few of the overloads that are used here.
+_pa: Any = pa
+_ROWS: Final = "rows"
+# A sketch keeps so many different values as they are; from then on it keeps coarser cells.
+EXACT_VALUES: Final = 1_000
+
+# A column (none to count rows), how it is aggregated, and under which name.
+More = Sequence[tuple[str, str, str]]
+
+
+def grouped(form: Form, table: Any, names: Sequence[str], more: More = ()) -> Any:
+    """Return one row per different values of the columns `names`, with all others merged.
+
+    `names`: the columns that identify a row, or some of them. `more`: further aggregates.
+    The columns are those of `names`, those that the form merges, and `more`.
+    """
+    aggregates: list[Any] = list(form.merges)
+    aggregates += [([] if agg == "count_all" else column, agg) for column, agg, _ in more]
+    columns = [*names, *(name for name, _ in form.merges), *(name for _, _, name in more)]
+    if form.moments:
+        table = table.append_column(_ROWS, _pa.array(np.arange(len(table))))
+        aggregates.append((_ROWS, "list"))
+        columns.append(_ROWS)
+    found = table.group_by(list(names), use_threads=False).aggregate(aggregates)
+    found = found.rename_columns(columns)
+    if form.moments:
+        found = _with_moments(form, table, found)
+    return with_coarse_cells(found, names) if CELL[1] in names else found
+
+
+def _with_moments(form: Form, table: Any, found: Any) -> Any:
+    """Replace the lists of rows by the merged moments of these rows."""
+    rows = found[_ROWS].combine_chunks()
+    found = found.drop_columns([_ROWS])
+    for columns in form.moments:
+        found = _with_moment(columns, table, found, rows)
+    return found
+
+
+def _with_moment(columns: Moments, table: Any, found: Any, rows: Any) -> Any:
+    order, starts = flat_lists(rows)
+    weight, mean, rest, spread = (table[name].fill_null(0).to_numpy()[order] for name in columns)
+    values = (weight, mean, rest, spread)
+    if len(starts):
+        values = merged_moments(weight, mean, rest, spread, starts)
+    found = found.drop_columns([columns[0]])
+    for name, column in zip(columns, values, strict=True):
+        found = found.append_column(name, _pa.array(column))
+    return found
+
+
+def flat_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the values of all lists one behind the other, and where each list begins.
+
+    No list may be empty.
+    """
+    offsets = np.asarray(lists.offsets)
+    values = np.asarray(lists.values)[offsets[0] :] if len(lists) else np.zeros(0, np.int64)
+    return values, (offsets[:-1] - offsets[0]).astype(np.int64) if len(lists) else values
+
+
+def with_coarse_cells(cells: Any, names: Sequence[str]) -> Any:
+    """Make the cells of each sketch coarse that has too many exact ones, or coarse ones already.
+
+    What is coarse does not depend on how records were put together before: exact cells are lost
+    only where there are `EXACT_VALUES` different ones, and then all become coarse.
+    """
+    kind = np.asarray(cells["largest"].fill_null(-2))
+    cell = np.asarray(cells["c"].fill_null(0))
+    exact, coarse = is_exact(kind, cell), is_coarse(kind, cell)
+    if not coarse.any() and np.count_nonzero(exact) < EXACT_VALUES:
+        return cells
+    rows = np.flatnonzero(exact | coarse)
+    place = [name for name in names if name not in CELL[1:]]
+    group = group_of(cells.select(place).take(_pa.array(rows)), place)
+    count = np.bincount(group)
+    some_coarse = np.bincount(group, coarse[rows]) > 0
+    some_exact = np.bincount(group, exact[rows] & (cell[rows] != 0)) > 0
+    full = ((count >= EXACT_VALUES) | some_coarse) & some_exact
+    if not full.any():
+        return cells
+    changed = rows[full[group] & exact[rows]]
+    return _merged_again(cells, names, changed, (kind, cell))
+
+
+def _merged_again(
+    cells: Any, names: Sequence[str], changed: NDArray[np.int64], known: tuple[Any, Any]
+) -> Any:
+    kind, cell = (values.copy() for values in known)
+    cell[changed], kind[changed] = coarse_cells(kind[changed], cell[changed])
+    columns = {"c": cell, "largest": kind}
+    for name, values in columns.items():
+        null = np.asarray(cells[name].is_null())
+        at = cells.schema.get_field_index(name)
+        cells = cells.set_column(at, name, _pa.array(values, mask=null))
+    # Counts add up; of the ranks, and of what says how new a row is, the largest stays.
+    others = [name for name in cells.column_names if name not in names]
+    found = cells.group_by(list(names), use_threads=False).aggregate(
+        [(name, "sum" if name == "added" else "max") for name in others]
+    )
+    return found.rename_columns([*names, *others])
+
+
+def group_of(table: Any, names: Sequence[str]) -> NDArray[np.int64]:
+    """Return for each row the number of its group of equal rows."""
+    marked = table.append_column(_ROWS, _pa.array(np.arange(len(table))))
+    lists = marked.group_by(list(names), use_threads=False).aggregate([(_ROWS, "list")])
+    order, starts = flat_lists(lists[f"{_ROWS}_list"].combine_chunks())
+    group = np.empty(len(table), np.int64)
+    group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    return group

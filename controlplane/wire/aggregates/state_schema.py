@@ -1,0 +1,198 @@
+"""What rows of aggregated panes look like: in the state of tasks, and as results of queries."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from controlplane.wire.aggregates.floats import codes_of
+from controlplane.wire.aggregates.layout import ARROW, Layout, Moments, Shape
+from controlplane.wire.language.aggregates import Merge
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation
+
+# `run`: which life of the query the row belongs to; a move without state begins the next.
+OWNER: Final = ("query", "run", "task")
+PLACE: Final = (*OWNER, "stream", "pane")
+# What names a cell of a sketch: which aggregate it is of, and its number or text.
+CELL: Final = ("a", "c", "t")
+# Kinds of numbers, each holding those before it.
+NUMBERS_BY_WIDTH: Final = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the rows of a state table look like: what identifies one, and how equal ones merge.
+
+    `merges`: columns with the aggregation of Arrow that merges each; `moments`: columns of weight,
+    mean, rest and spread, which merge together (`moments.py`).
+    """
+
+    schema: Any
+    identity: tuple[str, ...]
+    merges: tuple[tuple[str, str], ...]
+    moments: tuple[Moments, ...] = ()
+
+
+@cache
+def slots_form(shape: Shape) -> Form:
+    """Return the form of panes with the slots of a shape."""
+    schema = pa.schema([*((name, pa.int64()) for name in PLACE), *shape.fields])
+    identity = (*PLACE, *shape.key_names)
+    return Form(schema, identity, tuple(shape.merges), tuple(shape.moments))
+
+
+@cache
+def cells_form(keys: tuple[Kind, ...]) -> Form:
+    """Return the form of the cells of sketches: `added` sums up, of `largest` the largest stays.
+
+    `sketches.py` says which of both a sketch uses.
+    """
+    bare = Shape(keys, ())
+    cell = [("a", pa.int64()), ("c", pa.int64()), ("t", pa.string())]
+    numbers = [("added", pa.int64()), ("largest", pa.int64())]
+    place = [(name, pa.int64()) for name in PLACE]
+    schema = pa.schema([*place, *bare.fields, *cell, *numbers])
+    return Form(schema, (*PLACE, *bare.key_names, *CELL), (("added", "sum"), ("largest", "max")))
+
+
+@cache
+def blobs_form(keys: tuple[Kind, ...]) -> Form:
+    """Return the form of users' aggregates: `state` is bytes, merged by their own code."""
+    bare = Shape(keys, ())
+    place = [(name, pa.int64()) for name in PLACE]
+    schema = pa.schema([*place, *bare.fields, ("a", pa.int64()), ("state", pa.binary())])
+    return Form(schema, (*PLACE, *bare.key_names, "a"), (("state", "list"),))
+
+
+@cache
+def pairs_form(keys: tuple[Kind, ...], left: tuple[Kind, ...], right: tuple[Kind, ...]) -> Form:
+    """Return the form of the records of a join that wait for their counterparts.
+
+    `side`: 0 for left, 1 for right; `k…` what must be equal, `a…` and `b…` the columns of each
+    side (null on the other); `s0` how many such records there are.
+    """
+    columns = [(f"k{at}", ARROW[kind]) for at, kind in enumerate(keys)]
+    columns += [(f"a{at}", ARROW[kind]) for at, kind in enumerate(left)]
+    columns += [(f"b{at}", ARROW[kind]) for at, kind in enumerate(right)]
+    place = [*((name, pa.int64()) for name in PLACE), ("side", pa.int64())]
+    schema = pa.schema([*place, *columns, ("s0", pa.int64())])
+    names = [name for name, _ in columns]
+    return Form(schema, (*PLACE, "side", *names), (("s0", "sum"),))
+
+
+def pairs_name(computation: Computation) -> str:
+    """Return the name of the form in which a join keeps its records."""
+    join = computation.join
+    assert join is not None
+    kinds = (
+        [left.kind for left, _ in join.on],
+        [column.kind for column in join.left],
+        [column.kind for column in join.right_columns],
+    )
+    return "j|" + "|".join(",".join(some) for some in kinds)
+
+
+def is_pairs(name: str) -> bool:
+    """Return whether a form of this name holds records of joins."""
+    return name.startswith("j|")
+
+
+def names_of(layout: Layout) -> tuple[str, str, str]:
+    """Return the names of a computation's forms: of its slots, its cells and its users' states."""
+    keys = Shape(layout.shape.keys, ()).name
+    return f"s|{layout.shape.name}", f"c|{keys}", f"b|{keys}"
+
+
+@cache
+def named(name: str) -> Form:
+    """Return the form of a name."""
+    kind, _, rest = name.partition("|")
+    if kind == "j":
+        keys, left, right = (
+            tuple(Kind(one) for one in some.split(",") if one) for some in rest.split("|")
+        )
+        return pairs_form(keys, left, right)
+    shape = Shape.named(rest)
+    if kind == "s":
+        return slots_form(shape)
+    return cells_form(shape.keys) if kind == "c" else blobs_form(shape.keys)
+
+
+def can_convert(written: str, wanted: str) -> bool:
+    """Return whether rows of one form can be those of another: numbers alone are wider there."""
+    if written == wanted:
+        return True
+    before, now = _parts_of(written), _parts_of(wanted)
+    return len(before) == len(now) and all(
+        one == other or _is_wider(one, other) for one, other in zip(before, now, strict=True)
+    )
+
+
+def _parts_of(name: str) -> list[tuple[str, str]]:
+    """Return what the columns of a form are: a word that does not change, and a kind."""
+    kind, _, rest = name.partition("|")
+    if kind == "j":
+        sides = enumerate(rest.split("|"))
+        return [(f"j{at}", one) for at, some in sides for one in some.split(",")]
+    shape = Shape.named(rest)
+    keys = [(f"{kind} key", str(one)) for one in shape.keys]
+    return keys + [(f"{kind} {merge}", str(of)) for merge, of in shape.slots]
+
+
+def _is_wider(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    before, now = one[1], other[1]
+    if one[0] != other[0] or not {before, now} <= {*NUMBERS_BY_WIDTH}:
+        return False
+    return NUMBERS_BY_WIDTH.index(Kind(before)) < NUMBERS_BY_WIDTH.index(Kind(now))
+
+
+def converted(rows: Any, written: str, wanted: str) -> Any:
+    """Return columns of rows of the form `written` as those of the form `wanted`.
+
+    A column of a stream may have become wider since rows were written: whole numbers become
+    decimals, and both become floats.
+    """
+    schema, form = rows.schema, named(wanted).schema
+    codes = set(_coded(wanted)) - set(_coded(written))
+    for at, name in enumerate(schema.names):
+        column, kind = rows[name], form.field(name).type
+        if name in codes:
+            values = _widened(column, pa.float64()).combine_chunks()
+            found: Any = codes_of(values.fill_null(0.0).to_numpy())
+            column = pa.array(found, mask=np.asarray(values.is_null()))
+        rows = rows.set_column(at, name, _widened(column, kind))
+    return rows
+
+
+def _widened(column: Any, kind: Any) -> Any:
+    """Return numbers in a wider type; decimals as the nearest floats, which Arrow's cast misses."""
+    if column.type == kind:
+        return column
+    if pa.types.is_decimal(column.type) and pa.types.is_floating(kind):
+        column = column.cast(pa.string())
+    return column.cast(kind, safe=not pa.types.is_floating(kind))
+
+
+def _coded(name: str) -> list[str]:
+    """Return the columns that hold the codes of floats."""
+    kind, _, rest = name.partition("|")
+    shape = Shape.named(rest if kind == "s" else "|")
+    pairs = zip(shape.slot_names, shape.slots, strict=True)
+    return [column for column, slot in pairs if slot == (Merge.MAX, Kind.FLOAT)]
+
+
+def to_bytes(rows: Any) -> bytes:
+    """Return a table's rows as bytes; its form says what they are."""
+    batches = rows.combine_chunks().to_batches()
+    return bytes(batches[0].serialize()) if batches else b""
+
+
+def from_bytes(form: Form, data: bytes | None) -> Any:
+    """Return the rows that `to_bytes` wrote, none for None."""
+    if not data:
+        return form.schema.empty_table()
+    batch = pa.ipc.read_record_batch(pa.py_buffer(data), form.schema)
+    return pa.Table.from_batches([batch])

@@ -1,0 +1,1 @@
+"""Records of streams: conversion to a schema, and the codec of blocks."""

@@ -1,0 +1,154 @@
+"""Which windows of blocks a page has, and their rows by form."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import redis
+from numpy.typing import NDArray
+
+from controlplane.wire import keys
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.state_schema import converted, named, names_of
+from controlplane.wire.query import Computation
+from controlplane.wire.results.blocks import Ref, decoded
+from controlplane.wire.results.places import members_of, place_of
+from controlplane.wire.results.rows import key_columns, section_of
+
+_NO_MS: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which windows are wanted: `first_ms` ≤ start ≤ `last_ms`, and whose places `is_wanted` takes.
+
+    At least `limit` from one end, if there are so many.
+    """
+
+    first_ms: int
+    last_ms: int
+    is_wanted: Callable[[bytes], bool]
+    limit: int
+    newest_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows of blocks: by form's name a table with `batch`, and the member of each of its rows."""
+
+    tables: Mapping[str, Any]
+    members: Mapping[str, Sequence[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The blocks of a query that were read, and what of them has left Redis.
+
+    `moved`: the last place that has, `moved_to_ms`: the newest start up to which all have.
+    """
+
+    blocks: Sequence[tuple[Ref, bytes]] = ()
+    moved: bytes = b""
+    moved_to_ms: int | None = None
+
+
+def read_overlapping(
+    client: "redis.Redis", cluster: str, query: int, starts: Sequence[int]
+) -> Held:
+    """Return the blocks of a query that may have windows with these starts (ms)."""
+    found = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
+    refs = [Ref.from_bytes(name, data) for name, data in found.items()]
+    near = [ref for ref in refs if any(ref.first_ms <= one <= ref.last_ms for one in starts)]
+    pipe = client.pipeline(transaction=False)
+    for ref in near:
+        pipe.hget(keys.block_key(cluster, ref.block), "data")
+    pipe.hmget(keys.rows_key(cluster, query), "moved", "moved_to")
+    *datas, (moved, moved_to) = pipe.execute()
+    blocks = [(ref, data) for ref, data in zip(near, datas, strict=True) if data]
+    return Held(blocks, moved or b"", None if moved_to is None else int(moved_to))
+
+
+def rows_of(computation: Computation, query: int, held: Held, wanted: Wanted) -> Found:
+    """Return the rows of the wanted windows, whatever form they were written in."""
+    parts: dict[str, list[Any]] = {}
+    for ref, data in held.blocks:
+        for name, rows in decoded(data):
+            mine = _within(rows, ref, held, wanted)
+            if len(mine):
+                parts.setdefault(name, []).append(_as_of(mine, query, ref))
+    tables = _joined(computation, parts)
+    slots = names_of(layout_of(computation))[0]
+    if slots not in tables:
+        return Found({}, {})
+    return _near_end(tables, slots, held, wanted)
+
+
+def _within(rows: Any, ref: Ref, held: Held, wanted: Wanted) -> Any:
+    """Return the rows whose starts are wanted, and that this query has in Redis."""
+    gone = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
+    first = max(wanted.first_ms, *(ms + 1 for ms in gone)) if gone else wanted.first_ms
+    starts = np.asarray(rows["pane"])
+    mine = (starts >= first) & (starts <= wanted.last_ms)
+    return rows if mine.all() else rows.filter(pa.array(mine))
+
+
+def _as_of(rows: Any, query: int, ref: Ref) -> Any:
+    """Return rows as those of this query."""
+    for name, value in (("query", query), ("run", ref.run)):
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, pa.array(np.full(len(rows), value, np.int64)))
+    return rows.append_column("batch", pa.array(np.full(len(rows), ref.batch, np.int64)))
+
+
+def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Return one table for each form that the computation has now."""
+    found: dict[str, list[Any]] = {}
+    now = {section_of(name): name for name in names_of(layout_of(computation))}
+    for name, tables in parts.items():
+        wanted = now.get(section_of(name))
+        if wanted is None:
+            continue
+        for table in tables:
+            rows, batch = table.drop_columns(["batch"]), table["batch"]
+            same = rows if name == wanted else converted(rows, name, wanted)
+            found.setdefault(wanted, []).append(same.append_column("batch", batch))
+    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in found.items()}
+
+
+def _near_end(tables: Mapping[str, Any], slots: str, held: Held, wanted: Wanted) -> Found:
+    """Return the rows of at least so many windows from one end, if there are so many."""
+    starts = np.asarray(tables[slots]["pane"])
+    order = np.sort(starts)[:: -1 if wanted.newest_first else 1]
+    rows = wanted.limit
+    while True:
+        # Whole windows: all rows with the last of these starts come along.
+        edge = order[min(rows, len(order)) - 1]
+        near = {name: _up_to(table, edge, wanted.newest_first) for name, table in tables.items()}
+        found = _of_places(near, held, wanted)
+        places = {place_of(member) for member in found.members.get(slots, ())}
+        if rows >= len(order) or len(places) > wanted.limit:
+            return found
+        rows *= 2
+
+
+def _up_to(table: Any, edge: int, newest_first: bool) -> Any:
+    starts = np.asarray(table["pane"])
+    mine = starts >= edge if newest_first else starts <= edge
+    return table if mine.all() else table.filter(pa.array(mine))
+
+
+def _of_places(tables: Mapping[str, Any], held: Held, wanted: Wanted) -> Found:
+    found, members = {}, {}
+    for name, table in tables.items():
+        every = members_of(table, key_columns(named(name)))
+        mine = _taken(every, held, wanted)
+        members[name] = [member for member, taken in zip(every, mine, strict=True) if taken]
+        found[name] = table if mine.all() else table.filter(pa.array(mine))
+    return Found(found, members)
+
+
+def _taken(members: Iterable[bytes], held: Held, wanted: Wanted) -> NDArray[np.bool_]:
+    places = [place_of(member) for member in members]
+    return np.array([place > held.moved and wanted.is_wanted(place) for place in places], np.bool_)

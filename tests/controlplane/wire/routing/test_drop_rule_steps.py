@@ -1,0 +1,102 @@
+"""A drop changes and forgets without any window being dropped in part: judged by the engine."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.wire.routing.drop_rule_steps import (
+    first_group,
+    needed_since,
+    with_step,
+    without_old,
+)
+from controlplane.wire.routing.drop_rules import ALWAYS, Shed
+from workers.pipeline.engine.evaluation.drop_rules import is_dropped, is_window_dropped
+
+MINUTE = 60_000
+SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+def minutes(*steps: tuple[int, float]) -> Shed:
+    return Shed(steps, 7, MINUTE, MINUTE)
+
+
+@st.composite
+def sheds(draw: st.DrawFn) -> Shed:
+    slide = draw(st.integers(1, 5))
+    window = draw(st.integers(slide, 12))
+    empty = Shed(((ALWAYS, 1.0),), draw(st.integers(0, 9)), window, slide, draw(st.integers(1, 3)))
+    times = sorted(draw(st.sets(st.integers(0, 60), min_size=1, max_size=5)))
+    steps = [(first_group(empty, time), draw(SHARES)) for time in times]
+    unique = tuple(sorted(dict(steps).items()))
+    return replace(empty, steps=unique)
+
+
+def dropped(shed: Shed | None, starts: np.ndarray) -> list[bool]:
+    """Return which windows the engine drops."""
+    return [] if shed is None else is_window_dropped(shed, starts).tolist()
+
+
+def test_a_step_begins_behind_what_was_seen() -> None:
+    assert first_group(minutes(), 59_999) == MINUTE
+    assert first_group(minutes(), 60_000) == 2 * MINUTE
+    assert first_group(replace(minutes(), batch=3), 0) == 3 * MINUTE
+    assert first_group(minutes(), None) == ALWAYS
+
+
+def test_a_change_that_has_not_begun_is_replaced() -> None:
+    """No record has met it: the list does not grow while nothing comes."""
+    shed = minutes((0, 0.5), (MINUTE, 0.7))
+    assert with_step(shed, MINUTE, 0.2) == minutes((0, 0.5), (MINUTE, 0.2))
+    assert with_step(shed, 0, 0.0) is None
+    assert with_step(shed, 2 * MINUTE, 0.7) == shed, "the same share is no change"
+
+
+def test_a_lifted_drop_is_needed_until_its_last_window_is_over() -> None:
+    shed = minutes((0, 0.5), (MINUTE, 0.0))
+    assert needed_since(shed, 2 * MINUTE - 1) is None
+    assert needed_since(shed, 2 * MINUTE) == MINUTE
+    assert without_old(shed, MINUTE) is None
+
+
+@given(shed=sheds(), seen=st.integers(0, 80), share=SHARES)
+def test_a_change_leaves_every_window_alone_that_has_a_record(
+    shed: Shed, seen: int, share: float
+) -> None:
+    """Whatever the windows: those with a record up to `seen` are decided as before."""
+    starts = np.arange(-30, 200) * shed.slide_ms
+    changed = with_step(shed, first_group(shed, seen), share)
+    before, after = dropped(shed, starts), dropped(changed, starts) or [False] * len(starts)
+    begun = starts <= seen
+    assert [x for x, old in zip(after, begun, strict=True) if old] == [
+        x for x, old in zip(before, begun, strict=True) if old
+    ]
+    later = starts >= first_group(shed, seen)
+    if share in (0.0, 1.0):
+        wanted = {bool(share)}
+        assert {x for x, new in zip(after, later, strict=True) if new} == wanted
+
+
+@given(shed=sheds(), oldest=st.integers(0, 120))
+def test_what_is_forgotten_no_record_can_ask_for(shed: Shed, oldest: int) -> None:
+    """Records from `oldest` on, and their windows, meet the same fate with and without it."""
+    since = needed_since(shed, oldest)
+    left = shed if since is None else without_old(shed, since)
+    ts = np.arange(oldest, oldest + 200)
+    luck = np.zeros(len(ts), np.uint64)
+    gone = is_dropped(shed, luck, ts).tolist()
+    assert (is_dropped(left, luck, ts).tolist() if left else [False] * len(ts)) == gone
+    first = (oldest - shed.window_ms) // shed.slide_ms + 1
+    starts = np.arange(first, first + 100) * shed.slide_ms
+    assert (dropped(left, starts) or [False] * len(starts)) == dropped(shed, starts)
+
+
+@given(shed=sheds())
+def test_in_the_end_one_step_is_left(shed: Shed) -> None:
+    """The list is bounded: once time has passed, all but the last step go."""
+    late = shed.steps[-1][0] + (shed.batch - 1) * shed.slide_ms + shed.window_ms
+    since = needed_since(shed, late)
+    left = shed if since is None else without_old(shed, since)
+    assert (left.steps if left else ()) == (shed.steps[-1:] if shed.steps[-1][1] else ())

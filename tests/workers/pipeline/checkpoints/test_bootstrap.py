@@ -1,0 +1,101 @@
+"""The state that a new checkpoint begins with."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from workers.pipeline.checkpoints.bootstrap import (
+    SeedDamaged,
+    SeedWriter,
+    is_waiting,
+    partitions_there,
+    seed_of,
+)
+from workers.pipeline.checkpoints.files import WrongPartitions
+
+OFFSET = {"batch": 41, "position": "7-0", "total": 12, "version": 3, "before": None}
+
+
+class Values(dict[str, bytes]):
+    """A store in memory."""
+
+    def put(self, name: str, value: bytes) -> None:
+        self[name] = value
+
+    def remove(self, name: str) -> None:
+        del self[name]
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A checkpoint of five partitions whose seed has state of nodes 0 and 2."""
+    writer = SeedWriter(tmp_path)
+    assert writer.write(0, [("marks", b"{}"), ("numbers/3", b"\x00\xff")]) == 4
+    writer.write(2, [("marks", b"{1}")])
+    writer.finish(5, OFFSET)
+    return tmp_path
+
+
+def test_each_node_gets_its_own_state_in_the_first_batch(checkpoint: Path) -> None:
+    """A node that is new has none."""
+    seed = seed_of(checkpoint, 5)
+    assert seed is not None
+    assert seed.offset == OFFSET
+    stores = [Values() for _ in range(5)]
+    for node, store in enumerate(stores):
+        seed.plant(store, node, batch=42)
+    assert stores[0] == {"marks": b"{}", "numbers/3": b"\x00\xff"}
+    assert stores[2] == {"marks": b"{1}"}
+    assert stores[1] == stores[3] == stores[4] == {}
+
+
+def test_later_batches_do_not_get_it_again(checkpoint: Path) -> None:
+    """Pages that changed since would be set back."""
+    seed, store = seed_of(checkpoint, 5), Values()
+    assert seed is not None
+    seed.plant(store, 0, batch=43)
+    assert store == {}
+
+
+def test_a_seed_is_dropped_once_a_batch_is_whole(checkpoint: Path) -> None:
+    """The state is in Spark's store then."""
+    assert is_waiting(checkpoint)
+    for name in ("commits", "offsets"):
+        (checkpoint / name).mkdir()
+    (checkpoint / "offsets" / "0").write_text(
+        'v1\n{"conf": {"spark.sql.shuffle.partitions": "5"}}\n{"batch": 42}'
+    )
+    assert seed_of(checkpoint, 5) is not None, "the batch has to be run again with it"
+    (checkpoint / "commits" / "0").touch()
+    assert not is_waiting(checkpoint)
+    assert seed_of(checkpoint, 5) is None
+    assert not (checkpoint / "seed").exists()
+
+
+def test_another_number_of_partitions_is_refused(checkpoint: Path) -> None:
+    """Nodes would get each other's state."""
+    with pytest.raises(WrongPartitions, match="5 partitions, not 3"):
+        seed_of(checkpoint, 3)
+
+
+def test_a_seed_from_when_each_node_was_a_partition_is_read(checkpoint: Path) -> None:
+    """It waits in a cluster that was stopped, repartitioned, and then updated."""
+    table = checkpoint / "seed" / "seed.json"
+    row = json.loads(table.read_text())
+    table.write_text(json.dumps({"slots": row.pop("partitions"), **row}))
+    assert partitions_there(checkpoint) == 5
+    seed, store = seed_of(checkpoint, 5), Values()
+    assert seed is not None
+    seed.plant(store, 2, batch=42)
+    assert store == {"marks": b"{1}"}
+
+
+def test_a_file_that_is_not_whole_is_noticed(checkpoint: Path) -> None:
+    """An error is better than half a state."""
+    seed = seed_of(checkpoint, 5)
+    assert seed is not None
+    SeedWriter(checkpoint / "other").write(0, [("marks", b"{}")])
+    (checkpoint / "other" / "seed" / "0.arrow").replace(checkpoint / "seed" / "0.arrow")
+    with pytest.raises(SeedDamaged, match="1 of 2"):
+        seed.plant(Values(), 0, batch=42)

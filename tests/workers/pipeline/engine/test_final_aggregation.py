@@ -1,0 +1,167 @@
+"""Merge nodes: parts of windows, in any order and again and again, make each window once."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.wire.aggregates.finalize import finished, newest
+from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.query import QueryText, computation_of
+from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
+from tests.workers.pipeline.engine.given import changed_rows
+from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
+from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
+from workers.pipeline.engine.assignment.tasks import Tasks
+from workers.pipeline.engine.final_aggregation import MERGED, merged_parts, put_in, taken_out
+from workers.pipeline.engine.storage.idle_streams import Clock
+
+assert TestRange is not None  # registers test_range
+QUERY = 5
+COMPUTATION = computation_of(
+    QueryText(
+        {"n": "count(*)", "high": "max(speed)", "d": "count_distinct(name)", "m": "median(speed)",
+         "r": "test_range(speed)"}, key=["car"], window_s=2.0, slide_s=1.0
+    ), COLUMNS,
+)  # fmt: skip
+ALONE = Subscription(QUERY, 0, (1, 2), 1, np.array([True]))
+Parts = list[dict[str, list[Any]]]
+
+
+def tasks_of(mine: list[bool]) -> Tasks:
+    one = Subscription(QUERY, 0, (1, 2), len(mine), np.array(mine))
+    return Tasks.of([Group.of(COMPUTATION, [one], Intake(column="to"))])
+
+
+def parts_of(rows: list[Row], tasks: int, cuts: int, rng: np.random.Generator) -> Parts:
+    """Return what two nodes with half of the tasks each give out, batch by batch."""
+    half = [task < tasks // 2 for task in range(tasks)]
+    nodes = [(Memory(), tasks_of(half)), (Memory(), tasks_of([not one for one in half]))]
+    found: Parts = []
+    for batch, at in enumerate(np.array_split(np.arange(len(rows)), cuts)):
+        records = records_of([rows[place] for place in at], None)
+        chosen = rng.integers(0, tasks, len(records)).astype(np.uint64)
+        records = replace(records, extras={"to": chosen})
+        tables: dict[str, list[Any]] = {}
+        for store, mine in nodes:
+            for name, _, table in changed_rows(advanced(store, mine, records, {}, batch)):
+                tables.setdefault(name, []).append(table)
+        found.append(tables)
+    return found
+
+
+def seen(batches: list[list[tuple[str, Any]]]) -> dict[Any, Any]:
+    """Return what a reader sees of what was given out, batch by batch."""
+    tables: dict[str, list[tuple[int, Any]]] = {}
+    for batch, given_out in enumerate(batches):
+        for name, rows in given_out:
+            tables.setdefault(name, []).append((batch, rows))
+    newest_rows = {name: newest(named(name), entries) for name, entries in tables.items()}
+    windows = finished(COMPUTATION, newest_rows)
+    return {(row.start_ms, row.key["car"]): dict(row.values) for row in windows}
+
+
+def rows_of(rng: np.random.Generator, count: int) -> list[Row]:
+    return [
+        (int(rng.integers(1, 3)), int(rng.integers(0, 5_000)), int(rng.integers(0, 3)),
+         str(rng.integers(0, 9)), int(rng.integers(0, 99)))
+        for _ in range(count)
+    ]  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), cuts=st.integers(1, 6), tasks=st.integers(2, 5))
+def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) -> None:
+    """Every part is given twice, a hot key has parts everywhere, and merge nodes take turns."""
+    rng = np.random.default_rng(seed)
+    rows = rows_of(rng, 60)
+    store, members = Memory(), tasks_of([True]).members
+    merged = []
+    for tables in parts_of(rows, tasks, cuts, rng):
+        for _ in range(2):
+            given_out, _ = merged_parts(store, members, {QUERY: tables}, {})
+        merged.append([(name, table) for name, _, table in given_out])
+        forms, store = taken_out(store, QUERY), Memory()
+        put_in(store, QUERY, forms)
+    one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    whole = advanced(Memory(), one, records_of(rows, None), {}, 1)
+    assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
+
+
+def test_a_merged_window_has_one_row_per_key() -> None:
+    """A reader need not know how many parts there were."""
+    rng = np.random.default_rng(3)
+    (tables,) = parts_of(rows_of(rng, 50), 4, 1, rng)
+    given_out, _ = merged_parts(Memory(), tasks_of([True]).members, {QUERY: tables}, {})
+    (rows,) = [table for name, _, table in given_out if name.startswith("s|")]
+    places = rows.select(["pane", "k0"]).to_pylist()
+    assert len(places) == len({tuple(place.values()) for place in places})
+    assert {*rows["task"].to_pylist(), *rows["stream"].to_pylist()} == {0}
+
+
+def parts_in_turn(batches: list[list[Row]]) -> Parts:
+    """Return what one node with the only task gives out, batch by batch."""
+    store, tasks = Memory(), Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    found: Parts = []
+    for batch, rows in enumerate(batches):
+        changed = advanced(store, tasks, records_of(rows, None), {}, batch)
+        found.append({name: [table] for name, _, table in changed.windows})
+    return found
+
+
+def counts(given_out: list[tuple[str, Any, Any]]) -> dict[Any, int]:
+    rows = [row for name, _, rows in given_out if name[0] == "s" for row in rows.to_pylist()]
+    return {row["pane"]: row["s0"] for row in rows}
+
+
+def test_a_window_keeps_what_a_stream_gave_that_is_ahead_of_others() -> None:
+    """The merged window is one row: it is there until the slowest stream has passed it."""
+    parts = parts_in_turn([[(1, 100, 0, "a", 5)], [(2, 200, 0, "a", 7)], [(2, 300, 0, "a", 9)]])
+    store, members, marks = Memory(), tasks_of([True]).members, {1: 10**6, 2: 200}
+    for batch, tables in enumerate(parts, start=1):
+        given_out, _ = merged_parts(store, members, {QUERY: tables}, marks if batch > 1 else {})
+        assert counts(given_out) == {-1_000: batch, 0: batch}
+
+
+def test_a_window_that_an_idle_stream_left_open_stays_closed_when_it_returns() -> None:
+    """Also at the next merge node: what is there of the window is not replaced by less."""
+    parts = parts_in_turn([[(2, 200, 0, "a", 7)], [(2, 900_000, 0, "a", 7)], [(1, 300, 0, "a", 9)]])
+    store, members, idle_ms = Memory(), tasks_of([True]).members, {1: 100, 2: 100}
+    begun = Clock(1_000, 1_000, {2: 1_000}, idle_ms=idle_ms)
+    merged_parts(store, members, {QUERY: parts[0]}, {2: 200}, begun)
+    later = Clock(1_200, 1_000, {2: 1_200}, idle_ms=idle_ms)
+    merged_parts(store, members, {QUERY: parts[1]}, {2: 900_000}, later)
+    other = Memory()
+    put_in(other, QUERY, taken_out(store, QUERY))
+    returned = Clock(1_200, 1_000, {1: 1_200, 2: 1_200}, idle_ms=idle_ms)
+    given_out, _ = merged_parts(other, members, {QUERY: parts[2]}, {1: 300, 2: 900_000}, returned)
+    assert counts(given_out) == {}
+
+
+def test_what_is_closed_or_gone_is_forgotten() -> None:
+    """Behind the marks of the streams, and with the query."""
+    rng = np.random.default_rng(4)
+    (tables,) = parts_of(rows_of(rng, 50), 4, 1, rng)
+    members = tasks_of([True]).members
+
+    def kept(store: Memory) -> int:
+        return sum(len(data) for name, data in store.items() if name.startswith(f"{MERGED}/"))
+
+    store = Memory()
+    merged_parts(store, members, {QUERY: tables}, {})
+    assert kept(store) > 0
+    merged_parts(store, {}, {}, {})
+    assert kept(store) == 0
+    merged_parts(store, members, {QUERY: tables}, {})
+    other = Memory()
+    put_in(other, QUERY, taken_out(store, QUERY))
+    assert kept(store) == 0
+    assert kept(other) > 0
+    merged_parts(store, members, {QUERY: tables}, {1: 10**9, 2: 10**9})
+    assert kept(store) == 0
+    assert isinstance(tables[next(iter(tables))][0], pa.Table)

@@ -1,0 +1,27 @@
+"""The code that travels to executors on other machines."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from workers.pipeline.spark.code_archive import zipped
+
+
+def test_the_pipeline_runs_from_what_is_shipped(tmp_path: Path) -> None:
+    """An executor has nothing of Weir but this file: no import may lead out of it."""
+    path = zipped(tmp_path)
+    program = (
+        "import sys; sys.meta_path = [f for f in sys.meta_path if 'weir' not in repr(f)];"
+        f"sys.path.insert(0, {str(path)!r});"
+        "import workers.pipeline.nodes.processor as p;"
+        "import workers.pipeline.split_nodes.source, workers.pipeline.sink;"
+        "ours = {n: m for n, m in sys.modules.items()"
+        "        if n.split('.')[0] in ('workers', 'controlplane', 'algorithms')};"
+        f"assert all(m.__file__.startswith({str(path)!r}) for m in ours.values()), ours;"
+        "print(len(ours))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10

@@ -1,0 +1,30 @@
+"""As many partitions as executors have cores."""
+
+import os
+
+import pytest
+
+from workers.pipeline.spark.cores import cores_of, note_on, partitions_for
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local[2]", 2), ("local[16]", 16), ("local", 1), ("local[3,2]", 3),
+     ("local[*]", os.cpu_count()), ("yarn", None),
+     ("spark://a:7077", None), ("k8s://https://a:6443", None)],
+)  # fmt: skip
+def test_the_cores_of_a_master(master: str, cores: int | None) -> None:
+    assert cores_of(master) == cores
+
+
+def test_a_setting_goes_before_the_cores_and_elsewhere_nodes_count() -> None:
+    assert partitions_for("local[2]", 0, 8) == 2
+    assert partitions_for("local[2]", 5, 8) == 5
+    assert partitions_for("yarn", 0, 8) == 8
+    assert partitions_for("yarn", 3, 8) == 3
+
+
+def test_a_checkpoint_with_other_partitions_than_cores_is_told_of() -> None:
+    """It works, but slower than it could."""
+    assert note_on(None, 2) == note_on(2, 2) == ""
+    assert "has 8 Spark partitions" in note_on(8, 2)

@@ -1,0 +1,1 @@
+"""Checkpoint directories: reading, locking, bootstrapping and swapping them."""

@@ -1,0 +1,138 @@
+"""What a checkpoint begins with that was made from another: an offset, and the state of its nodes.
+
+`repartition` writes it into the new checkpoint's directory. The source begins at the offset, and
+every node puts its state into its store at the beginning of the first batch. A replay of that
+batch begins with an empty store and reads the same files. Once it is whole they are not needed.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from workers.pipeline.checkpoints.files import WrongPartitions, has_begun, partitions_of
+from workers.pipeline.engine.store import Store
+
+_FOLDER: Final = "seed"
+_TABLE: Final = "seed.json"
+_FIELDS: Final[Mapping[str, pa.DataType]] = {"name": pa.string(), "value": pa.binary()}
+_VALUES: Final = pa.schema(_FIELDS)
+
+
+class SeedDamaged(Exception):
+    """A file of a seed does not hold what was written."""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A seed on disk.
+
+    `offset`: the last batch of the checkpoint before, as its source wrote it; `values`: by node,
+    how many values its store held.
+    """
+
+    folder: str
+    partitions: int
+    offset: Mapping[str, Any]
+    values: Mapping[int, int]
+
+    def plant(self, store: Store, node: int, batch: int) -> None:
+        """Put a node's state into its store if this is the first batch. Raises `SeedDamaged`."""
+        if batch != self.offset["batch"] + 1 or not self.values.get(node):
+            return
+        planted = 0
+        with _file(Path(self.folder), node).open("rb") as file:
+            for rows in pa.ipc.open_stream(file):
+                for row in rows.to_pylist():
+                    store.put(row["name"], row["value"])
+                    planted += 1
+        if planted != self.values[node]:
+            wanted = self.values[node]
+            raise SeedDamaged(f"{planted} of {wanted} values of node {node} are in {self.folder}")
+
+
+def seed_of(checkpoint: Path, partitions: int) -> Seed | None:
+    """Return the seed that the checkpoint still needs; drop one that it does not.
+
+    Raises `WrongPartitions` where the checkpoint, or its seed, is for another number of them.
+    """
+    folder = checkpoint / _FOLDER
+    there = partitions_of(checkpoint)
+    if there is not None and there != partitions:
+        raise WrongPartitions(checkpoint, there, partitions)
+    if not folder.exists():
+        return None
+    if has_begun(checkpoint):
+        shutil.rmtree(folder)
+        return None
+    row = json.loads((folder / _TABLE).read_text())
+    if _partitions_in(row) != partitions:
+        raise WrongPartitions(checkpoint, _partitions_in(row), partitions)
+    values = {int(node): count for node, count in row["values"].items()}
+    return Seed(str(folder), partitions, row["offset"], values)
+
+
+def partitions_there(checkpoint: Path) -> int | None:
+    """Return the partitions of a checkpoint or of its seed, None where there is neither."""
+    table = checkpoint / _FOLDER / _TABLE
+    if table.exists():
+        return _partitions_in(json.loads(table.read_text()))
+    return partitions_of(checkpoint)
+
+
+def _partitions_in(row: Mapping[str, Any]) -> int:
+    """Return the partitions of a seed's table; once each node was one, and called a slot."""
+    return int(row["partitions"] if "partitions" in row else row["slots"])
+
+
+def is_waiting(checkpoint: Path) -> bool:
+    """Return whether the checkpoint has a seed that no batch has taken in."""
+    return (checkpoint / _FOLDER).exists() and not has_begun(checkpoint)
+
+
+class SeedWriter:
+    """Writes a seed into a new checkpoint's directory; nothing counts before `finish`."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._folder = checkpoint / _FOLDER
+        self._folder.mkdir(parents=True)
+        self._values: dict[int, int] = {}
+
+    def write(self, node: int, values: Iterable[tuple[str, bytes]]) -> int:
+        """Keep the state of a node and return its bytes; each node once."""
+        count = size = 0
+        path = _file(self._folder, node)
+        with path.open("xb") as file, pa.ipc.new_stream(file, _VALUES) as stream:
+            for name, value in values:
+                row: dict[str, list[Any]] = {"name": [name], "value": [value]}
+                stream.write(pa.RecordBatch.from_pydict(row, schema=_VALUES))
+                count, size = count + 1, size + len(value)
+        self._values[node] = count
+        durable(path)
+        return size
+
+    def finish(self, partitions: int, offset: Mapping[str, Any]) -> None:
+        """Say what the seed consists of; from here on a loss of power takes nothing away."""
+        table = self._folder / _TABLE
+        row = {"partitions": partitions, "offset": dict(offset), "values": self._values}
+        table.write_text(json.dumps(row))
+        for path in (table, self._folder, self._folder.parent):
+            durable(path)
+
+
+def durable(path: Path) -> None:
+    """Wait until the file or directory is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _file(folder: Path, node: int) -> Path:
+    return folder / f"{node}.arrow"

@@ -1,0 +1,51 @@
+"""A checkpoint takes the place of another, whole or not at all.
+
+Two directories cannot change names in one step. So what is meant is written down first; whoever
+comes next, after a crash in between, carries it out to the end.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from workers.pipeline.checkpoints.bootstrap import durable
+
+
+def draft_of(checkpoint: Path) -> Path:
+    """Return an empty directory where the next checkpoint can be made."""
+    draft = checkpoint.with_name(checkpoint.name + ".next")
+    if draft.exists():
+        shutil.rmtree(draft)
+    draft.mkdir(parents=True)
+    return draft
+
+
+def swap(checkpoint: Path, draft: Path, kept: Path) -> None:
+    """Let the draft become the checkpoint, which is kept under another name."""
+    plan = _plan(checkpoint)
+    written = plan.with_name(plan.name + ".tmp")
+    written.write_text(json.dumps({"draft": draft.name, "kept": kept.name}))
+    durable(written)
+    written.replace(plan)
+    durable(plan.parent)
+    settle(checkpoint)
+
+
+def settle(checkpoint: Path) -> None:
+    """Carry a swap that was begun to its end; the caller owns the checkpoint."""
+    plan = _plan(checkpoint)
+    if not plan.exists():
+        return
+    names = json.loads(plan.read_text())
+    draft, kept = (checkpoint.with_name(names[name]) for name in ("draft", "kept"))
+    if draft.exists():
+        # Whether the first step was taken: the old checkpoint has its new name.
+        if not kept.exists():
+            checkpoint.rename(kept)
+        draft.rename(checkpoint)
+        durable(checkpoint.parent)
+    plan.unlink()
+
+
+def _plan(checkpoint: Path) -> Path:
+    return checkpoint.with_name(checkpoint.name + ".swap")

@@ -1,0 +1,1 @@
+"""The queries and tasks that a node evaluates."""

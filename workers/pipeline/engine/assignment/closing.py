@@ -1,0 +1,13 @@
+"""The end of the windows of a query."""
+
+from dataclasses import dataclass
+
+from controlplane.wire.query import Window
+
+
+@dataclass(frozen=True)
+class Closing:
+    """When windows of a query end for good: its windows, and its allowed lateness."""
+
+    window: Window
+    lateness_ms: int

@@ -1,0 +1,140 @@
+"""Which queries of a node take what a computation yields, and for which of their tasks."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.wire.query import Computation
+from controlplane.wire.routing.drop_rules import Shed
+from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.evaluation.records import Int64s
+from workers.pipeline.engine.hashing import hashes_of
+
+# What a stream's records or windows are dropped by.
+Drops = tuple[tuple[int, Shed], ...]
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How records come to a group of queries.
+
+    `column`: what says the task of each record, empty where its key does. `drops`: what the split
+    arcs from streams to the group drop; `windows`: by which drops whole windows go, on these arcs
+    or on the streams' input arcs.
+    """
+
+    column: str = ""
+    drops: Drops = ()
+    windows: Drops = ()
+
+
+DIRECT: Final = Intake()
+
+
+class Held(NamedTuple):
+    """What a node had of a query when records came that wait: its run, its tasks.
+
+    `column`: what says the task of each of these records, empty where their key does.
+    """
+
+    run: int
+    tasks: Sequence[int]
+    column: str = ""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One query on one node: its life, its streams, and which of its tasks the node has.
+
+    `tasks`: how many the query has in all; `mine`: bool[tasks].
+    """
+
+    query: int
+    run: int
+    streams: tuple[int, ...]
+    tasks: int
+    mine: NDArray[np.bool_]
+
+    def within(self, held: Held) -> "Subscription | None":
+        """Return this one with these of its tasks alone, in this run; None where it has none."""
+        allowed = np.zeros(self.tasks, np.bool_)
+        allowed[[task for task in held.tasks if task < self.tasks]] = True
+        mine = self.mine & allowed
+        return replace(self, mine=mine) if held.run == self.run and mine.any() else None
+
+
+@dataclass(frozen=True)
+class Group:
+    """All queries of a node with the same computation: pairs of stream and query, by stream."""
+
+    computation: Computation
+    subscriptions: tuple[Subscription, ...]
+    stream: Int64s
+    member: Int64s
+    streams: frozenset[int]
+    intake: Intake = DIRECT
+
+    @classmethod
+    def of(
+        cls,
+        computation: Computation,
+        subscriptions: Sequence[Subscription],
+        intake: Intake = DIRECT,
+    ) -> "Group":
+        """Build the group; `member` is the place of each pair's query."""
+        pairs = sorted(
+            (stream, at) for at, one in enumerate(subscriptions) for stream in one.streams
+        )
+        columns = np.array(pairs, np.int64).reshape(-1, 2)
+        stream, member = columns[:, 0].copy(), columns[:, 1].copy()
+        streams = frozenset(stream.tolist())
+        return cls(computation, tuple(subscriptions), stream, member, streams, intake)
+
+    def of_queries(self, queries: Collection[int]) -> "Group":
+        """Return the group of some of its queries."""
+        if len(queries) == len(self.subscriptions):
+            return self
+        kept = [one for one in self.subscriptions if one.query in queries]
+        return Group.of(self.computation, kept, self.intake)
+
+    def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
+        """Return rows of panes as rows of the tasks that take them, which may be several each.
+
+        `rows` has the columns `stream`, the keys and more, `task` where the intake says it.
+        """
+        stream = np.asarray(rows["stream"])
+        low = np.searchsorted(self.stream, stream, "left")
+        count = np.searchsorted(self.stream, stream, "right") - low
+        row = np.repeat(np.arange(len(stream)), count)
+        # Places low..low+count-1 of every row, laid end to end.
+        within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+        member = self.member[np.repeat(low, count) + within]
+        task, taken = self._tasks(rows, key_names, row, member)
+        if not taken.all():
+            row, member, task = row[taken], member[taken], task[taken]
+        plain = rows.drop_columns(["task"]) if self.intake.column else rows
+        spread = plain.take(pa.array(row))
+        query = np.array([one.query for one in self.subscriptions], np.int64)[member]
+        run = np.array([one.run for one in self.subscriptions], np.int64)[member]
+        for at, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
+            spread = spread.add_column(at, name, pa.array(values))
+        return spread
+
+    def _tasks(
+        self, rows: Any, key_names: Sequence[str], row: Int64s, member: Int64s
+    ) -> tuple[Int64s, NDArray[np.bool_]]:
+        """Return the task of each row and whether this node has it."""
+        counts = np.array([one.tasks for one in self.subscriptions], np.int64)[member]
+        if (counts == 1).all() and not self.intake.column:
+            return np.zeros(len(row), np.int64), np.ones(len(row), np.bool_)
+        if self.intake.column:
+            task = np.asarray(rows["task"])[row]
+        else:
+            hashes = hashes_of([rows[name] for name in key_names], len(rows))
+            task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
+        offsets = np.cumsum([0, *(one.tasks for one in self.subscriptions)])
+        mine = np.concatenate([one.mine for one in self.subscriptions])
+        return task, mine[offsets[member] + task]

@@ -1,0 +1,134 @@
+"""What a node has to compute: its queries, and which of their tasks are its own."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.language.tree import NUMBERS, Kind
+from controlplane.wire.query import Computation
+from workers.pipeline.engine.assignment.closing import Closing
+from workers.pipeline.engine.assignment.subscriptions import Drops, Group, Held, Subscription
+from workers.pipeline.engine.evaluation.user_aggregates import work_of
+
+Task = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A query as a node knows it: its subscription, windows, and aggregates of users by place."""
+
+    subscription: Subscription
+    closing: Closing
+    works: Mapping[int, str]
+    windows: Drops = ()
+    computation: Computation | None = None
+
+    @property
+    def joins(self) -> bool:
+        """Return whether the query is a join."""
+        return self.computation is not None and self.computation.join is not None
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """What a node has to compute: groups of queries, and each query."""
+
+    groups: tuple[Group, ...]
+    members: Mapping[int, Member]
+
+    @classmethod
+    def of(cls, groups: Iterable[Group]) -> "Tasks":
+        """Put the groups of a node together."""
+        kept = tuple(groups)
+        return cls(kept, {one.query: _member(group, one) for group in kept
+                          for one in group.subscriptions})  # fmt: skip
+
+    @property
+    def closing(self) -> dict[int, Closing]:
+        """Return by query when its windows close."""
+        return {query: member.closing for query, member in self.members.items()}
+
+    @property
+    def joins(self) -> dict[int, tuple[int, ...]]:
+        """Return the streams of each join."""
+        return {query: one.subscription.streams for query, one in self.members.items() if one.joins}
+
+    @cached_property
+    def counted(self) -> list[list[Any]]:
+        """Return the kinds of what `top_k` counts by query and place, as JSON values."""
+        return counted_in(self.members)
+
+    @property
+    def split(self) -> list[int]:
+        """Return the queries of which other nodes may have tasks."""
+        return [query for query, one in self.members.items() if one.subscription.tasks > 1]
+
+    def within(self, allowed: Mapping[int, Held]) -> "Tasks":
+        """Return these tasks alone that are allowed, with records that find them as they did."""
+        groups = []
+        for group in self.groups:
+            kept: dict[str, list[Subscription]] = {}
+            for one in group.subscriptions:
+                held = allowed.get(one.query)
+                if held is not None and (left := one.within(held)) is not None:
+                    kept.setdefault(held.column, []).append(left)
+            groups += [
+                Group.of(group.computation, those, replace(group.intake, column=column))
+                for column, those in kept.items()
+            ]
+        return Tasks.of(groups)
+
+    def without(self, gone: Collection[int]) -> "Tasks":
+        """Return these tasks but those of some queries."""
+        if self.members.keys().isdisjoint(gone):
+            return self
+        groups = []
+        for group in self.groups:
+            kept = [one for one in group.subscriptions if one.query not in gone]
+            if kept:
+                groups.append(Group.of(group.computation, kept, group.intake))
+        return Tasks.of(groups)
+
+    def owned(self) -> dict[int, Held]:
+        """Return by query what the node has of it."""
+        return {
+            one.query: Held(one.run, np.flatnonzero(one.mine).tolist(), group.intake.column)
+            for group in self.groups
+            for one in group.subscriptions
+        }
+
+    def work(self, query: int, at: int) -> Any:
+        """Return the user's aggregate of a query."""
+        return work_of(self.members[query].works[at])
+
+
+def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
+    """Return the kinds of what `top_k` over numbers counts by query and place, as JSON values."""
+    return [
+        [query, list(counted.items())]
+        for query, one in members.items()
+        if one.computation is not None and (counted := counted_by(one.computation))
+    ]
+
+
+@lru_cache(maxsize=1024)
+def counted_by(computation: Computation) -> dict[int, Kind]:
+    """Return the kinds of what a computation's `top_k` over numbers count, by their places."""
+    return {
+        one.at: one.aggregate.argument.kind
+        for one in layout_of(computation).sketches
+        if one.aggregate.kept.sketch == "top_k"
+        and one.aggregate.argument is not None
+        and one.aggregate.argument.kind in NUMBERS
+    }
+
+
+def _member(group: Group, subscription: Subscription) -> Member:
+    computation = group.computation
+    works = {one.at: one.aggregate.kept.sketch for one in layout_of(computation).sketches}
+    closing = Closing(computation.window, computation.lateness_ms)
+    return Member(subscription, closing, works, group.intake.windows, computation)

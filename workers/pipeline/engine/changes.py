@@ -1,0 +1,61 @@
+"""What a batch changed on a node, and what that cost."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from controlplane.wire.aggregates.state_schema import Form
+from controlplane.wire.results.blocks import Block
+from workers.pipeline.engine.evaluation.records import Int64s
+from workers.pipeline.engine.failures.fault import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What selecting and aggregating cost for the queries of one computation on a node.
+
+    `query`: the first of them, `queries`: how many share it; `records` went in, `selected` were
+    taken, `rows` of panes came out, in `cpu_us` of processor time.
+    """
+
+    query: int
+    queries: int
+    records: int
+    selected: int
+    rows: int
+    cpu_us: int
+
+
+@dataclass
+class Changed:
+    """What a batch changed on a node: windows by form of rows, and measures.
+
+    `blocks`: windows that were complete at once, each once for several queries. `dropped`: records
+    by split arc (stream, query); `tasks`: rows of query, task, records taken in and bytes of state,
+    of the tasks that were looked at; `state_us`: processor time of the state; `faults`: by query
+    what of it could not be computed: nothing of it was taken then.
+    """
+
+    windows: list[tuple[str, Form, Any]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    ended: set[int] = field(default_factory=set)
+    late: int = 0
+    state_bytes: int = 0
+    dropped: dict[tuple[int, int], int] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    tasks: list[Int64s] = field(default_factory=list)
+    state_us: int = 0
+    faults: dict[int, Fault] = field(default_factory=dict)
+
+    def take(self, other: "Changed") -> None:
+        """Add what another part of the batch changed after this."""
+        self.windows += other.windows
+        self.blocks += other.blocks
+        self.ended |= other.ended
+        self.late += other.late
+        self.state_bytes = other.state_bytes
+        for arc, lost in other.dropped.items():
+            self.dropped[arc] = self.dropped.get(arc, 0) + lost
+        self.operators += other.operators
+        self.tasks += other.tasks
+        self.state_us += other.state_us
+        self.faults |= other.faults

@@ -1,0 +1,1 @@
+"""The records of a micro-batch, and the evaluation of expressions over them."""

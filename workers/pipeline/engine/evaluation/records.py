@@ -1,0 +1,137 @@
+"""The records of one batch on one node, as columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.wire.query import STREAM
+from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.evaluation.evaluator import Evaluator
+
+Int64s = NDArray[np.int64]
+# What a split node says of each record, uint64[n] by name: its luck, its task of a query.
+Extras = Mapping[str, NDArray[np.uint64]]
+LUCK = "luck"
+
+
+def task_column(query: int) -> str:
+    """Return under which name records carry their task of a query, where not their key says it."""
+    return f"task of {query}"
+
+
+TIME = pa.timestamp("ms", tz="UTC")
+# What is before every time: no record has come yet.
+NO_MARK = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class Run:
+    """Records of one block: how many, of which stream, and the newest event time before them."""
+
+    stream: int
+    records: int
+    mark_ms: int | None
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of streams with the same columns, run behind run.
+
+    `columns`: an Arrow table of what queries read, the fields of structs as `column.field`;
+    `ts_ms`: the event times (int64[n], ms); `stream`, `mark_ms` int64[n]; `streams`: those that
+    occur. `extras`: what split nodes say of each record. `event_time`: under which name queries
+    read the event time, empty for none.
+    """
+
+    columns: Any
+    ts_ms: Int64s
+    stream: Int64s
+    mark_ms: Int64s
+    streams: frozenset[int]
+    extras: Extras = field(default_factory=dict)
+    event_time: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        columns: Any,
+        ts_ms: Int64s,
+        runs: Sequence[Run],
+        extras: Extras | None = None,
+        event_time: str = "",
+    ) -> "Records":
+        """Put the records of these runs together; there are as many rows as they say."""
+        lengths = [run.records for run in runs]
+        marks = [NO_MARK if run.mark_ms is None else run.mark_ms for run in runs]
+        streams = np.array([run.stream for run in runs], np.int64)
+        of_record = np.repeat(streams, lengths), np.repeat(np.array(marks, np.int64), lengths)
+        known = frozenset(streams[np.array(lengths, np.int64) > 0].tolist())
+        return cls(columns, ts_ms, *of_record, known, extras or {}, event_time)
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def part(self, first: int, stop: int) -> "Records":
+        """Return the records [first, stop)."""
+        stream = self.stream[first:stop]
+        return Records(
+            self.columns.slice(first, stop - first),
+            self.ts_ms[first:stop],
+            stream,
+            self.mark_ms[first:stop],
+            frozenset(np.unique(stream).tolist()),
+            {name: values[first:stop] for name, values in self.extras.items()},
+            self.event_time,
+        )
+
+    def shown(self, rows: Int64s) -> Any:
+        """Return some of the records as a table: stream, event time, and the columns."""
+        at = pa.array(rows)
+        times = pa.array(self.ts_ms[rows]).view(TIME)
+        found = {"stream": pa.array(self.stream[rows]), self.event_time or "event time": times}
+        return pa.table(found | {n: self.columns[n].take(at) for n in self.columns.column_names})
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Return what evaluates expressions over these records."""
+        names = self.columns.column_names
+        columns = {name: _whole(self.columns[name]) for name in names}
+        return _evaluator(columns, self.ts_ms, self.event_time, self.stream)
+
+    def is_late(self, lateness_ms: int) -> NDArray[np.bool_]:
+        """Return which records are older than what came before them allows.
+
+        The newest event time before a block is part of the log, so that what is late does not
+        depend on how the log was cut into batches.
+        """
+        known = self.mark_ms != NO_MARK
+        return np.asarray(known & (self.ts_ms < np.where(known, self.mark_ms - lateness_ms, 0)))
+
+    def newest(self) -> dict[int, int]:
+        """Return the newest event time of each stream here."""
+        order = np.argsort(self.stream, kind="stable")
+        streams, starts = np.unique(self.stream[order], return_index=True)
+        newest = np.maximum.reduceat(self.ts_ms[order], starts) if len(starts) else starts
+        return dict(zip(streams.tolist(), newest.tolist(), strict=True))
+
+
+def _whole(column: Any) -> Any:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pc.take(column, pa.array(np.arange(len(column)))).combine_chunks()
+
+
+def evaluator_of(stream: int, columns: Any, ts_ms: Int64s, event_time: str) -> Evaluator:
+    """Return what evaluates expressions over records of one stream; arguments as of `Records`."""
+    by_name = dict(zip(columns.schema.names, columns.columns, strict=True))
+    return _evaluator(by_name, ts_ms, event_time, np.full(len(ts_ms), stream, np.int64))
+
+
+def _evaluator(columns: dict[str, Any], ts_ms: Int64s, event_time: str, stream: Any) -> Evaluator:
+    if event_time:
+        columns[event_time] = pa.array(ts_ms).view(TIME)
+    return Evaluator({**columns, STREAM: pa.array(stream)}, len(ts_ms))

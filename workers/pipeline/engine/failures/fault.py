@@ -1,0 +1,109 @@
+"""Faults of queries: what cannot be computed ends its query, not the batch of all the others.
+
+A node remembers a query that failed until it leaves the table, so that its windows do not go on
+with records missing, and reports it in every batch, so that the control plane can end the query.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from controlplane.wire.limits import TimeLimit, call_seconds, time_limit
+
+if TYPE_CHECKING:
+    from workers.pipeline.engine.store import Store
+
+FAULTS: Final = "faults"
+_LONGEST: Final = 250
+# Samples of so many queries are kept by a node; a page shows one query at a time.
+_KEPT_SAMPLES: Final = 32
+# Samples that a node reports in one batch, in bytes: they travel in each batch's telemetry.
+_REPORTED_BYTES: Final = 16_384
+
+
+class Fault(NamedTuple):
+    """Why a query cannot be computed.
+
+    `why`: type and message of the exception; `stage` of the engine; `sample`: the input there, a
+    JSON array of records or of rows of state, empty where there is none.
+    """
+
+    why: str
+    stage: str = ""
+    sample: str = ""
+
+
+# By query its run and what went wrong.
+Faults = dict[int, tuple[int, Fault]]
+
+
+class QueryFault(Exception):
+    """Something that a query asks for cannot be computed.
+
+    `queries`: of which one, empty for all that share the computation.
+    """
+
+    def __init__(self, why: str, query: int | None = None) -> None:
+        super().__init__(why[:_LONGEST])
+        self.queries = () if query is None else (query,)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return type and message of an exception in at most 250 characters; of a fault its message."""
+    if isinstance(error, QueryFault):
+        return str(error)
+    return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+@contextmanager
+def users_code(name: str, query: int | None = None) -> Iterator[None]:
+    """Make what a user's function or aggregate raises a fault of its query.
+
+    The calls on one batch of records together have a time limit (`limits.call_seconds`).
+    """
+    seconds = call_seconds()
+    try:
+        with time_limit(seconds):
+            yield
+    except MemoryError:
+        # Possibly a shortage of the machine: the caller retries with fewer records.
+        raise
+    except TimeLimit as error:
+        why = f"{name} took longer than {seconds:g} s: make it faster, or raise WEIR_CALL_SECONDS"
+        raise QueryFault(why, query) from error
+    except Exception as error:
+        raise QueryFault(f"{name} raised {type(error).__name__}: {error}", query) from error
+
+
+def read_faults(store: "Store", runs: Mapping[int, int]) -> Faults:
+    """Return the queries that failed on this node and are still in the table, in the same run."""
+    row = json.loads(store.get(FAULTS) or b"{}")
+    found = {int(query): (run, _fault(told)) for query, (run, told) in row.items()}
+    return {query: one for query, one in found.items() if runs.get(query) == one[0]}
+
+
+def _fault(told: Any) -> Fault:
+    # State of an older version has the reason alone.
+    return Fault(told) if isinstance(told, str) else Fault(*told)
+
+
+def keep_faults(store: "Store", faults: Faults) -> None:
+    """Keep the faults in the node's state for the batches to come."""
+    kept = {
+        query: (run, fault if at < _KEPT_SAMPLES else fault._replace(sample=""))
+        for at, (query, (run, fault)) in enumerate(faults.items())
+    }
+    written = json.dumps(kept).encode()
+    if written != (store.get(FAULTS) or b"{}"):
+        store.put(FAULTS, written)
+
+
+def reported(faults: Faults) -> list[tuple[int, int, str, str, str]]:
+    """Return query, run, reason, stage and sample of each fault, with a bounded sum of samples."""
+    rows, left = [], _REPORTED_BYTES
+    for query, (run, fault) in faults.items():
+        sample = fault.sample if len(fault.sample) <= left else ""
+        left -= len(sample)
+        rows.append((query, run, fault.why, fault.stage, sample))
+    return rows

@@ -1,0 +1,208 @@
+"""Merging: what several tasks have of a window, put together by the query's merge node.
+
+A task gives out its part of a window whole whenever it changes. The merge node keeps the newest
+part of each task and gives out the window again; so a part that comes twice changes nothing. It
+keeps the parts of a window until all streams of the query have passed it: a merged window is one
+row, which a part that was forgotten would be missing from.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from controlplane.wire.aggregates.finalize import newest
+from controlplane.wire.aggregates.state_schema import Form, from_bytes, named, to_bytes
+from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.assignment.tasks import Member
+from workers.pipeline.engine.evaluation.records import NO_MARK
+from workers.pipeline.engine.evaluation.samples import sample_of
+from workers.pipeline.engine.evaluation.user_aggregates import WorkOf, work_of
+from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.isolation import AGGREGATOR, attempted, no_sample
+from workers.pipeline.engine.storage.idle_streams import Clock
+from workers.pipeline.engine.storage.widening import Widening
+from workers.pipeline.engine.storage.window_state import Merged, is_closed, regrouped, whole_windows
+from workers.pipeline.engine.store import Store
+
+MERGED: Final = "merged"
+# By query up to where (event time, ms) its windows are closed, and what the clock was when it came.
+CLOSED: Final = "merged closed"
+# What tells the parts of one window and run apart: a merged window has 0 there.
+_PARTS: Final = ("task", "stream")
+Tables = Mapping[str, Sequence[Any]]
+
+
+def merged_parts(
+    store: Store,
+    members: Mapping[int, Member],
+    parts: Mapping[int, Tables],
+    marks: Mapping[int, int],
+    clock: Clock | None = None,
+) -> tuple[list[tuple[str, Form, Any]], dict[int, Fault]]:
+    """Take new parts of the windows of these queries; return the windows that changed, and faults.
+
+    `parts`: by query the tables of its parts by form's name, oldest first. `marks`: the newest
+    event time of each stream as those who gave the parts knew it: a window behind it is closed, as
+    no part of it can come any more. Queries that are not among `members` are forgotten. Faults are
+    what the merging of a query, by its id, could not compute. `clock`: by which streams are idle.
+    """
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    before = json.dumps(known)
+    for gone in [query for query in known if int(query) not in members]:
+        _forget(store, known, gone)
+    found: list[tuple[str, Form, Any]] = []
+    faults: dict[int, Fault] = {}
+    closes = _closes(store, members, marks, clock or Clock())
+    for query, tables in parts.items():
+        work = partial(_taken_parts, store, members[query], tables, closes[query])
+        for taken in attempted(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
+            names = known.setdefault(str(query), [])
+            for name, windows, kept in taken:
+                found.append((name, named(name), windows))
+                store.put(f"{MERGED}/{query}/{name}", kept)
+                if name not in names:
+                    names.append(name)
+    if json.dumps(known) != before:
+        store.put(MERGED, json.dumps(known).encode())
+    return found, faults
+
+
+def widen(
+    store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, Fault]
+) -> None:
+    """Bring what is kept of queries into their present forms; what cannot be is a fault."""
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    for query, member in members.items():
+        kept = {name: [from_bytes(named(name), store.get(f"{MERGED}/{query}/{name}"))]
+                for name in known.get(str(query), ())}  # fmt: skip
+        assert member.computation is not None
+        work = partial(widening.parts, kept, query, member.computation)
+        for tables in attempted(AGGREGATOR, [query], work, faults, no_sample):
+            for name in kept:
+                store.remove(f"{MERGED}/{query}/{name}")
+            for name, rows in tables.items():
+                store.put(f"{MERGED}/{query}/{name}", to_bytes(pa.concat_tables(rows)))
+            if kept:
+                known[str(query)] = list(tables)
+    store.put(MERGED, json.dumps(known).encode())
+
+
+class _Closes(NamedTuple):
+    """Up to where (event time, ms) the windows of a query were closed before, and are now."""
+
+    before_ms: int
+    now_ms: int
+
+
+def _closes(
+    store: Store, members: Mapping[int, Member], marks: Mapping[int, int], clock: Clock
+) -> dict[int, _Closes]:
+    """Close the windows of each query up to the slowest of its streams that are not idle."""
+    data = store.get(CLOSED)
+    known = {query: row for query, *row in json.loads(data or b"[]")}
+    found: dict[int, _Closes] = {}
+    rows: list[list[int]] = []
+    for query, member in members.items():
+        before_ms, begun_ms = known.get(query, [NO_MARK, clock.now_ms])
+        now_ms = clock.slowest(marks, member.subscription.streams, begun_ms)
+        found[query] = _Closes(before_ms, max(before_ms, now_ms))
+        rows.append([query, found[query].now_ms, begun_ms])
+    written = json.dumps(rows).encode()
+    if written != (data or b"[]"):
+        store.put(CLOSED, written)
+    return found
+
+
+def _taken_parts(
+    store: Store, member: Member, tables: Tables, closes: _Closes
+) -> list[tuple[str, Any, bytes]]:
+    """Return by form's name the windows of a query that changed, and the bytes of what is kept.
+
+    Nothing is written. Raises whatever the query's merging raises. Parts for windows that were
+    closed before are left out: those of a stream that was idle and returned.
+    """
+    found, query = [], member.subscription.query
+    for name, rows in tables.items():
+        form, key = named(name), f"{MERGED}/{query}/{name}"
+        run = member.subscription.run
+        state = _of_run(from_bytes(form, store.get(key)), run)
+        new = [_open(_of_run(one, run), member, closes.before_ms) for one in rows]
+        kept, changed = _merge(form, state, new, run, _work(member))
+        found.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
+    return found
+
+
+def _sample(tables: Tables, _error: Exception) -> str:
+    """Return the first rows of the parts."""
+    return next((sample_of(rows) for parts in tables.values() for rows in parts if len(rows)), "")
+
+
+def taken_out(store: Store, query: int) -> dict[str, bytes]:
+    """Take what is kept of a query out of the store: the bytes of its parts by form."""
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    names = known.get(str(query), [])
+    found = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
+    if names:
+        _forget(store, known, str(query))
+        store.put(MERGED, json.dumps(known).encode())
+    closed = json.loads(store.get(CLOSED) or b"[]")
+    mine = [row for row in closed if row[0] == query]
+    if mine:
+        store.put(CLOSED, json.dumps([row for row in closed if row[0] != query]).encode())
+        found[CLOSED] = json.dumps(mine).encode()
+    return found
+
+
+def put_in(store: Store, query: int, forms: Mapping[str, bytes]) -> None:
+    """Put what another node kept of a query into the store."""
+    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    names = [name for name in forms if name != CLOSED]
+    for name in names:
+        store.put(f"{MERGED}/{query}/{name}", forms[name])
+    if names:
+        known[str(query)] = names
+        store.put(MERGED, json.dumps(known).encode())
+    if CLOSED in forms:
+        closed = [row for row in json.loads(store.get(CLOSED) or b"[]") if row[0] != query]
+        store.put(CLOSED, json.dumps(closed + json.loads(forms[CLOSED])).encode())
+
+
+def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
+    for name in known.pop(query):
+        store.remove(f"{MERGED}/{query}/{name}")
+
+
+def _of_run(rows: Any, run: int) -> Any:
+    """Return the rows of a run: what an earlier one gave out stands in rows of its own."""
+    mine = np.asarray(rows["run"]) == run
+    return rows if mine.all() else rows.filter(pa.array(mine))
+
+
+def _merge(form: Form, state: Any, new: Sequence[Any], run: int, work: WorkOf) -> tuple[Any, Any]:
+    """Return the newest parts, and the windows of those that are new, merged as a row of `run`."""
+    entries = [(0, state), *((1, rows) for rows in new)]
+    marked = newest(form, entries)
+    fresh = np.asarray(marked["batch"]) == 1
+    rows = marked.select(form.schema.names)
+    same = rows
+    for name, value in {**dict.fromkeys(_PARTS, 0), "run": run}.items():
+        column = pa.array(np.full(len(rows), value, np.int64))
+        same = same.set_column(same.schema.get_field_index(name), name, column)
+    users = work if "state" in form.schema.names else None
+    return rows, whole_windows(form, regrouped(form, Merged(same, fresh), users))
+
+
+def _open(rows: Any, member: Member, until_ms: int) -> Any:
+    """Return the rows of windows that are open if a query is closed up to a time."""
+    subscription = member.subscription
+    # Rows of joins have no stream.
+    marks = dict.fromkeys((0, *subscription.streams), until_ms)
+    closed = is_closed(rows, {subscription.query: member.closing}, marks)
+    return rows.filter(pa.array(~closed)) if closed.any() else rows
+
+
+def _work(member: Member) -> WorkOf:
+    return lambda _, at: work_of(member.works[at])

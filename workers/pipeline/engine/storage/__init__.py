@@ -1,0 +1,1 @@
+"""The state of tasks: pages, watermarks, state transfer and conversion to wider columns."""

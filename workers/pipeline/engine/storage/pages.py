@@ -1,0 +1,66 @@
+"""Pages: how the rows of many small tasks lie in the state store.
+
+One value per task would cost a round trip to the JVM per task and batch. A node's tasks share a
+fixed number of pages per form of rows instead; the rows of one task are found in its page, so a
+single task can still be taken out and handed on.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from controlplane.wire.aggregates.state_schema import Form, from_bytes, to_bytes
+from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.evaluation.records import Int64s
+from workers.pipeline.engine.store import Store
+
+PAGES: Final = 16
+SIZES: Final = "sizes"
+
+
+def page_of(query: Int64s, task: Int64s) -> Int64s:
+    """Return the page of each task."""
+    return np.asarray((query + task) % PAGES)
+
+
+@dataclass
+class Pages:
+    """The pages of one form of rows in a store; what is read is remembered for one batch."""
+
+    store: Store
+    form: Form
+    name: str
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def load(self, pages: Iterable[int]) -> Any:
+        """Return the rows of these pages together."""
+        found = [
+            from_bytes(self.form, self.store.get(self._key(page)))
+            for page in pages
+            if self.sizes.get(self._key(page))
+        ]
+        return pa.concat_tables([self.form.schema.empty_table(), *found])
+
+    def save(self, rows: Any, pages: Iterable[int]) -> None:
+        """Write the rows of these pages; a page without rows is removed."""
+        owner = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
+        found = {}
+        for page in pages:
+            mine = rows.filter(pa.array(owner == page))
+            found[self._key(page)] = to_bytes(mine) if len(mine) else b""
+        # Nothing is written before all of it can be.
+        for key, data in found.items():
+            if data:
+                self.store.put(key, data)
+                self.sizes[key] = len(data)
+            elif self.sizes.pop(key, 0):
+                self.store.remove(key)
+
+    def size_of(self, pages: Iterable[int]) -> int:
+        """Return how many bytes these pages hold."""
+        return sum(self.sizes.get(self._key(page), 0) for page in pages)
+
+    def _key(self, page: int) -> str:
+        return f"{self.name}/{page}"

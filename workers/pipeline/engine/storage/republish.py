@@ -1,0 +1,32 @@
+"""Emitting all open windows again, after what was written of them was lost."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from workers.pipeline.engine.arrow import pa
+from workers.pipeline.engine.assignment.closing import Closing
+from workers.pipeline.engine.storage.window_state import Merged, is_closed
+
+Marks = Mapping[int, int]
+
+
+def reopened(found: Merged, closing: Mapping[int, Closing], marks: Marks) -> Merged:
+    """Return the state with all rows that were open at these marks as changed ones."""
+    return Merged(found.rows, found.fresh | ~is_closed(found.rows, closing, marks))
+
+
+def republished(
+    again: Sequence[Any], changed: Iterable[Any], closing: Mapping[int, Closing], marks: Marks
+) -> list[Any]:
+    """Return the windows to emit: of all, those that were open; of the changed ones, the others.
+
+    `again`: tables of all windows that have an open pane. A sliding window that was closed shares
+    panes with open ones, but the state no longer has all of its panes: its row, which is final,
+    must not be written from the rest.
+    """
+    open_ = [_those(rows, ~is_closed(rows, closing, marks)) for rows in again]
+    return [*open_, *(_those(rows, is_closed(rows, closing, marks)) for rows in changed)]
+
+
+def _those(rows: Any, which: Any) -> Any:
+    return rows.filter(pa.array(which))

@@ -1,0 +1,40 @@
+"""Marks: the newest event time of each stream that a node has met."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from workers.pipeline.engine.store import Store
+
+MARKS: Final = "marks"
+
+
+def marks_of(store: Store) -> dict[int, int]:
+    """Return the newest event time of each stream that a node has met."""
+    row = json.loads(store.get(MARKS) or b"{}")
+    return {int(stream): ms for stream, ms in row.items()}
+
+
+def raised(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
+    """Return the newest event time of each stream so far, and keep it."""
+    marks = marks_of(store)
+    grown = {s: ms for s, ms in newest.items() if ms > marks.get(s, ms - 1)}
+    if grown:
+        marks |= grown
+        store.put(MARKS, json.dumps(marks).encode())
+    return marks
+
+
+def newest_panes(rows: Any) -> dict[int, int]:
+    """Return the start (ms) of the newest pane of each stream in rows of state.
+
+    A node that gets state from another has met records that are at least as new.
+    """
+    if not len(rows):
+        return {}
+    streams, stream_of = np.unique(np.asarray(rows["stream"]), return_inverse=True)
+    newest = np.full(len(streams), np.iinfo(np.int64).min)
+    np.maximum.at(newest, stream_of, np.asarray(rows["pane"]))
+    return dict(zip(streams.tolist(), newest.tolist(), strict=True))

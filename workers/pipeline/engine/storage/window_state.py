@@ -1,0 +1,133 @@
+"""The state of many tasks of one shape: a table of panes, merged batch by batch.
+
+A row is one pane of one key of one stream, as one task has it. Rows merge in any order; so a task
+can be taken out, handed on, and put in elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.wire.aggregates.grouping import grouped
+from controlplane.wire.aggregates.state_schema import CELL, Form
+from controlplane.wire.query import Window
+from workers.pipeline.engine.arrow import pa, pc
+from workers.pipeline.engine.assignment.closing import Closing
+from workers.pipeline.engine.evaluation.records import NO_MARK, Int64s
+from workers.pipeline.engine.evaluation.user_aggregates import WorkOf, folded
+
+_FRESH: Final = "fresh"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """State after a batch. `fresh`: which of its rows got something in this batch."""
+
+    rows: Any
+    fresh: NDArray[np.bool_]
+
+
+def merged(form: Form, state: Any, added: Any, work: WorkOf | None = None) -> Merged:
+    """Merge rows into the state of the same tasks; both are tables of the form's schema.
+
+    `work` is needed for the states of users' aggregates.
+    """
+    marked = pa.concat_tables(
+        [
+            state.append_column(_FRESH, pa.repeat(pa.scalar(0, pa.int8()), len(state))),
+            added.append_column(_FRESH, pa.repeat(pa.scalar(1, pa.int8()), len(added))),
+        ]
+    )
+    plain = _grouped(form, marked, work)
+    fresh = np.asarray(plain[_FRESH]).astype(np.bool_)
+    return Merged(plain.select(form.schema.names), fresh)
+
+
+def _grouped(form: Form, marked: Any, work: WorkOf | None) -> Any:
+    """Merge equal rows, of which `fresh` is 1 where any row had it."""
+    plain = grouped(form, marked, form.identity, [(_FRESH, "max", _FRESH)])
+    return plain if work is None else folded(plain, work)
+
+
+def is_closed(rows: Any, closing: Mapping[int, Closing], marks: Mapping[int, int]) -> Any:
+    """Return which rows no record that is on time can change any more, bool[rows].
+
+    `marks`: the newest event time of each stream, `closing` by query.
+    """
+    queries, query_of = np.unique(np.asarray(rows["query"]), return_inverse=True)
+    streams, stream_of = np.unique(np.asarray(rows["stream"]), return_inverse=True)
+    known = [closing[query] for query in queries.tolist()]
+    size, slide, lateness = (
+        np.array(values, np.int64)[query_of]
+        for values in (
+            [one.window.size_ms for one in known],
+            [one.window.slide_ms for one in known],
+            [one.lateness_ms for one in known],
+        )
+    )
+    newest = np.array([marks.get(stream, NO_MARK) for stream in streams.tolist()])[stream_of]
+    last_end = np.asarray(rows["pane"]) // slide * slide + size
+    return (newest != NO_MARK) & (last_end <= np.where(newest == NO_MARK, 0, newest - lateness))
+
+
+def windows_of(form: Form, found: Merged, window: Window, work: WorkOf | None = None) -> Any:
+    """Return the windows that changed, put together from all their panes.
+
+    The window-level part of a query (paper 001, section 4.2): a table like the state's, with
+    `pane` being where the window begins.
+    """
+    if window.panes == 1:
+        return whole_windows(form, found)
+    row, start = containing(np.asarray(found.rows["pane"]), window)
+    spread = found.rows.take(pa.array(row))
+    at = spread.schema.get_field_index("pane")
+    moved = Merged(spread.set_column(at, "pane", pa.array(start)), found.fresh[row])
+    return whole_windows(form, regrouped(form, moved, work))
+
+
+def regrouped(form: Form, found: Merged, work: WorkOf | None = None) -> Merged:
+    """Merge rows that have become equal."""
+    rows = found.rows.append_column(_FRESH, pa.array(found.fresh.astype(np.int8)))
+    plain = _grouped(form, rows, work)
+    return Merged(plain.select(form.schema.names), np.asarray(plain[_FRESH]).astype(np.bool_))
+
+
+def whole_windows(form: Form, found: Merged) -> Any:
+    """Return the changed rows, and of a sketch that changed all others of the same window.
+
+    Who reads a window must not have to look for its other cells in what was written before.
+    """
+    rows, fresh = found.rows, found.fresh
+    names = [name for name in form.identity if name not in CELL]
+    if len(names) == len(form.identity) or fresh.all():
+        return rows.filter(pa.array(fresh))
+    marked = rows.select(names).append_column("row", pa.array(np.arange(len(rows))))
+    marked = marked.append_column(_FRESH, pa.array(fresh.astype(np.int8)))
+    windows = marked.group_by(names, use_threads=False).aggregate(
+        [("row", "list"), (_FRESH, "max")]
+    )
+    changed = windows.filter(pc.equal(windows[f"{_FRESH}_max"], 1))
+    return rows.take(pc.list_flatten(changed["row_list"]))
+
+
+def containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+    """Return, for panes that begin at `pane`, every window they are in: (which pane, its start)."""
+    return _spread(pane, window, window.pane_ms)
+
+
+def containing_records(ts_ms: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+    """Return, for records at these times, every window they are in: (which record, its start)."""
+    return _spread(ts_ms, window, 1)
+
+
+def _spread(pane: Int64s, window: Window, length_ms: int) -> tuple[Int64s, Int64s]:
+    slide = window.slide_ms
+    first = -((window.size_ms - length_ms - pane) // slide)
+    last = pane // slide
+    count = last - first + 1
+    row = np.repeat(np.arange(len(pane)), count)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    return row, (first[row] + within) * slide

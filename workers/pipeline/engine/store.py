@@ -1,0 +1,16 @@
+"""The state store of a node, as the engine uses it."""
+
+from typing import Protocol
+
+
+class Store(Protocol):
+    """Bytes by name, kept from batch to batch."""
+
+    def get(self, name: str) -> bytes | None:
+        """Return what was put, None where nothing was."""
+
+    def put(self, name: str, value: bytes) -> None:
+        """Keep bytes."""
+
+    def remove(self, name: str) -> None:
+        """Keep them no longer."""

@@ -1,0 +1,1 @@
+"""The messages between split nodes, nodes and the sink."""

@@ -1,0 +1,47 @@
+"""Changed windows on their way from a node to the sink: tables of rows by form, as bytes."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+
+from controlplane.wire.aggregates.state_schema import to_bytes
+from controlplane.wire.results import Changes
+from controlplane.wire.results.table_codec import unpacked
+
+
+def changes_of(data: bytes) -> Changes:
+    """Return the changed windows that `pack` wrote."""
+    return Changes(list(unpacked(data)))
+
+
+def by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
+    """Return the changed windows of each wanted query: the bytes of its rows, by form."""
+    found: dict[int, dict[str, list[bytes]]] = {}
+    for name, rows in changes.tables:
+        query = np.asarray(rows["query"])
+        for one in sorted({*np.unique(query).tolist()}.intersection(wanted)):
+            mine = to_bytes(rows.filter(pa.array(query == one)))
+            found.setdefault(one, {}).setdefault(name, []).append(mine)
+    return found
+
+
+def without(changes: Changes, queries: Collection[int]) -> Changes:
+    """Return the changed windows of all other queries."""
+    if not queries:
+        return changes
+    gone = np.array(sorted(queries))
+    return Changes(
+        [
+            (name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), gone))))
+            for name, rows in changes.tables
+        ]
+    )
+
+
+def queries_of(changes: Changes) -> list[int]:
+    """Return the queries that have changed windows."""
+    found = {
+        one for _, rows in changes.tables for one in np.unique(np.asarray(rows["query"])).tolist()
+    }
+    return sorted(found)

@@ -1,0 +1,203 @@
+"""Envelopes: what a split node hands to a node in one batch, each record once.
+
+A row per record would cost a Python object each on both sides of the shuffle. An envelope is one
+binary value: a JSON head that says which run of records belongs to which stream and what the
+columns are, and one Arrow record batch with all of them. Streams with other columns have other
+envelopes, so a node gets several of one split node; the records of one stream are in one of them.
+"""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from controlplane.wire.log.values import NO_TIME
+from controlplane.wire.records.record_codec import described, descriptor_of
+from workers.pipeline.engine.evaluation.records import Extras, Records, Run
+from workers.pipeline.engine.storage.idle_streams import Appended
+from workers.pipeline.split_nodes.projection import TIME_COLUMN
+
+_HEAD: Final = struct.Struct("<I")
+# From values Arrow would make it with the help of pandas, which not every process has.
+EMPTY: Final = pa.RecordBatch.from_arrays(
+    [pa.nulls(0, pa.int64())], schema=pa.schema([pa.field(TIME_COLUMN, pa.int64())])
+)
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Records of several streams of the same columns for one node.
+
+    Run i is `lengths[i]` records of stream `streams[i]`, appended to the log at
+    `appended_ms[i]`; the newest event time of its block is `newest_ms[i]`, of the stream before it
+    `marks_ms[i]` (None for none). `records` holds the runs one behind the other, its first column
+    the event time in ms; under which name queries read that, `event_time` says. `extras`: what the
+    split node says of each record, by name. `source` is what the split node has to report about
+    its own work, in one envelope of each batch; `read_ms`: when the newest of all that it has read
+    in the batch was appended, whoever gets it (0: it read nothing).
+    """
+
+    streams: Sequence[int] = ()
+    appended_ms: Sequence[int] = ()
+    lengths: Sequence[int] = ()
+    newest_ms: Sequence[int] = ()
+    marks_ms: Sequence[int | None] = ()
+    records: pa.RecordBatch = field(default_factory=lambda: EMPTY)
+    extras: Extras = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+    event_time: str = ""
+    read_ms: int = 0
+
+    def runs(self) -> list[Run]:
+        """Return the runs as the engine takes them."""
+        parts = zip(self.streams, self.lengths, self.marks_ms, strict=True)
+        return [Run(stream, records, mark) for stream, records, mark in parts]
+
+    def encode(self) -> bytes:
+        """Return the envelope as bytes."""
+        return b"".join(self.parts())
+
+    def parts(self) -> list[Any]:
+        """Return the bytes of the envelope in pieces, which `decode` takes joined."""
+        runs = (self.streams, self.appended_ms, self.lengths, self.newest_ms, self.marks_ms)
+        sizes = {name: values.nbytes for name, values in self.extras.items()}
+        columns = descriptor_of(self.records.schema, "").decode() if self.records.num_rows else ""
+        row = [*map(list, runs), sizes, self.source, self.event_time, self.read_ms, columns]
+        head = json.dumps(row, separators=(",", ":")).encode()
+        extras = [values.tobytes() for values in self.extras.values()]
+        body = self.records.serialize() if self.records.num_rows else b""
+        return [_HEAD.pack(len(head)), head, *extras, body]
+
+    @classmethod
+    def decode(cls, data: bytes | memoryview) -> "Envelope":
+        """Return the envelope that `encode` wrote; its records stay in these bytes."""
+        (size,) = _HEAD.unpack_from(data)
+        at = _HEAD.size + size
+        *runs, sizes, source, event_time, read_ms, columns = json.loads(
+            bytes(data[_HEAD.size : at])
+        )
+        extras = {}
+        for name, length in sizes.items():
+            extras[name] = np.frombuffer(data[at : at + length], np.uint64)
+            at += length
+        records = EMPTY
+        if columns:
+            schema = described(columns.encode()).schema
+            records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[at:]), schema)
+        streams, appended, lengths, newest, marks = runs
+        return cls(
+            streams, appended, lengths, newest, marks, records, extras, source, event_time, read_ms
+        )
+
+    def slice(self, first: int, past: int) -> "Envelope":
+        """Return the records [first, past), and the runs without records between them.
+
+        A run that is cut says the newest event time of its block in its last piece alone: only
+        then is the block known in whole.
+        """
+        kept, at = [], 0
+        for run, length in enumerate(self.lengths):
+            low, at = max(at, first), at + length
+            ends = first < at <= past or at == first == 0
+            if min(at, past) > low or ends:
+                kept.append((run, max(0, min(at, past) - low), ends))
+        return replace(
+            self,
+            streams=[self.streams[run] for run, _, _ in kept],
+            appended_ms=[self.appended_ms[run] for run, _, _ in kept],
+            lengths=[length for _, length, _ in kept],
+            newest_ms=[self.newest_ms[run] if ends else NO_TIME for run, _, ends in kept],
+            marks_ms=[self.marks_ms[run] for run, _, _ in kept],
+            records=self.records.slice(first, past - first),
+            extras={name: values[first:past] for name, values in self.extras.items()},
+        )
+
+    def of_streams(self, streams: Sequence[int]) -> "Envelope":
+        """Return the runs of these streams alone."""
+        kept = [run for run, stream in enumerate(self.streams) if stream in streams]
+        of_record = np.repeat(np.isin(self.streams, streams), self.lengths)
+        return replace(
+            self,
+            streams=[self.streams[run] for run in kept],
+            appended_ms=[self.appended_ms[run] for run in kept],
+            lengths=[self.lengths[run] for run in kept],
+            newest_ms=[self.newest_ms[run] for run in kept],
+            marks_ms=[self.marks_ms[run] for run in kept],
+            records=self.records.filter(pa.array(of_record)),
+            extras={name: values[of_record] for name, values in self.extras.items()},
+        )
+
+
+def packed(envelopes: Sequence[Envelope]) -> bytes:
+    """Return the envelopes of one split node for one node as bytes."""
+    found: list[Any] = []
+    for one in envelopes:
+        parts = one.parts()
+        found += [_HEAD.pack(sum(memoryview(part).nbytes for part in parts)), *parts]
+    return b"".join(found)
+
+
+def unpacked(data: bytes) -> list[Envelope]:
+    """Return the envelopes that `packed` wrote."""
+    found, at, view = [], 0, memoryview(data)
+    while at < len(data):
+        (size,) = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        found.append(Envelope.decode(view[at : at + size]))
+        at += size
+    return found
+
+
+def records_of(envelopes: Sequence[Envelope]) -> list[Records]:
+    """Return the records of all envelopes, those with the same columns together."""
+    groups: dict[tuple[pa.Schema, str], list[Envelope]] = {}
+    for envelope in envelopes:
+        if envelope.records.num_rows:
+            kind = envelope.records.schema, envelope.event_time
+            groups.setdefault(kind, []).append(envelope)
+    return [_records(event_time, same) for (_, event_time), same in groups.items()]
+
+
+def _records(event_time: str, envelopes: Sequence[Envelope]) -> Records:
+    columns = pa.Table.from_batches([one.records for one in envelopes]).combine_chunks()
+    ts_ms = np.asarray(columns[TIME_COLUMN])
+    runs = [run for envelope in envelopes for run in envelope.runs()]
+    rest = columns.drop_columns([TIME_COLUMN])
+    return Records.of(rest, ts_ms, runs, _extras_of(envelopes), event_time)
+
+
+def _extras_of(envelopes: Sequence[Envelope]) -> Extras:
+    """Return what split nodes say of the records; what one does not say is 0."""
+    names = dict.fromkeys(name for envelope in envelopes for name in envelope.extras)
+    return {
+        name: np.concatenate(
+            [
+                envelope.extras.get(name, np.zeros(envelope.records.num_rows, np.uint64))
+                for envelope in envelopes
+            ]
+        )
+        for name in names
+    }
+
+
+def newest_of(envelopes: Sequence[Envelope]) -> Mapping[int, int]:
+    """Return the newest event time of each stream in these envelopes."""
+    newest: dict[int, int] = {}
+    for envelope in envelopes:
+        for stream, ms in zip(envelope.streams, envelope.newest_ms, strict=True):
+            newest[stream] = max(ms, newest.get(stream, ms))
+    return {stream: ms for stream, ms in newest.items() if ms != NO_TIME}
+
+
+def appended_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> Appended:
+    """Return what these envelopes say of the log: of its newest append and of each stream's."""
+    streams: dict[int, int] = {}
+    for envelope in envelopes:
+        for stream, ms in zip(envelope.streams, envelope.appended_ms, strict=True):
+            streams[stream] = max(ms, streams.get(stream, ms))
+    now_ms = max((envelope.read_ms for envelope in envelopes), default=0)
+    return Appended(max(now_ms, 0, *streams.values()), streams, idle_ms)

@@ -1,0 +1,209 @@
+"""What a node hands to the sink: rows of a few megabytes, whatever the node has changed.
+
+A row passes through the JVM as a whole, several times over, so its size is bounded. Rows of a node
+follow each other: first its report, then blocks of complete windows, changed windows, states and
+measures. Changed windows
+are grouped by query, so that the sink can write each query in one step; a query that is larger
+than a row continues in the next one.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from controlplane.wire.aggregates.state_schema import Form
+from controlplane.wire.results import Changes
+from controlplane.wire.results.blocks import Block
+from controlplane.wire.results.table_codec import pack
+from workers.pipeline.exchange import block_rows, task_states
+from workers.pipeline.exchange.changes import changes_of
+from workers.pipeline.exchange.node_report import NodeReport
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTPUT_DDL: Final = "node int, batch long, kind string, payload binary, more boolean"
+ROW_BYTES: Final = 4 << 20
+REPORT: Final = "report"
+BLOCKS: Final = "blocks"
+RESULTS: Final = "results"
+MERGED: Final = "merged"
+STATES: Final = "states"
+MEASURES: Final = "measures"
+
+Tables = Sequence[tuple[str, Form, Any]]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One row: its kind, its bytes, and whether the next row of its kind continues its query."""
+
+    kind: str
+    payload: bytes
+    more: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a node has changed in a batch, and its report.
+
+    `results` are windows of the node's tasks, `merged` of the queries that it merges, `states` of
+    tasks that leave; `measures`: rows of its tasks, as int64s; `blocks`: windows of its tasks that
+    were complete at once.
+    """
+
+    results: Tables
+    merged: Tables
+    states: task_states.States
+    measures: bytes
+    report: NodeReport
+    blocks: Sequence[Block] = ()
+
+    def pieces(self, limit: int = ROW_BYTES) -> Iterator[Piece]:
+        """Yield the rows, each of about `limit` bytes at most."""
+        yield Piece(REPORT, self.report.to_json().encode())
+        for payload in block_rows.packed(self.blocks, limit):
+            yield Piece(BLOCKS, payload)
+        for kind, tables in ((RESULTS, self.results), (MERGED, self.merged)):
+            for payload, more in packs(tables, limit):
+                yield Piece(kind, payload, more)
+        for states in _states(self.states, limit):
+            yield Piece(STATES, task_states.pack(states))
+        if self.measures:
+            yield Piece(MEASURES, self.measures)
+
+    def frames(self) -> "Iterator[pd.DataFrame]":
+        """Yield the rows as Spark takes them, each in a frame of its own."""
+        import pandas as pd  # noqa: PLC0415 - 46 MB in each process that only knows this module
+
+        for piece in self.pieces():
+            row: dict[str, list[Any]] = {
+                "node": [self.report.node],
+                "batch": [self.report.batch],
+                "kind": [piece.kind],
+                "payload": [piece.payload],
+                "more": [piece.more],
+            }
+            yield pd.DataFrame(row)
+
+
+def size_of(tables: Tables) -> int:
+    """Return the bytes of tables of changed windows, about."""
+    return sum(rows.nbytes for _, _, rows in tables)
+
+
+def packs(tables: Tables, limit: int) -> Iterator[tuple[bytes, bool]]:
+    """Yield changed windows in packs of about `limit` bytes, and whether the query continues.
+
+    A pack has several whole queries, or a part of one.
+    """
+    filled = [(name, form, rows) for name, form, rows in tables if len(rows)]
+    if not filled:
+        return
+    if size_of(filled) <= limit:
+        yield pack(filled), False
+        return
+    ordered = [_Ordered.of(*table) for table in filled]
+    for first, last, parts in _groups(ordered, limit):
+        for part in range(parts):
+            yield pack(one.part(first, last, part, parts) for one in ordered), part < parts - 1
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """A table in the order of its queries; `queries` has the query of each row."""
+
+    name: str
+    form: Form
+    rows: Any
+    queries: Any
+
+    @classmethod
+    def of(cls, name: str, form: Form, rows: Any) -> "_Ordered":
+        queries = np.asarray(rows["query"])
+        order = np.argsort(queries, kind="stable")
+        return cls(name, form, rows.take(pa.array(order)).combine_chunks(), queries[order])
+
+    def part(self, first: int, last: int, part: int, parts: int) -> tuple[str, Form, Any]:
+        """Return one of so many equal parts of the rows of queries first..last."""
+        start = int(np.searchsorted(self.queries, first, "left"))
+        count = int(np.searchsorted(self.queries, last, "right")) - start
+        begin, stop = count * part // parts, count * (part + 1) // parts
+        return self.name, self.form, self.rows.slice(start + begin, stop - begin)
+
+
+def _groups(tables: Sequence[_Ordered], limit: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the first and the last query of each group, and in how many parts it is packed."""
+    first = last = None
+    size = 0.0
+    for query, weight in _weights(tables):
+        if first is not None and last is not None and size + weight > limit:
+            yield first, last, max(1, math.ceil(size / limit))
+            first, size = None, 0.0
+        first, last, size = query if first is None else first, query, size + weight
+    if first is not None and last is not None:
+        yield first, last, max(1, math.ceil(size / limit))
+
+
+def _weights(tables: Sequence[_Ordered]) -> list[tuple[int, float]]:
+    """Return the bytes of each query over all tables, about, by query."""
+    found: dict[int, float] = {}
+    for one in tables:
+        per_row = one.rows.nbytes / len(one.queries)
+        queries, counts = np.unique(one.queries, return_counts=True)
+        for query, rows in zip(queries.tolist(), counts.tolist(), strict=True):
+            found[query] = found.get(query, 0.0) + rows * per_row
+    return sorted(found.items())
+
+
+def _states(states: task_states.States, limit: int) -> Iterator[task_states.States]:
+    """Yield states in groups of about `limit` bytes; the forms of a task may be in several."""
+    group: dict[tuple[int, int], dict[str, bytes]] = {}
+    size = 0
+    for task, forms in states.items():
+        # A task without state is handed on, too.
+        group.setdefault(task, {})
+        for name, data in forms.items():
+            if size and size + len(data) > limit:
+                yield group
+                group, size = {}, 0
+            group.setdefault(task, {})[name] = data
+            size += len(data)
+    if group:
+        yield group
+
+
+@dataclass
+class Collector:
+    """Puts the rows of one sink task together again; it holds one query's windows at most.
+
+    `report` is that of the node whose rows are read.
+    """
+
+    report: NodeReport | None = None
+    _begun: list[tuple[str, Any]] = field(default_factory=list)
+
+    def take(self, row: Mapping[str, Any]) -> NodeReport:
+        """Take a row, and return the report of its node."""
+        if row["kind"] == REPORT:
+            self.report = NodeReport.from_json(row["payload"].decode())
+        assert self.report is not None, "a node's report is its first row"
+        return self.report
+
+    def changes(self, row: Mapping[str, Any]) -> Changes | None:
+        """Return the changed windows that a row makes whole; None if its query continues."""
+        found = [*self._begun, *changes_of(row["payload"]).tables]
+        self._begun = found if row["more"] else []
+        return None if row["more"] else Changes(_joined(found))
+
+
+def _joined(tables: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return one table for each name."""
+    found: dict[str, list[Any]] = {}
+    for name, rows in tables:
+        found.setdefault(name, []).append(rows)
+    return [(name, pa.concat_tables(parts).combine_chunks()) for name, parts in found.items()]

@@ -1,0 +1,105 @@
+"""State on its way from one node to another: written by the sink, read by the next batch.
+
+The batch in which a task is handed on ends with its state in Redis, under the batch's number; the
+next batch is under the same routing version and begins by taking the state in. A replay of either
+writes and reads the same bytes. What was taken in is forgotten once that batch is committed.
+"""
+
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.routing.state_transfer import Transfer
+from workers.pipeline.engine.assignment.tasks import Task
+
+_HEAD: Final = struct.Struct("<I")
+# Tasks without state are handed on too, so that missing state is told from no state.
+_MARK: Final = b"."
+
+States = Mapping[Task, Mapping[str, bytes]]
+
+
+class StateMissing(Exception):
+    """The state of a task that was handed on is not in Redis."""
+
+    def __init__(self, one: Transfer, batch: int) -> None:
+        super().__init__(
+            f"the state of task {one.query}.{one.task}, handed on by node {one.source} to node "
+            f"{one.target} in batch {batch}, is not in Redis: it has lost data"
+        )
+
+
+def pack(states: States) -> bytes:
+    """Return states as bytes, for the way from a node to the sink."""
+    head: list[Any] = []
+    parts: list[bytes] = []
+    for (query, task), forms in states.items():
+        head.append([query, task, [[name, len(data)] for name, data in forms.items()]])
+        parts += forms.values()
+    text = json.dumps(head, separators=(",", ":")).encode()
+    return b"".join((_HEAD.pack(len(text)), text, *parts))
+
+
+def unpacked(data: bytes) -> dict[Task, dict[str, bytes]]:
+    """Return the states that `pack` wrote."""
+    (size,) = _HEAD.unpack_from(data)
+    at = _HEAD.size + size
+    found: dict[Task, dict[str, bytes]] = {}
+    for query, task, forms in json.loads(data[_HEAD.size : at]):
+        mine = found.setdefault((query, task), {})
+        for name, length in forms:
+            mine[name] = data[at : at + length]
+            at += length
+    return found
+
+
+def write(client: "redis.Redis", cluster: str, batch: int, states: States) -> None:
+    """Keep the states that tasks hand on in a batch; writing them again changes nothing."""
+    if not states:
+        return
+    pipe = client.pipeline(transaction=True)
+    for (query, task), forms in states.items():
+        key = keys.transfer_key(cluster, batch, query, task)
+        fields: dict[Any, Any] = {_MARK: b"", **forms}
+        pipe.hset(key, mapping=fields)
+        pipe.sadd(keys.transfers_key(cluster, batch), f"{query}.{task}")
+    pipe.sadd(keys.transfer_batches_key(cluster), batch)
+    pipe.execute()
+
+
+def read(
+    client: "redis.Redis", cluster: str, batch: int, wanted: Sequence[Transfer]
+) -> dict[Task, dict[str, bytes]]:
+    """Return the states that tasks handed on in a batch. Raises `StateMissing`."""
+    pipe = client.pipeline(transaction=False)
+    for one in wanted:
+        pipe.hgetall(keys.transfer_key(cluster, batch, one.query, one.task))
+    found: dict[Task, dict[str, bytes]] = {}
+    for one, fields in zip(wanted, cast("list[dict[bytes, bytes]]", pipe.execute()), strict=True):
+        if _MARK not in fields:
+            raise StateMissing(one, batch)
+        forms = {name.decode(): data for name, data in fields.items() if name != _MARK}
+        found[one.query, one.task] = forms
+    return found
+
+
+def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
+    """Give back what batches before the committed one had handed on: it was taken in."""
+    index = keys.transfer_batches_key(cluster)
+    for batch in _numbers(client.smembers(index)):
+        if batch >= committed:
+            continue
+        members = keys.transfers_key(cluster, batch)
+        names = cast("Iterable[bytes]", client.smembers(members))
+        tasks = [name.decode().split(".") for name in names]
+        gone = [keys.transfer_key(cluster, batch, int(query), int(task)) for query, task in tasks]
+        client.delete(members, *gone)
+        client.srem(index, batch)
+
+
+def _numbers(found: Any) -> list[int]:
+    return sorted(int(number) for number in found)

@@ -1,0 +1,1 @@
+"""The nodes: one stateful call per node and micro-batch."""

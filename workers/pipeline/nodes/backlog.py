@@ -1,0 +1,188 @@
+"""Records that wait at a node with an emulated capacity, in the order in which they came.
+
+A record was routed to the node for the tasks that it had then. If one of them moves on, its
+waiting records are forwarded with it; what the node gets later has nothing to do with them. So each
+piece of the queue knows which tasks may take its records, and what says the task of each.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from workers.pipeline.engine.assignment.subscriptions import Held
+from workers.pipeline.engine.assignment.tasks import Task
+from workers.pipeline.engine.evaluation.records import task_column
+from workers.pipeline.engine.store import Store
+from workers.pipeline.exchange.envelope import Envelope
+
+WAITING: Final = "waiting"
+Owned = Mapping[int, Held]
+
+
+@dataclass
+class _Piece:
+    """An envelope in the store: how many of its records are taken, how many it has, for whom.
+
+    `older`: whether it was forwarded, so that its records may be older than what the node has seen.
+    """
+
+    number: int
+    taken: int
+    records: int
+    owned: str
+    older: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{WAITING}/{self.number}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Envelopes to work on now, for these tasks; None: for all that the node has."""
+
+    envelopes: list[Envelope]
+    owned: Owned | None
+
+
+@dataclass
+class _State:
+    pieces: list[_Piece] = field(default_factory=list)
+    owned: dict[str, Owned] = field(default_factory=dict)
+    # What is left of a record's worth of budget.
+    credit: float = 0.0
+    number: int = 0
+
+
+class Waiting:
+    """The queue of one node; `save` keeps what has changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._state = _read(store.get(WAITING))
+        self._before = _written(self._state)
+
+    @property
+    def records(self) -> int:
+        """Return how many records wait."""
+        return sum(piece.records - piece.taken for piece in self._state.pieces)
+
+    @property
+    def has_older(self) -> bool:
+        """Return whether forwarded records wait: no window may be closed before they are taken."""
+        return any(piece.older for piece in self._state.pieces)
+
+    def __bool__(self) -> bool:
+        return bool(self._state.pieces)
+
+    def budget(self, per_s: float, elapsed_ms: float) -> int:
+        """Return how many records the node may take after so much time; fractions add up."""
+        self._state.credit += per_s * elapsed_ms / 1000
+        whole = int(self._state.credit)
+        self._state.credit -= whole
+        return whole
+
+    def come(self, envelopes: Iterable[Envelope], owned: Owned) -> None:
+        """Put envelopes behind all others; an empty one without event times is nothing."""
+        found = [envelope for envelope in envelopes if envelope.streams]
+        self._state.pieces += [self._kept(one.encode(), _records(one), owned) for one in found]
+
+    def forwarded(self, data: Iterable[bytes], task: Task, run: int) -> None:
+        """Put envelopes that waited elsewhere for a task before all others."""
+        column = task_column(task[0])
+        pieces = []
+        for one in data:
+            envelope = Envelope.decode(one)
+            held = Held(run, [task[1]], column if column in envelope.extras else "")
+            pieces.append(self._kept(one, _records(envelope), {task[0]: held}))
+        for piece in pieces:
+            piece.older = True
+        self._state.pieces = pieces + self._state.pieces
+
+    def take(self, budget: int | None) -> list[Work]:
+        """Take records from the front, at most so many; None takes all."""
+        found: list[tuple[str, Envelope]] = []
+        left = self.records if budget is None else budget
+        while self._state.pieces:
+            piece = self._state.pieces[0]
+            past = min(piece.records, piece.taken + left)
+            envelope = self._read(piece)
+            left -= past - piece.taken
+            found.append((piece.owned, envelope.slice(piece.taken, past)))
+            piece.taken = past
+            if past < piece.records:
+                break
+            self._drop(piece)
+        return self._works(found)
+
+    def leave(self, task: Task, streams: Sequence[int]) -> list[bytes]:
+        """Return what waits for a task that leaves, as envelopes of its streams, oldest first."""
+        query, number = task
+        found = []
+        for piece in self._state.pieces:
+            held = self._state.owned[piece.owned].get(query)
+            if held is not None and number in held.tasks:
+                envelope = self._read(piece).slice(piece.taken, piece.records)
+                if (mine := envelope.of_streams(streams)).streams:
+                    found.append(mine.encode())
+        return found
+
+    def save(self) -> None:
+        """Keep the queue."""
+        used = {piece.owned for piece in self._state.pieces}
+        self._state.owned = {k: owned for k, owned in self._state.owned.items() if k in used}
+        written = _written(self._state)
+        if written != self._before:
+            self._store.put(WAITING, written)
+
+    def _works(self, found: Sequence[tuple[str, Envelope]]) -> list[Work]:
+        works: list[tuple[str, Work]] = []
+        for owned, envelope in found:
+            if not works or works[-1][0] != owned:
+                works.append((owned, Work([], self._state.owned[owned])))
+            works[-1][1].envelopes.append(envelope)
+        return [work for _, work in works]
+
+    def _kept(self, data: bytes, records: int, owned: Owned) -> _Piece:
+        text = json.dumps(owned, sort_keys=True)
+        self._state.owned.setdefault(text, owned)
+        self._state.number += 1
+        piece = _Piece(self._state.number, 0, records, text)
+        self._store.put(piece.name, data)
+        return piece
+
+    def _read(self, piece: _Piece) -> Envelope:
+        data = self._store.get(piece.name)
+        assert data is not None, f"{piece.name} is in the queue and not in the store"
+        return Envelope.decode(data)
+
+    def _drop(self, piece: _Piece) -> None:
+        self._state.pieces.remove(piece)
+        self._store.remove(piece.name)
+
+
+def _records(envelope: Envelope) -> int:
+    return int(envelope.records.num_rows)
+
+
+def _written(state: _State) -> bytes:
+    numbers = {text: at for at, text in enumerate(state.owned)}
+    pieces = [
+        [p.number, p.taken, p.records, numbers.get(p.owned, -1), p.older] for p in state.pieces
+    ]
+    row = [list(state.owned), pieces, state.credit, state.number]
+    return json.dumps(row, separators=(",", ":")).encode()
+
+
+def _read(data: bytes | None) -> _State:
+    if data is None:
+        return _State()
+    texts, pieces, credit, number = json.loads(data)
+    owned = {text: _owned(json.loads(text)) for text in texts}
+    kept = [_Piece(n, taken, records, texts[at], old) for n, taken, records, at, old in pieces]
+    return _State(kept, owned, credit, number)
+
+
+def _owned(row: Mapping[str, Any]) -> Owned:
+    return {int(query): Held(*held) for query, held in row.items()}

@@ -1,0 +1,58 @@
+"""The stateful operator: one call per node and batch, all the node's tasks at once."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from controlplane.wire.limits import limit_memory
+from workers.pipeline.checkpoints.bootstrap import Seed
+from workers.pipeline.exchange.messages import input_of
+from workers.pipeline.nodes.node_batch import Turn
+from workers.pipeline.nodes.state_store import NodeStore
+from workers.pipeline.reports.activity import count_step
+from workers.pipeline.spark.connections import client_of, settle, tables_of
+from workers.pipeline.spark.partition_keys import node_keys
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class NodeProcessor(StatefulProcessor):
+    """Evaluates the tasks of the node whose key it is called with."""
+
+    def __init__(
+        self, cluster: str, redis_url: str, partitions: int, seed: Seed | None = None
+    ) -> None:
+        self.cluster = cluster
+        self.redis_url = redis_url
+        self.partitions = partitions
+        self.seed = seed
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the node's state."""
+        self._values = handle.getMapState("values", "name string", "value binary")
+
+    # Spark gives pandas frames here; its base class allows for rows, too.
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: "Iterator[pd.DataFrame]",
+        timerValues: TimerValues,  # noqa: N803
+    ) -> "Iterator[pd.DataFrame]":
+        """Evaluate one batch and yield rows: the node's report and what it has changed."""
+        limit_memory()
+        batch = input_of(node_keys(self.partitions).node_of(int(key[0])), list(rows))
+        store = NodeStore(self._values)
+        if self.seed is not None:
+            self.seed.plant(store, batch.node, batch.head.batch)
+        client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
+        output = Turn(client, self.cluster, tables, store, batch).run()
+        store.save()
+        count_step(client, self.cluster)
+        settle()
+        yield from output.frames()

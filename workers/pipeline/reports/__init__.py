@@ -1,0 +1,1 @@
+"""Telemetry, heartbeat and progress reports of an application."""

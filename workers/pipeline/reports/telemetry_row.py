@@ -1,0 +1,141 @@
+"""One telemetry row per micro-batch, put together from the reports of its nodes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workers.pipeline.exchange.node_report import NodeReport
+
+
+def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, Any]:
+    """Return the measures of one batch.
+
+    `delivered` counts a record once per node it was handed to; `records_read` counts records of
+    streams with at least one query. Their quotient is the replication factor of the batch
+    (paper 000, section 6.1). Latencies run from the append to the log to `emitted_ms`.
+    """
+    sources = [source for report in reports for source in report.sources]
+    nodes = sorted(reports, key=lambda report: report.node)
+    return {
+        "batch": reports[0].batch,
+        "version": reports[0].version,
+        # All splits read the same span of the log: which records met which routing version.
+        "start": sources[0]["start"] if sources else None,
+        "end": sources[0]["end"] if sources else None,
+        "emitted_ms": emitted_ms,
+        "event_ms": max((r.event_ms for r in reports if r.event_ms is not None), default=None),
+        "records_in": sum(sum(source["streams"].values()) for source in sources),
+        "records_read": sum(source["read"] for source in sources),
+        "delivered": sum(report.records for report in reports),
+        "late": sum(report.late for report in reports),
+        "latency": latency(reports, emitted_ms),
+        "streams": {stream: n for source in sources for stream, n in source["streams"].items()},
+        # The newest event time of each stream in this batch (ms): its watermark follows from it.
+        "newest": {
+            stream: ms for source in sources for stream, ms in source.get("newest", {}).items()
+        },
+        # What each stream's split node has still to read: records, and the age of the oldest (ms).
+        "behind": {
+            stream: [records, max(0, source["clock_ms"] - oldest_ms)]
+            for source in sources
+            for stream, (records, oldest_ms) in source.get("behind", {}).items()
+        },
+        "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
+        "nodes": [_node_row(report, emitted_ms) for report in nodes],
+        "waiting": sum(report.waiting for report in nodes),
+        "dropped": _dropped(nodes, sources),
+        # Records that became dead letters, by stream and reason.
+        "dead": {stream: reasons for s in sources for stream, reasons in s.get("dead", {}).items()},
+        # An administrator has skipped the batch: its records were not read.
+        "skipped": any(source.get("skipped") for source in sources),
+        "faults": [
+            {
+                "query": query,
+                "run": run,
+                "node": report.node,
+                "why": why,
+                "stage": stage,
+                "sample": sample,
+            }
+            for report in nodes
+            for query, run, why, stage, sample in report.faults
+        ],
+        **_moves(nodes),
+    }
+
+
+def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:
+    """Return which tasks were handed on, and which came."""
+    return {
+        "moves": [
+            {"query": query, "task": task, "from": report.node, "bytes": size, "waited": waited}
+            for report in nodes
+            for query, task, size, waited in report.moves
+        ],
+        "taken_in": sum(len(report.came) for report in nodes),
+        # A task's records of the batch before met its state where it was, those of this one here:
+        # what lies between is the time from one batch to the next, as for every other task.
+        "came": [
+            {"query": query, "task": task, "to": report.node, "gap_ms": report.elapsed_ms}
+            for report in nodes
+            for query, task in report.came
+        ],
+    }
+
+
+def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] | None:
+    """Return record count, mean and percentiles (ms) over delivered records, None without any."""
+    # Of a block without a record for a node only its event time came.
+    pairs = [pair for report in reports for pair in report.arrivals if pair[1]]
+    if not pairs:
+        return None
+    appended, records = np.array(pairs, np.int64).T
+    waited = emitted_ms - appended
+    order = np.argsort(waited)
+    share = np.cumsum(records[order]) / records.sum()
+    at = np.searchsorted(share, [0.5, 0.95, 0.99])
+    p50, p95, p99 = waited[order][np.minimum(at, len(order) - 1)].tolist()
+    count = int(records.sum())
+    mean = round(float(waited @ records) / count, 1)
+    return {"n": count, "mean": mean, "p50": p50, "p95": p95, "p99": p99}
+
+
+def _split_row(source: dict[str, Any]) -> dict[str, int]:
+    return {
+        "split": source["split"],
+        "records": sum(source["streams"].values()),
+        "bytes": source["bytes"],
+        "waiting": sum(records for records, _ in source.get("behind", {}).values()),
+    }
+
+
+def _dropped(reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Return the records that each arc dropped, by `stream` or `stream>query`."""
+    found = {stream: n for source in sources for stream, n in source.get("dropped", {}).items()}
+    for report in reports:
+        for stream, query, lost in report.dropped:
+            found[f"{stream}>{query}"] = found.get(f"{stream}>{query}", 0) + lost
+    return found
+
+
+def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
+    used = report.utilisation
+    return {
+        "node": report.node,
+        "records": report.records,
+        "bytes": report.bytes,
+        "emitted": report.emitted,
+        "busy_ms": report.busy_ms,
+        "cpu_ms": report.cpu_ms,
+        "state_ms": round(report.state_us / 1000, 2),
+        "tasks": report.tasks,
+        "state_bytes": report.state_bytes,
+        "late": report.late,
+        "taken": report.taken,
+        "waiting": report.waiting,
+        "capacity": report.capacity,
+        "utilisation": None if used is None else round(used, 4),
+        "latency": latency([report], emitted_ms),
+        "executor": report.executor,
+    }

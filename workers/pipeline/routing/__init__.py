@@ -1,0 +1,1 @@
+"""Routing tables, compiled for dispatch and evaluation."""

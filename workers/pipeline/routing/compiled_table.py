@@ -1,0 +1,319 @@
+"""The routing table, compiled for the hot path and kept by each Python worker.
+
+Spark re-uses its Python workers, so a table is read from Redis once per version and process;
+the next version costs only its delta.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import Final, NamedTuple
+
+import numpy as np
+import redis
+
+from controlplane.wire.language.tree import Expression
+from controlplane.wire.query import Computation
+from controlplane.wire.routing import NOBODY, Route, RoutingTable
+from controlplane.wire.routing.drop_rules import INPUT, Arc, Shed
+from controlplane.wire.routing.publication import read_table
+from controlplane.wire.routing.state_transfer import Transfer, in_transition, transfers
+from workers.pipeline.engine.assignment.subscriptions import DIRECT, Group, Intake, Subscription
+from workers.pipeline.engine.assignment.tasks import Member, Tasks
+from workers.pipeline.engine.evaluation.records import task_column
+from workers.pipeline.routing.compilation import (
+    BadRoute,
+    Undeclared,
+    computation_of_route,
+    read_columns,
+)
+from workers.pipeline.routing.key_grouping import Scheme, scheme_of
+
+NO_TASKS: Final = Tasks((), {})
+# A query that is not split has one task, and its node has it.
+_WHOLE: Final = np.ones(1, np.bool_)
+# The present table and the one before, and the one that leads from it; and one to spare.
+_KEPT_TABLES: Final = 4
+
+
+class Keyed(NamedTuple):
+    """Readers of a part each: a record goes to the node of its key's task.
+
+    `column`: under which name the record carries the task, empty where the key alone says it.
+    """
+
+    key: tuple[Expression, ...]
+    owners: tuple[int, ...]
+    scheme: Scheme
+    column: str
+
+
+class Readers(NamedTuple):
+    """Who reads a stream: nodes that need every record, and those that need some.
+
+    `marked`: nodes that need the event times of every block; `lucky`: whether the luck of each
+    record is asked for: a query's arc drops, or may when a record that has to wait is taken.
+    `columns`: those that a query of the stream looks at, besides the time of the record.
+    """
+
+    whole: tuple[int, ...]
+    keyed: tuple[Keyed, ...]
+    marked: tuple[int, ...]
+    lucky: bool
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CompiledTable:
+    """One routing table, with the look-ups that routing and evaluation need."""
+
+    table: RoutingTable
+
+    @property
+    def version(self) -> int:
+        """Return the version this was compiled from."""
+        return self.table.version
+
+    @cached_property
+    def _compiled(self) -> tuple[dict[int, Computation], dict[int, str]]:
+        """Return what queries compute, and why others cannot, by query."""
+        found: dict[int, Computation] = {}
+        broken: dict[int, str] = {}
+        for query, route in self.table.queries.items():
+            try:
+                found[query] = computation_of_route(route, self.table.schemas)
+            except Undeclared:
+                continue
+            except BadRoute as error:
+                broken[query] = str(error)
+        return found, broken
+
+    @property
+    def computations(self) -> Mapping[int, Computation]:
+        """Return what each query computes that can be computed."""
+        return self._compiled[0]
+
+    @property
+    def broken(self) -> Mapping[int, str]:
+        """Return the queries that cannot be computed over the columns that there are, and why."""
+        return self._compiled[1]
+
+    def broken_of_node(self, node: int) -> dict[int, str]:
+        """Return those of them that a node should compute or merge."""
+        if not self.broken:
+            return {}
+        routes = self.table.queries
+        return {
+            query: why
+            for query, why in self.broken.items()
+            if node in routes[query].owners() or node == routes[query].merge
+        }
+
+    @cached_property
+    def _routes(self) -> dict[int, Route]:
+        """Return the routes of the queries that can be computed."""
+        return {query: self.table.queries[query] for query in self.computations}
+
+    @cached_property
+    def readers_of_stream(self) -> dict[int, Readers]:
+        """Return which nodes need which records of each stream (streams without are absent)."""
+        whole: dict[int, set[int]] = {}
+        # Sets that keep their order: the same in every process.
+        keyed: dict[int, dict[Keyed, None]] = {}
+        marked: dict[int, set[int]] = {}
+        for query, route in self._routes.items():
+            owners = route.owners()
+            computation = self.computations[query]
+            for stream in route.streams:
+                reader = _keyed(query, route, computation, stream)
+                if reader is None:
+                    whole.setdefault(stream, set()).add(owners[0])
+                    continue
+                keyed.setdefault(stream, {})[reader] = None
+                marked.setdefault(stream, set()).update(owners)
+                if route.merge != NOBODY:
+                    marked[stream].add(route.merge)
+        arcs = {stream for stream, query in self.table.sheds if query != INPUT}
+        return {
+            stream: Readers(
+                tuple(sorted(whole.get(stream, ()))),
+                tuple(keyed.get(stream, ())),
+                tuple(sorted(marked.get(stream, ()))),
+                stream in arcs or bool(self.table.capacities),
+                self._columns_of_stream[stream],
+            )
+            for stream in {*whole, *keyed}
+        }
+
+    @cached_property
+    def _columns_of_stream(self) -> dict[int, tuple[str, ...]]:
+        # By identity: equal computations are one value, and to hash one is to walk through it.
+        found: dict[int, dict[int, Computation]] = {}
+        for query, route in self._routes.items():
+            computation = self.computations[query]
+            for stream in route.streams:
+                found.setdefault(stream, {})[id(computation)] = computation
+        return {
+            stream: tuple(
+                sorted({name for one in some.values() for name in read_columns(one, stream)})
+            )
+            for stream, some in found.items()
+        }
+
+    @cached_property
+    def _merges(self) -> dict[int, dict[int, Member]]:
+        found: dict[int, dict[int, Member]] = {}
+        for query, route in self._routes.items():
+            if route.merge != NOBODY:
+                member = merged_member(query, route, self.computations[query])
+                found.setdefault(route.merge, {})[query] = member
+        return found
+
+    def merges_of_node(self, node: int) -> Mapping[int, Member]:
+        """Return the queries that a node merges."""
+        return self._merges.get(node, {})
+
+    @property
+    def merges(self) -> bool:
+        """Return whether there is a merge node."""
+        return bool(self._merges)
+
+    @cached_property
+    def reacts(self) -> bool:
+        """Return whether a scheme looks at what nodes say of their load."""
+        return any(route.scheme for route in self.table.queries.values())
+
+    @cached_property
+    def _routes_of_node(self) -> dict[int, list[tuple[int, Route]]]:
+        found: dict[int, list[tuple[int, Route]]] = {}
+        for query, route in self._routes.items():
+            for node in dict.fromkeys(route.owners()):
+                found.setdefault(node, []).append((query, route))
+        return found
+
+    @cached_property
+    def _tasks(self) -> dict[int, Tasks]:
+        return {node: _tasks(node, routes, self) for node, routes in self._routes_of_node.items()}
+
+    @cached_property
+    def nodes(self) -> int:
+        """Return the number of nodes: as the table says, and all that have or merge tasks."""
+        named = (*self._routes_of_node, *self._merges)
+        return max(self.table.node_count, 1 + max(named, default=-1))
+
+    @cached_property
+    def idle_ms(self) -> dict[int, int]:
+        """Return by stream after how many ms without records it is idle."""
+        schemas = self.table.schemas.items()
+        return {stream: round(schema.idle_after_s * 1000) for stream, schema in schemas}
+
+    @cached_property
+    def kinds(self) -> int:
+        """Return a number that is another if columns of streams have other kinds."""
+        schemas = self.table.schemas.items()
+        # Each stream has a weight of its own: two that change the same way do not cancel out.
+        return sum((2 * stream + 1) * schema.kinds_number for stream, schema in schemas)
+
+    def streams_of_split(self, split: int) -> list[int]:
+        """Return the streams that a split node reads."""
+        return sorted(stream for stream, owner in self.table.splits.items() if owner == split)
+
+    def tasks_of_node(self, node: int) -> Tasks:
+        """Return what a node has to compute."""
+        return self._tasks.get(node, NO_TASKS)
+
+
+def merged_member(query: int, route: Route, computation: Computation) -> Member:
+    """Return a query as its merge node knows it."""
+    every = Subscription(query, route.run, route.streams, 1, _WHOLE)
+    return Tasks.of([Group.of(computation, [every])]).members[query]
+
+
+def _keyed(query: int, route: Route, computation: Computation, stream: int) -> Keyed | None:
+    """Return how a query's records of a stream find their node; None: one node needs them all."""
+    owners, scheme = route.owners(), _scheme(route, computation)
+    if len(set(owners)) == 1 and scheme.by_key and route.merge == NOBODY:
+        return None
+    return Keyed(computation.task_key(stream), owners, scheme, _column(query, route, computation))
+
+
+def _column(query: int, route: Route, computation: Computation) -> str:
+    """Return under which name records carry their task of a query; empty: their key says it."""
+    return "" if _scheme(route, computation).by_key else task_column(query)
+
+
+def _scheme(route: Route, computation: Computation) -> Scheme:
+    """Return how keys find their task; records that are joined have to meet in one."""
+    return scheme_of("" if computation.join else route.scheme)
+
+
+def _intake(
+    query: int, route: Route, computation: Computation, sheds: Mapping[Arc, Shed]
+) -> Intake:
+    """Return how records come to a query."""
+    drops = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
+    inputs = [(s, sheds[s, INPUT]) for s in route.streams if (s, INPUT) in sheds]
+    # Of other windows than the query's own only records are dropped.
+    mine = computation.window
+    size = mine.size_ms, mine.slide_ms
+    windows = tuple(one for one in (*drops, *inputs) if (one[1].window_ms, one[1].slide_ms) == size)
+    column = _column(query, route, computation)
+    return Intake(column, drops, windows) if column or drops or windows else DIRECT
+
+
+def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable) -> Tasks:
+    groups: dict[tuple[Computation, Intake], list[Subscription]] = {}
+    for query, route in sorted(routes, key=lambda pair: pair[0]):
+        owners, computation = route.owners(), table.computations[query]
+        mine = _WHOLE if len(owners) == 1 else np.array(owners) == node
+        subscription = Subscription(query, route.run, route.streams, len(owners), mine)
+        kind = computation, _intake(query, route, computation, table.table.sheds)
+        groups.setdefault(kind, []).append(subscription)
+    return Tasks.of(Group.of(kind[0], found, kind[1]) for kind, found in groups.items())
+
+
+class TableCache:
+    """The compiled tables of one cluster that this process used last."""
+
+    def __init__(self, client: "redis.Redis", cluster: str) -> None:
+        self._client = client
+        self._cluster = cluster
+        # By the version before, in a batch that leads from it, and the version.
+        self._known: dict[tuple[int | None, int], CompiledTable] = {}
+        self._lock = Lock()
+
+    def at(self, version: int) -> CompiledTable:
+        """Return the table at `version`, built from the newest one held before it."""
+        with self._lock:
+            return self._at(version)
+
+    def of_batch(self, leaving: int | None, version: int) -> CompiledTable:
+        """Return the table of a batch, in which tasks hand their state on or do not."""
+        return self.at(version) if leaving is None else self.leading(leaving, version)
+
+    def leading(self, before: int, version: int) -> CompiledTable:
+        """Return the table of the batch that leads from one version to another."""
+        with self._lock:
+            if (before, version) not in self._known:
+                old, new = self._at(before).table, self._at(version).table
+                self._keep((before, version), CompiledTable(in_transition(old, new)))
+            return self._known[before, version]
+
+    def transfers(self, before: int, version: int) -> list[Transfer]:
+        """Return which tasks hand their state on between two versions."""
+        with self._lock:
+            return list(transfers(self._at(before).table, self._at(version).table))
+
+    def _at(self, version: int) -> CompiledTable:
+        if (None, version) not in self._known:
+            older = [known for before, known in self._known if before is None and known < version]
+            base = self._known[None, max(older)].table if older else None
+            table = read_table(self._client, self._cluster, version, base)
+            self._keep((None, version), CompiledTable(table))
+        return self._known[None, version]
+
+    def _keep(self, key: tuple[int | None, int], table: CompiledTable) -> None:
+        self._known[key] = table
+        while len(self._known) > _KEPT_TABLES:
+            del self._known[next(iter(self._known))]

@@ -1,0 +1,1 @@
+"""The Spark session, its Python workers, and the partitions of nodes."""

@@ -1,0 +1,41 @@
+"""One connection to Redis, one to the log and one table cache per process and cluster."""
+
+import gc
+from functools import cache
+
+import redis
+
+from controlplane.wire.log import Log, open_log
+from workers.pipeline.routing.compiled_table import TableCache
+
+
+@cache
+def client_of(redis_url: str) -> "redis.Redis":
+    """Return this process's connection; commands wait at most 20 s before the batch fails."""
+    return redis.Redis.from_url(redis_url, socket_timeout=20, socket_connect_timeout=5)
+
+
+@cache
+def log_of(log_url: str, redis_url: str, cluster: str) -> Log:
+    """Return this process's connection to the log of a cluster, in Redis where `log_url` is empty.
+
+    Its commands, too, wait at most 20 s.
+    """
+    return open_log(log_url, cluster, redis_url)
+
+
+@cache
+def tables_of(redis_url: str, cluster: str) -> TableCache:
+    """Return this process's routing tables of a cluster."""
+    return TableCache(client_of(redis_url), cluster)
+
+
+@cache
+def settle() -> None:
+    """Take what this process has loaded out of the garbage collector's sight, once.
+
+    Spark's Python workers collect garbage in full after every task: with pandas and pyarrow loaded
+    that is 65 ms of processor time each, 18 times a batch. Call it at the end of a first task.
+    """
+    gc.collect()
+    gc.freeze()

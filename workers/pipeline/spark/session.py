@@ -1,0 +1,198 @@
+"""The Spark session of a cluster, tuned for many small micro-batches.
+
+The master says where the nodes run: in the driver's own JVM (`local[n]`), or on the executors of a
+standalone cluster (`spark://…`), of YARN (`yarn`) or of Kubernetes (`k8s://…`).
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from controlplane.wire import limits
+from controlplane.wire.language.registered import MODULES as _FUNCTIONS
+from workers.pipeline.spark import sockets
+from workers.pipeline.spark.code_archive import ship_code
+
+_COMMIT_MANAGER: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# The hot loops are Arrow's: half of the JVM's time would go into optimising code that only carries
+# rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
+_JAVA: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 "
+    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k"
+)
+# What many processes with little work each do better with: few arenas of malloc, and Arrow without
+# a pool of its own. A dozen workers would each keep tens of megabytes that they do not use.
+_SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+_ARROW_BATCH_BYTES: Final = 8 << 20
+_LOOPBACK: Final = "127.0.0.1"
+# Other values would spoil the checkpoint: it fixes which partition has the state of a node.
+_FIXED: Final = frozenset({
+    "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.session.timeZone",
+    "spark.sql.streaming.stateStore.providerClass",
+})  # fmt: skip
+
+
+class SettingRefused(ValueError):
+    """A Spark setting that Weir must choose itself."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Which Spark runs an application.
+
+    `driver_host`: the address at which executors reach the driver; empty: found by itself. `conf`:
+    further Spark settings, which go before Weir's own.
+    """
+
+    master: str = "local[2]"
+    driver_host: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether all nodes run in the driver's own JVM."""
+        return self.master.startswith("local")
+
+
+def session(cluster: str, partitions: int, engine: Engine | None = None) -> SparkSession:
+    """Return a session whose stateful operators have so many partitions.
+
+    Raises `SettingRefused`.
+    """
+    engine = engine or Engine()
+    # Workers must find the packages that this driver has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # The JVM and all workers of this machine inherit it.
+    for name, value in _SPARING.items():
+        os.environ.setdefault(name, value)
+    builder = SparkSession.builder.master(engine.master).appName(f"weir-{cluster}")
+    folder = sockets.own_directory() if engine.is_local else sockets.shared_directory()
+    for name, value in settings(partitions, engine, folder).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    if not engine.is_local:
+        ship_code(spark)
+    return spark
+
+
+def settings(partitions: int, engine: Engine, folder: str | None = None) -> dict[str, str]:
+    """Return the Spark settings of an application; sockets are in `folder` (None: TCP is used).
+
+    Raises `SettingRefused`.
+    """
+    for name in engine.conf:
+        if name in _FIXED:
+            raise SettingRefused(f"{name} is Weir's to choose: the checkpoint depends on it")
+    place = _loopback() if engine.is_local else {**_spread(partitions), **_reachable(engine)}
+    return {**_common(partitions), **place, **_sockets(folder), **engine.conf}
+
+
+def memory_of(spark: SparkSession) -> str:
+    """Return the memory of a JVM that runs nodes, as Spark's settings say it."""
+    conf = spark.sparkContext.getConf()
+    local = (spark.sparkContext.master or "").startswith("local")
+    name = "spark.driver.memory" if local else "spark.executor.memory"
+    return conf.get(name, "1g") or "1g"
+
+
+def _common(partitions: int) -> dict[str, str]:
+    return {
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.default.parallelism": str(partitions),
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "768m",
+        "spark.driver.extraJavaOptions": _JAVA,
+        "spark.executor.extraJavaOptions": _JAVA,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        # Shuffle files of tiny batches are not worth compressing.
+        "spark.shuffle.compress": "false",
+        "spark.python.worker.reuse": "true",
+        # Rows of envelopes and results have megabytes each: few of them at a time are enough.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BATCH_BYTES),
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "64",
+        # A rename of a written file instead of a create-and-verify: ten times faster commits.
+        "spark.sql.streaming.checkpointFileManagerClass": _COMMIT_MANAGER,
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        "spark.sql.streaming.minBatchesToRetain": "16",
+        "spark.sql.streaming.metricsEnabled": "false",
+        # Batches run when there is input; an idle cluster writes nothing.
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.log.level": "WARN",
+    }
+
+
+def _loopback() -> dict[str, str]:
+    return {
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        # Executors elsewhere get the code later than their daemon starts; these have it.
+        "spark.python.daemon.module": "workers.pipeline.spark.daemon",
+    }
+
+
+def _sockets(directory: str | None) -> dict[str, str]:
+    """Return what lets the JVM and Python talk through sockets in a directory; None: by TCP."""
+    if directory is None:
+        return {}
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": directory,
+    }
+
+
+def _spread(partitions: int) -> dict[str, str]:
+    """Return what gives every partition an executor of its own, where there is room."""
+    # Users' functions are looked up, and their limits hold, on the executors, too.
+    inherited = {name: os.environ.get(name, "") for name in (_FUNCTIONS, *limits.SETTINGS)}
+    return {
+        **{f"spark.executorEnv.{name}": value for name, value in inherited.items() if value},
+        "spark.executor.cores": "1",
+        # How many executors: of a standalone cluster, and of YARN and Kubernetes.
+        "spark.cores.max": str(partitions),
+        "spark.executor.instances": str(partitions),
+        # A partition stays with the executor that has its state. So the first batch waits until
+        # the executors are there, else the first one would keep all partitions ...
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        # ... and a partition that waits this long behind another goes to an executor that is idle.
+        "spark.locality.wait": "1s",
+        # One after another, each executor may be lost within one batch.
+        "spark.task.maxFailures": "8",
+    }
+
+
+def _reachable(engine: Engine) -> dict[str, str]:
+    """Return at which address executors reach the driver; nothing where Spark has to find it."""
+    if engine.driver_host:
+        # The name may be that of a gateway or a service, which is no address of this machine.
+        return {"spark.driver.host": engine.driver_host, "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
+    found = _address_towards(engine.master)
+    return {"spark.driver.host": found, "spark.driver.bindAddress": found} if found else {}
+
+
+def _address_towards(master: str) -> str:
+    """Return this machine's address on the way to the master, "" where that is unknown."""
+    parts = urlsplit(master.removeprefix("k8s://") if "://" in master else "")
+    # Of several masters any will do.
+    host, _, port = parts.netloc.partition(",")[0].rpartition(":")
+    if not host:
+        return ""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the kernel only chooses the way.
+            probe.connect((host, int(port)))
+        except (OSError, ValueError):
+            return ""
+        return str(probe.getsockname()[0])

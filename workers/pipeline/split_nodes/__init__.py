@@ -1,0 +1,1 @@
+"""The split nodes: the Spark source that reads the log and dispatches its records to nodes."""

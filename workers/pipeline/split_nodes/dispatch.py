@@ -1,0 +1,257 @@
+"""Routing: the entries a split node has read, put into one envelope per node."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from controlplane.wire.log import Entry
+from controlplane.wire.log.values import NO_TIME
+from controlplane.wire.routing.drop_rules import INPUT
+from workers.pipeline.engine.evaluation.drop_rules import is_dropped, luck_of
+from workers.pipeline.engine.evaluation.records import LUCK, Extras, Int64s, evaluator_of
+from workers.pipeline.engine.failures.probe import survive
+from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.exchange.envelope import EMPTY, Envelope
+from workers.pipeline.routing.compiled_table import CompiledTable, Readers
+from workers.pipeline.routing.key_grouping import Signals
+from workers.pipeline.split_nodes.projection import TIME_COLUMN, Dead, Projection
+
+# The node whose envelope also carries what the split node reports; node 0 always exists.
+REPORTING_NODE: Final = 0
+
+
+class Blocks(NamedTuple):
+    """Records of one stream's entries, one behind the other, with what is said of each record.
+
+    `records`: the first column is the event time (`projection.TIME_COLUMN`); `lengths`: how many
+    are of each entry; `event_time`: under which name queries read the event time.
+    """
+
+    records: pa.RecordBatch
+    extras: Extras
+    lengths: Int64s
+    event_time: str = ""
+
+    @property
+    def ts_ms(self) -> Int64s:
+        """Return the event times in milliseconds."""
+        return np.asarray(self.records.column(TIME_COLUMN))
+
+    def where(self, taken: NDArray[np.bool_]) -> "Blocks":
+        """Return the records that are taken."""
+        if taken.all():
+            return self
+        upto = np.concatenate([[0], np.cumsum(taken)])
+        ends = np.cumsum(self.lengths)
+        lengths = upto[ends] - upto[ends - self.lengths]
+        extras = {name: values[taken] for name, values in self.extras.items()}
+        return self._replace(
+            records=self.records.filter(pa.array(taken)), extras=extras, lengths=lengths
+        )
+
+    def by(self, node_of: Int64s, nodes: Sequence[int]) -> "dict[int, Blocks]":
+        """Return the records of each node: one pass over all, instead of one for each."""
+        count, entries = max(nodes) + 1, len(self.lengths)
+        order = np.argsort(node_of, kind="stable")
+        records = self.records.take(order)
+        extras = {name: values[order] for name, values in self.extras.items()}
+        entry = np.repeat(np.arange(entries), self.lengths)
+        lengths = np.bincount(node_of * entries + entry, minlength=count * entries)
+        found, at = {}, 0
+        for node, mine in enumerate(lengths.reshape(count, entries)):
+            past = at + int(mine.sum())
+            cut = {name: values[at:past] for name, values in extras.items()}
+            piece = records.slice(at, past - at)
+            found[node] = self._replace(records=piece, extras=cut, lengths=mine)
+            at = past
+        return {node: found[node] for node in nodes}
+
+
+class Part(NamedTuple):
+    """The records of one stream that one node needs."""
+
+    stream: int
+    entries: Sequence[Entry]
+    blocks: Blocks
+
+
+class Routed(NamedTuple):
+    """What a split node makes of its entries: the envelopes of each node, and the dead letters."""
+
+    envelopes: list[list[Envelope]]
+    dead: Dead
+
+
+def route(
+    entries: Mapping[int, Sequence[Entry]],
+    table: CompiledTable,
+    nodes: int,
+    source: Mapping[str, Any],
+    signals: Signals | None = None,
+    *,
+    careful: bool = False,
+) -> Routed:
+    """Return the envelopes of each node 0..nodes-1; a node without records gets an empty one.
+
+    `source` is what the split node reports; it travels in the reporting node's first envelope,
+    together with how many records each input arc dropped and how many are dead letters. `careful`:
+    keys are evaluated in a forked child first, because the batch has ended the process before.
+
+    A record goes once to every node that needs it, whatever number of queries there read it
+    (paper 000, section 2: "a stream is delivered at most once per server"). A node that has only
+    some tasks of a query gets the records of their keys, and of every block its event times.
+    """
+    wanted: list[list[Part]] = [[] for _ in range(nodes)]
+    dropped: dict[int, int] = {}
+    dead = Dead()
+    for stream, read in entries.items():
+        readers = table.readers_of_stream.get(stream)
+        blocks = _kept(stream, read, table, dropped, dead)
+        if readers is None or blocks is None:
+            continue
+        for node, mine in _by_node(stream, blocks, readers, signals or {}, careful=careful).items():
+            wanted[node].append(Part(stream, read, mine))
+    read_ms = max((one.appended_ms for read in entries.values() for one in read), default=0)
+    report = {**source, "dropped": dropped} if dropped else dict(source)
+    if dead.counts:
+        report["dead"] = dead.counts
+    return Routed(
+        [
+            _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
+            for node, parts in enumerate(wanted)
+        ],
+        dead,
+    )
+
+
+def _kept(
+    stream: int, read: Sequence[Entry], table: CompiledTable, dropped: dict[int, int], dead: Dead
+) -> Blocks | None:
+    """Return the records that the stream's input arc lets through; None: nobody wants to know."""
+    shed = table.table.sheds.get((stream, INPUT))
+    readers = table.readers_of_stream.get(stream)
+    schema = table.table.schemas.get(stream)
+    if schema is None or (shed is None and readers is None):
+        return None
+    columns = () if readers is None else readers.columns
+    found = Projection(stream, schema, columns).of(read, dead)
+    luck = None
+    if shed is not None or (readers is not None and readers.lucky):
+        pairs = zip(read, found.lengths.tolist(), strict=True)
+        luck = np.concatenate([luck_of(stream, entry.position, n) for entry, n in pairs])
+    extras = {LUCK: luck} if luck is not None else {}
+    blocks = Blocks(found.records, extras, found.lengths, found.event_time)
+    if found.good is not None:
+        blocks = blocks.where(found.good)
+    if shed is None or luck is None:
+        return blocks
+    gone = is_dropped(shed, blocks.extras[LUCK], blocks.ts_ms)
+    dropped[stream] = dropped.get(stream, 0) + int(gone.sum())
+    return blocks.where(~gone)
+
+
+def _by_node(
+    stream: int, blocks: Blocks, readers: Readers, signals: Signals, *, careful: bool = False
+) -> dict[int, Blocks]:
+    """Return the records that each node needs."""
+    if not readers.keyed:
+        return dict.fromkeys(readers.whole, blocks)
+    count = blocks.records.num_rows
+    evaluator = evaluator_of(stream, blocks.records, blocks.ts_ms, blocks.event_time)
+    chosen: dict[str, NDArray[np.uint64]] = {}
+    nodes_of: list[Int64s] = []
+    whole = dict.fromkeys(readers.whole)
+    for key, owners, scheme, column in readers.keyed:
+        try:
+            if careful:
+                survive(lambda key=key: [evaluator.array(one) for one in key])  # type: ignore[misc]
+            hashes = hashes_of([evaluator.array(one) for one in key], count)
+            task = scheme.tasks_of(hashes, owners, signals)
+        except Exception:  # noqa: BLE001 - its nodes come to the same, and report the fault
+            # Every record to all of its nodes, for task 0: right for those that can compute it.
+            whole |= dict.fromkeys(owners)
+            task = np.zeros(count, np.int64)
+        if column:
+            chosen[column] = task.astype(np.uint64)
+        nodes_of.append(np.array(owners)[task])
+    full = blocks._replace(extras={**blocks.extras, **chosen})
+    found = dict.fromkeys(whole, full)
+    some = [node for node in readers.marked if node not in found]
+    if len(nodes_of) == 1 and some:
+        return found | {n: b for n, b in full.by(nodes_of[0], readers.marked).items() if n in some}
+    for node in some:
+        found[node] = full.where(np.logical_or.reduce([one == node for one in nodes_of]))
+    return found
+
+
+def source_report(
+    split: int, entries: Mapping[int, Sequence[Entry]], table: CompiledTable
+) -> dict[str, Any]:
+    """Return what one split node has read.
+
+    Records and the newest event time (ms) per stream, bytes, and the records with a reader.
+    """
+    records = {stream: sum(entry.records for entry in read) for stream, read in entries.items()}
+    return {
+        "split": split,
+        "streams": records,
+        "newest": _newest(entries),
+        "appended_ms": max((e.appended_ms for read in entries.values() for e in read), default=0),
+        "bytes": sum(len(entry.block) for read in entries.values() for entry in read),
+        "read": sum(n for stream, n in records.items() if stream in table.readers_of_stream),
+    }
+
+
+def _newest(entries: Mapping[int, Sequence[Entry]]) -> dict[int, int]:
+    found = {stream: max(entry.newest_ms for entry in read) for stream, read in entries.items()}
+    return {stream: ms for stream, ms in found.items() if ms != NO_TIME}
+
+
+def _envelopes(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) -> list[Envelope]:
+    """Return an envelope for each kind of columns, one where there is none."""
+    same: dict[tuple[pa.Schema, str], list[Part]] = {}
+    for part in parts:
+        kind = part.blocks.records.schema, part.blocks.event_time
+        same.setdefault(kind, []).append(part)
+    first, *rest = same.values() or [()]
+    return [_envelope(first, source, read_ms), *(_envelope(some, {}, read_ms) for some in rest)]
+
+
+def _envelope(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) -> Envelope:
+    filled = [part.blocks for part in parts if part.blocks.records.num_rows]
+    entries = [entry for part in parts for entry in part.entries]
+    return Envelope(
+        streams=[part.stream for part in parts for _ in part.entries],
+        appended_ms=[entry.appended_ms for entry in entries],
+        lengths=[length for part in parts for length in part.blocks.lengths.tolist()],
+        newest_ms=[entry.newest_ms for entry in entries],
+        marks_ms=[entry.mark_ms for entry in entries],
+        records=_concatenated([blocks.records for blocks in filled]),
+        extras=_extras(filled),
+        source=dict(source),
+        event_time=filled[0].event_time if filled else "",
+        read_ms=read_ms,
+    )
+
+
+def _extras(filled: Sequence[Blocks]) -> Extras:
+    names = dict.fromkeys(name for blocks in filled for name in blocks.extras)
+    return {
+        name: np.concatenate(
+            [
+                blocks.extras.get(name, np.zeros(blocks.records.num_rows, np.uint64))
+                for blocks in filled
+            ]
+        )
+        for name in names
+    }
+
+
+def _concatenated(present: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(present) == 1:
+        return present[0]
+    # The stubs are older than the function.
+    return pa.concat_batches(present) if present else EMPTY  # type: ignore[attr-defined]

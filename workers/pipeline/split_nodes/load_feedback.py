@@ -1,0 +1,43 @@
+"""What the nodes reported of their load in the last batches that were done."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import redis
+
+from controlplane.wire import keys
+from workers.pipeline.split_nodes.batch_limits import REMEMBERED, Load
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Records that wait at all nodes, and by node its waiting records and utilisation."""
+
+    waiting: int = 0
+    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+
+
+def last_heard(client: "redis.Redis", cluster: str) -> Heard:
+    """Return what the newest telemetry row says; nothing before the first."""
+    found = _rows(client, cluster, 1)
+    if not found:
+        return Heard()
+    row = found[0]
+    nodes = row.get("nodes", [])
+    signals = {
+        str(one["node"]): (one.get("waiting", 0), one.get("utilisation") or 0.0) for one in nodes
+    }
+    return Heard(row.get("waiting", 0), signals)
+
+
+def recent_loads(client: "redis.Redis", cluster: str) -> list[Load]:
+    """Return what the last batches read and became, oldest first."""
+    return [Load.of(row) for row in reversed(_rows(client, cluster, REMEMBERED))]
+
+
+def _rows(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:
+    """Return the newest telemetry rows, newest first."""
+    found = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=count))
+    return [json.loads(fields[b"t"]) for _, fields in found]

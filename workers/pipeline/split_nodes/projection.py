@@ -1,0 +1,245 @@
+"""Projection: blocks of a stream, made into one batch of the columns that queries read.
+
+What no query looks at is left behind here, before records travel. A field of a struct becomes a
+column `column.field`. The first column of the result is the event time in milliseconds. Records
+and blocks that cannot be evaluated are found here and become dead letters.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.wire.aggregates.layout import ARROW
+from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
+from controlplane.wire.errors import BadBlockBytes
+from controlplane.wire.log import Entry
+from controlplane.wire.records.record_codec import (
+    Decoded,
+    Description,
+    decode_block,
+    encode_block,
+    leaf,
+    times_ms,
+)
+from controlplane.wire.schema import StreamSchema, widest
+from controlplane.wire.types import kind_of
+from workers.pipeline.engine.arrow import pa
+
+Int64s = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+# No stream's column has such a name.
+TIME_COLUMN: Final = "@ts"
+_MS: Final = pa.timestamp("ms", tz="UTC")
+
+
+class Projected(NamedTuple):
+    """The records of one stream's entries, as queries need them.
+
+    `records`: one batch, its first column the event time in ms; `lengths`: how many are of each
+    entry; `good`: which can be evaluated (None: all). `event_time`: under which name queries read
+    the event time, empty where none does.
+    """
+
+    records: Any
+    lengths: Int64s
+    good: Mask | None
+    event_time: str
+
+
+@dataclass
+class Dead:
+    """The dead letters of one split node in one batch: those to be kept, and how many of each."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, letter: DeadLetter) -> None:
+        """Take one; of very many only the first are kept."""
+        if len(self.letters) < MAX_OF_BATCH:
+            self.letters.append(letter)
+        self.count(letter.stream, letter.reason, letter.records)
+
+    def count(self, stream: int, reason: Reason, records: int) -> None:
+        """Count records without keeping them."""
+        if records:
+            mine = self.counts.setdefault(str(stream), {})
+            mine[reason.value] = mine.get(reason.value, 0) + records
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How the blocks of one stream become one batch: its schema, and the columns queries read."""
+
+    stream: int
+    schema: StreamSchema
+    columns: tuple[str, ...]
+
+    def of(self, entries: Sequence[Entry], dead: Dead) -> Projected:
+        """Return the records of these entries; what cannot be evaluated is added to `dead`."""
+        undescribed = Description(self.schema.arrow, self.schema.event_time)
+        fits: dict[int, str] = {}
+        blocks = [self._decoded(entry, undescribed, fits, dead) for entry in entries]
+        lengths = np.array([0 if one is None else one.records.num_rows for one in blocks], np.int64)
+        appended = np.repeat(np.array([one.appended_ms for one in entries], np.int64), lengths)
+        batch, ts_ms, missing = self._together([one for one in blocks if one is not None], appended)
+        limit = appended + round(self.schema.max_future_s * 1000)
+        future = ts_ms > limit
+        good = None
+        if missing is not None or future.any():
+            missing = np.zeros(len(ts_ms), np.bool_) if missing is None else missing
+            good = ~(future | missing)
+            self._bury(entries, blocks, lengths, missing, dead, Reason.NO_TIME)
+            self._bury(entries, blocks, lengths, future & ~missing, dead, Reason.FUTURE)
+        return Projected(batch, lengths, good, self._read_time)
+
+    @property
+    def _read_time(self) -> str:
+        name = self.schema.event_time
+        return name if name in self.columns else ""
+
+    def _decoded(
+        self, entry: Entry, undescribed: Description, fits: dict[int, str], dead: Dead
+    ) -> Decoded | None:
+        """Return a block's records; `fits`: what was found of descriptions, by identity."""
+        try:
+            block = decode_block(entry.block, undescribed)
+        except BadBlockBytes as error:
+            self._bury_block(entry, Reason.UNREADABLE, str(error), dead)
+            return None
+        known = id(block.description)
+        if known not in fits:
+            fits[known] = misfit(block.description, self.schema, self.columns)
+        if why := fits[known]:
+            self._bury_block(entry, Reason.SCHEMA, why, dead)
+            return None
+        return block
+
+    def _bury_block(self, entry: Entry, reason: Reason, why: str, dead: Dead) -> None:
+        dead.add(
+            DeadLetter(
+                self.stream, entry.position, WHOLE_BLOCK, reason, why, entry.block, entry.records
+            )
+        )
+
+    def _together(
+        self, blocks: Sequence[Decoded], appended: Int64s
+    ) -> tuple[Any, Int64s, Mask | None]:
+        """Return one batch of all blocks, the event times, and which records have none."""
+        # Equal descriptions are one value: `described` keeps them.
+        if len({id(one.description) for one in blocks}) <= 1:
+            # As they are: what reads them casts them.
+            needed = self._needed(blocks[0].records.schema) if blocks else []
+            raw = _concatenated([one.records.select(needed) for one in blocks])
+            return self._batch(raw, appended, unified=False)
+        starts = np.cumsum([0, *(one.records.num_rows for one in blocks)])
+        parts = [
+            self._batch(one.records, appended[start : start + one.records.num_rows], unified=True)
+            for one, start in zip(blocks, starts.tolist(), strict=False)
+        ]
+        gaps = [np.zeros(len(ts), np.bool_) if no is None else no for _, ts, no in parts]
+        missing = np.concatenate(gaps) if any(no is not None for _, _, no in parts) else None
+        times = np.concatenate([ts for _, ts, _ in parts])
+        return _concatenated([batch for batch, _, _ in parts]), times, missing
+
+    def _needed(self, schema: Any) -> list[int]:
+        """Return the places of the columns that are needed: the others are not even copied."""
+        names = {name.partition(".")[0] for name in self.columns} | {self.schema.event_time}
+        return [at for at, name in enumerate(schema.names) if name in names]
+
+    def _batch(
+        self, records: Any, appended: Int64s, *, unified: bool
+    ) -> tuple[Any, Int64s, Mask | None]:
+        times, missing = self._times(records, appended)
+        names = [name for name in self.columns if name != self.schema.event_time]
+        arrays = [self._column(records, name, len(times), unified=unified) for name in names]
+        batch = pa.RecordBatch.from_arrays([pa.array(times), *arrays], [TIME_COLUMN, *names])
+        return batch, times, missing
+
+    def _times(self, records: Any, appended: Int64s) -> tuple[Int64s, Mask | None]:
+        name = self.schema.event_time
+        if not name or not len(appended):
+            return appended, None
+        column = records.column(name)
+        if not column.null_count:
+            return times_ms(column), None
+        missing = np.asarray(column.is_null())
+        return times_ms(column.fill_null(pa.scalar(0, column.type))), missing
+
+    def _column(self, records: Any, name: str, count: int, *, unified: bool) -> Any:
+        kind = ARROW[self.schema.kinds[name]]
+        column = leaf(records, name)
+        if column is None:
+            return pa.nulls(count, kind)
+        if pa.types.is_timestamp(column.type) and column.type.unit != "ms":
+            column = _whole_ms(column)
+        return column.cast(kind) if unified else column
+
+    def _bury(
+        self,
+        entries: Sequence[Entry],
+        blocks: Sequence[Decoded | None],
+        lengths: Int64s,
+        bad: Mask,
+        dead: Dead,
+        reason: Reason,
+    ) -> None:
+        """Make records dead letters: so many are kept, all are counted."""
+        found = np.flatnonzero(bad)
+        ends = np.cumsum(lengths)
+        for row in found[:MAX_OF_BATCH].tolist():
+            at = int(np.searchsorted(ends, row, "right"))
+            index, block, entry = row - int(ends[at] - lengths[at]), blocks[at], entries[at]
+            assert block is not None
+            one = block.records.slice(index, 1)
+            data = encode_block(one, block.description.event_time)
+            why = self._why(reason, one)
+            dead.add(DeadLetter(self.stream, entry.position, index, reason, why, data))
+        dead.count(self.stream, reason, max(0, len(found) - MAX_OF_BATCH))
+
+    def _why(self, reason: Reason, record: Any) -> str:
+        name = self.schema.event_time
+        if reason is Reason.NO_TIME:
+            return f"{name} is null"
+        value = record.column(name)[0]
+        ahead = self.schema.max_future_s
+        return f"{name} is {value}, further ahead of its append than {ahead:,.0f} s"
+
+
+@lru_cache(maxsize=4096)
+def misfit(description: Description, schema: StreamSchema, columns: tuple[str, ...]) -> str:
+    """Return why queries of these columns cannot read such a block; empty where they can."""
+    if description.event_time != schema.event_time:
+        return (
+            f"its event time is {description.event_time or 'that of the append'}, that of the "
+            f"stream {schema.event_time or 'that of the append'}"
+        )
+    empty = description.schema.empty_table().to_batches() or [_empty(description.schema)]
+    for name in columns:
+        found = leaf(empty[0], name)
+        if found is None:
+            continue
+        kind, wanted = kind_of(found.type), schema.kinds[name]
+        if kind is None or widest({kind, wanted}) is not wanted:
+            return f"its column {name} is {found.type}, that of the stream {wanted}"
+    return ""
+
+
+def _empty(schema: Any) -> Any:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+
+
+def _concatenated(batches: Sequence[Any]) -> Any:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_arrays([], [])
+
+
+def _whole_ms(column: Any) -> Any:
+    """Return timestamps as milliseconds, rounded down as event times are."""
+    missing = np.asarray(column.is_null()) if column.null_count else None
+    plain = column if missing is None else column.fill_null(pa.scalar(0, column.type))
+    return pa.array(times_ms(plain), mask=missing).view(_MS)
