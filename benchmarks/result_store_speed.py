@@ -54,8 +54,8 @@ def made_query() -> Any:
     """Return a query over sensors that is in the database."""
     from django.utils import timezone  # noqa: PLC0415
 
+    from controlplane.catalog.computations import stored  # noqa: PLC0415
     from controlplane.models import Cluster, Query, Stream  # noqa: PLC0415
-    from controlplane.selectors.computations import stored  # noqa: PLC0415
     from controlplane.wire.query import QueryText  # noqa: PLC0415
 
     cluster = Cluster.objects.create(slug="bench", name="bench", slots=1)
@@ -76,7 +76,7 @@ def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
-    from controlplane.selectors.computations import computation_of_query  # noqa: PLC0415
+    from controlplane.catalog.computations import computation_of_query  # noqa: PLC0415
     from controlplane.wire.aggregates.layout import layout_of  # noqa: PLC0415
     from controlplane.wire.aggregates.state_schema import named, names_of  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ def stream_names(text: str) -> list[str]:
     return [name for name in _SEPARATORS.split(text) if name]
 
 
-def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[str, Any]:
+def parameters(fields: Sequence[ParameterField], values: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that a form gives for the fields; raises `Invalid` per field.
 
     A field left empty takes its default; a box that is not ticked is not sent, and false.
@@ -39,7 +39,7 @@ def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[
 
 
 def shown_fields(
-    fields: list[ParameterField], values: Mapping[str, str], errors: Fields
+    fields: Sequence[ParameterField], values: Mapping[str, str], errors: Fields
 ) -> list[dict[str, Any]]:
     """Return each field with what its input shows: what was sent, or else the default."""
     return [

@@ -9,12 +9,12 @@ from dashboard.integrations import attached, webhooks
 from dashboard.lab import tables
 from dashboard.lab import views as lab
 from dashboard.policies import views as policies
+from dashboard.proposals import comparisons, effects, ledger
 from dashboard.queries import key_grouping, retention, submission
 from dashboard.queries import views as queries
 from dashboard.site import help_page
 from dashboard.streams import dead_letters, drop_rules, stream_schema
 from dashboard.streams import views as streams
-from dashboard.views import comparisons, effects, ledger, proposal, proposals
 
 CLUSTER = "clusters/<slug:slug>/"
 
@@ -65,17 +65,17 @@ _queries: list[URLPattern] = [
     ),
 ]
 _proposals: list[URLPattern] = [
-    path(f"{CLUSTER}proposals/", proposals.index, name="proposals"),
-    path(f"{CLUSTER}proposals/form/", proposals.form, name="proposal-form"),
-    path(f"{CLUSTER}proposals/ask/", proposals.post_ask, name="proposal-ask"),
-    path(f"{CLUSTER}proposals/<int:pk>/", proposal.detail, name="proposal"),
-    path(f"{CLUSTER}proposals/<int:pk>/charts.json", proposal.charts, name="proposal-charts"),
-    path(f"{CLUSTER}proposals/<int:pk>/steps.json", proposal.step_charts, name="step-charts"),
-    path(f"{CLUSTER}proposals/<int:pk>/moves.json", proposal.moves_json, name="moves-json"),
-    path(f"{CLUSTER}proposals/<int:pk>/moves.csv", proposal.moves_csv, name="moves-csv"),
-    path(f"{CLUSTER}proposals/<int:pk>/ask-anew/", proposals.post_ask_anew, name="ask-anew"),
+    path(f"{CLUSTER}proposals/", listing.index, name="proposals"),
+    path(f"{CLUSTER}proposals/form/", listing.form, name="proposal-form"),
+    path(f"{CLUSTER}proposals/ask/", listing.post_ask, name="proposal-ask"),
+    path(f"{CLUSTER}proposals/<int:pk>/", detail.detail, name="proposal"),
+    path(f"{CLUSTER}proposals/<int:pk>/charts.json", detail.charts, name="proposal-charts"),
+    path(f"{CLUSTER}proposals/<int:pk>/steps.json", detail.step_charts, name="step-charts"),
+    path(f"{CLUSTER}proposals/<int:pk>/actions.json", detail.actions_json, name="actions-json"),
+    path(f"{CLUSTER}proposals/<int:pk>/actions.csv", detail.actions_csv, name="actions-csv"),
+    path(f"{CLUSTER}proposals/<int:pk>/ask-anew/", listing.post_ask_anew, name="ask-anew"),
     # Last: every verb of the table.
-    path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", proposals.post_say, name="proposal-verb"),
+    path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", listing.post_say, name="proposal-verb"),
 ]
 _comparisons: list[URLPattern] = [
     path(f"{CLUSTER}compare/", comparisons.index, name="comparisons"),

@@ -1,4 +1,4 @@
-"""Shapes of comparisons, effects of moves, and the ledger in the API's bodies."""
+"""Shapes of comparisons, effects of actions, and the ledger in the API's bodies."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,7 +8,7 @@ from ninja import Schema
 from pydantic import Field
 
 from controlplane.models import LedgerEntry
-from controlplane.selectors.comparisons import Compared
+from controlplane.proposals.comparison_table import Compared
 
 COMPARE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "Two planners side by side": {
@@ -31,7 +31,7 @@ COMPARE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
 class AskedIn(Schema):
     """One planner's algorithm with its parameters; empty is the planner's default."""
 
-    planner: str = Field("placement", max_length=30)
+    planner: str = Field("", max_length=30)
     algorithm: str = Field("", max_length=30)
     parameters: dict[str, Any] = Field(default_factory=dict)
 
@@ -64,13 +64,15 @@ class CandidateOut(Schema):
     error: str
     seal: str
     bytes: int | None
+    actions: int | None
     moves: int | None
     steps: int | None
     seconds: float | None
     pause_ms: float | None
     imbalance: float | None
     replication_factor: float | None
-    lower_bound: float | None
+    values: dict[str, float]
+    bounds: dict[str, float]
     computed_s: float | None
     left_out: int | None
     proven: bool | None
@@ -136,7 +138,7 @@ class CancelledOut(Schema):
 
 
 class EffectValues(Schema):
-    """The change of each measure when the move is left out; above 0 it is worse without it."""
+    """The change of each measure if the action is left out; above 0 it is worse without it."""
 
     imbalance: float
     replication_factor: float
@@ -145,21 +147,23 @@ class EffectValues(Schema):
 
 
 class EffectOut(Schema):
-    """A move at its place in the order, what it is worth, and the worst loaded node without it."""
+    """An action at its place in the order, its effect, and the worst loaded node without it."""
 
     place: int
-    query: int
-    name: str
+    kind: str
+    title: str
+    object: str
+    before: str
+    after: str
+    query: int | None
     task: int | None
-    source: str
-    target: str
     bytes: int
     effect: EffectValues
     worst: str
 
 
 class EffectPage(Schema):
-    """One page of the effects of a proposal's moves."""
+    """One page of the effects of a proposal's actions."""
 
     total: int
     page: int
@@ -168,21 +172,26 @@ class EffectPage(Schema):
 
 
 class WithoutIn(Schema):
-    """The places of the moves that are to be dropped, from 0."""
+    """The places of the actions that are to be left out, from 0."""
 
     places: list[int] = Field(max_length=100_000)
 
 
 class LedgerOut(Schema):
-    """What one executed proposal promised, and what was measured."""
+    """What one executed proposal promised when it was approved, and what was measured.
+
+    expected: the same figures for the actions that were applied.
+    """
 
     proposal: int
     planner: str
     algorithm: str
     outcome: str
-    predicted: dict[str, float]
+    approved: dict[str, float]
+    expected: dict[str, float]
     measured: dict[str, float]
-    moves: int
+    applied: int
+    skipped: int
     samples: int
     at: datetime
 

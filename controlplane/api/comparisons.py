@@ -1,4 +1,4 @@
-"""Comparisons, what each move is worth, proposals without some of their moves, the ledger."""
+"""Comparisons, effects of actions, proposals without some of their actions, the ledger."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ from controlplane.api.comparison_schemas import (
 from controlplane.api.proposal_schemas import ProposalOut
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
-from controlplane.planning.computation import CONNECTED
+from controlplane.planning.adapters import adapters
+from controlplane.policies.planner_record import calibration, ledger_page, record_of
 from controlplane.proposals import comparisons, derivation
+from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_page
 from controlplane.proposals.comparisons import Asked
-from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
-from controlplane.selectors.effects import effects_page
-from controlplane.selectors.ledger import calibration, ledger_page, record_of
-from controlplane.selectors.proposals import proposal_by_id
+from controlplane.proposals.effects import effects_page
+from controlplane.proposals.listing import proposal_by_id
 
 router = Router(tags=["comparisons"])
 
@@ -75,15 +75,15 @@ def cancel_comparison(
 
 @router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage)
 def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return what leaving out each move alone would change; query parameters page, per_page."""
+    """Return what leaving out each action alone would change; query parameters page, per_page."""
     caller(request)
     page = effects_page(proposal_by_id(cluster_by_slug(slug), pk), *_page(request))
-    return _about(page) | {"effects": list(page.rows)}
+    return _about(page) | {"effects": [vars(row) | vars(row.text) for row in page.rows]}
 
 
 @router.post("/{slug}/proposals/{int:pk}/without", response={201: ProposalOut})
-def drop_moves(request: HttpRequest, slug: str, pk: int, body: WithoutIn) -> Any:
-    """Derive a proposal without some of the moves: ordered, measured, priced and sealed anew."""
+def leave_out_actions(request: HttpRequest, slug: str, pk: int, body: WithoutIn) -> Any:
+    """Derive a proposal without some of the actions: ordered, measured, priced and sealed anew."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
     return Status(201, derivation.without(actor, proposal, body.places))
 
@@ -101,7 +101,7 @@ def get_calibration(request: HttpRequest, slug: str) -> Any:
     """Return how the predictions of each planner came out on this cluster."""
     caller(request)
     cluster = cluster_by_slug(slug)
-    records = {planner: record_of(cluster, planner) for planner in CONNECTED}
+    records = {planner: record_of(cluster, planner) for planner in adapters()}
     return {
         "records": [{"planner": name} | vars(record) for name, record in records.items()],
         "figures": calibration(cluster),

@@ -8,9 +8,7 @@ from ninja import Router, Schema
 
 from controlplane.api.common.security import caller
 from controlplane.clusters.listing import cluster_by_slug
-from controlplane.models import Step
-from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
-from controlplane.selectors.executions import (
+from controlplane.executions.progress import (
     execution_of,
     progress_of,
     running,
@@ -18,16 +16,20 @@ from controlplane.selectors.executions import (
     steps_page,
     waiting_for,
 )
-from controlplane.selectors.proposals import proposal_without_moves
+from controlplane.models import Step
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
+from controlplane.proposals.listing import proposal_without_plan
 
 router = Router(tags=["executions"])
 
 
 class StepOut(Schema):
-    """One step, a routing version; moves [first, past) of the proposal, or of the way back.
+    """One step, a routing version: actions [first, stop) of the proposal, or of its rollback.
 
-    skipped: places of moves that were left out. bytes of state went over, waited: records that
-    waited for their task. pause_ms: the longest pause of a task. balance: the imbalance measured.
+    applied: number of actions; skipped: place and code of each that could not be applied. tasks:
+    how many move, moved: how many arrived. bytes of state moved; waited: records that waited for
+    their task. effective_at: the event time (ms) for which the step waits. pause_ms: the longest
+    pause of a task. balance: the imbalance measured.
     """
 
     number: int
@@ -35,8 +37,10 @@ class StepOut(Schema):
     state: str
     version: int | None
     first: int
-    past: int
-    skipped: list[int]
+    stop: int
+    applied: int
+    skipped: list[tuple[int, str]]
+    effective_at: int | None
     tasks: int
     moved: int
     bytes: int
@@ -53,7 +57,7 @@ class StepOut(Schema):
 
     @staticmethod
     def resolve_version(row: Step) -> int | None:
-        """Return the number of its routing version, None where it moved nothing."""
+        """Return the number of its routing version, None if it changed nothing."""
         return row.version.version if row.version is not None else None
 
     @staticmethod
@@ -63,17 +67,18 @@ class StepOut(Schema):
 
 
 class RunningOut(Schema):
-    """An execution as lists have it; eta_s is None where it stands still or has ended.
+    """An execution as lists have it; eta_s is None if it is stopped or has ended.
 
-    left_out: of the moves so far, those whose query had ended or was elsewhere.
+    actions: finished ones of total_actions, applied or skipped as they could not be applied.
     """
 
     proposal: int
     state: str
     direction: str
-    moves: int
-    left_out: int
-    total_moves: int
+    actions: int
+    applied: int
+    skipped: int
+    total_actions: int
     bytes: int
     total_bytes: int
     share: float
@@ -85,7 +90,7 @@ class RunningOut(Schema):
     cap: int
     cap_reason: str
     last_step: bool
-    undo: dict[str, Any]
+    rollback_cost: dict[str, Any]
     started_at: datetime
     finished_at: datetime | None
 
@@ -102,9 +107,10 @@ _EXAMPLE = {
     "proposal": 12,
     "state": "executing",
     "direction": "forward",
-    "moves": 18,
-    "left_out": 1,
-    "total_moves": 40,
+    "actions": 18,
+    "applied": 17,
+    "skipped": 1,
+    "total_actions": 40,
     "bytes": 412_300,
     "total_bytes": 905_000,
     "share": 0.45,
@@ -114,7 +120,7 @@ _EXAMPLE = {
     "waits": "",
     "cap": 6,
     "cap_reason": "one more: p95 latency 640 of 10,000 ms",
-    "undo": {"moves": 18, "bytes": 412_300, "seconds": 12.0},
+    "rollback_cost": {"actions": 17, "bytes": 412_300, "seconds": 12.0},
 }
 _SHOWN = {"responses": {200: {"content": {"application/json": {"example": _EXAMPLE}}}}}
 
@@ -132,7 +138,7 @@ def running_execution(request: HttpRequest, slug: str) -> Any:
 def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return how far a proposal is carried out; query parameters page, per_page: its steps."""
     caller(request)
-    execution = execution_of(proposal_without_moves(cluster_by_slug(slug), pk))
+    execution = execution_of(proposal_without_plan(cluster_by_slug(slug), pk))
     page = steps_page(
         execution,
         whole(request.GET, "page", 1),
@@ -148,18 +154,20 @@ def _shown(found: Any) -> dict[str, Any]:
     return {
         "proposal": row.proposal_id,
         "state": row.proposal.state,
-        "total_moves": found.total,
+        "total_actions": found.total,
         **{
             name: getattr(row, name)
             for name in (
-                "direction", "not_before", "cap", "cap_reason", "last_step", "undo", "started_at",
+                "direction", "not_before", "cap", "cap_reason", "last_step", "rollback_cost",
+                "started_at",
                 "finished_at",
             )
         },
         **{
             name: getattr(found, name)
             for name in (
-                "moves", "left_out", "bytes", "total_bytes", "share", "steps", "step", "eta_s",
+                "actions", "applied", "skipped", "bytes", "total_bytes", "share", "steps", "step",
+                "eta_s",
             )
         },
         "waits": row.waits or waiting_for(row.proposal),

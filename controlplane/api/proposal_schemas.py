@@ -9,16 +9,16 @@ from pydantic import Field
 
 from controlplane.api.common.schemas import ListOut, ReasonIn
 from controlplane.api.common.security import caller
+from controlplane.executions import verbs
 from controlplane.models import Proposal
-from controlplane.proposals import verbs
+from controlplane.proposals.planners import OfferedAlgorithm, OfferedPlanner
 from controlplane.proposals.states import Verb
-from controlplane.selectors.planners import Offered, PlannerKind
 
 
 class ProposalIn(Schema):
     """Which planner and algorithm, and its parameters; empty is the planner's default."""
 
-    planner: str = Field("placement", max_length=30)
+    planner: str = Field("", max_length=30)
     algorithm: str = Field("", max_length=30)
     parameters: dict[str, Any] = Field(default_factory=dict)
 
@@ -30,13 +30,13 @@ class ReasonedIn(Schema):
 
 
 class SealIn(ReasonIn):
-    """The seal names exactly the moves in their order, and the snapshot they come from."""
+    """The seal names exactly the actions in their order, and the snapshot they come from."""
 
     seal: str = Field(max_length=64)
 
 
 class SealedReasonIn(ReasonedIn):
-    """The seal of the moves that are to be undone, and why."""
+    """The seal of the actions that are to be reverted, and why."""
 
     seal: str = Field(max_length=64)
 
@@ -87,9 +87,11 @@ class AllowedOut(Schema):
 
 
 class ProposalRow(Schema):
-    """A proposal as lists have it. lower_bound is one of the replication factor.
+    """A proposal as lists have it.
 
-    predicted: what carrying it out takes; undo: what going back from the end takes.
+    before, after: measures by name; bounds: by measure, what no plan undercuts. predicted: what
+    executing it takes; rollback_cost: what going back from the end takes. review: while it waits,
+    what the actions that can still be applied would do now.
     """
 
     id: int
@@ -112,11 +114,12 @@ class ProposalRow(Schema):
     before: dict[str, Any]
     after: dict[str, Any]
     predicted: dict[str, Any]
-    undo: dict[str, Any]
-    lower_bound: float | None
-    move_count: int | None
+    rollback_cost: dict[str, Any]
+    bounds: dict[str, float]
+    action_count: int | None
     seal: str
     drift: dict[str, Any]
+    review: dict[str, Any]
     error: str
 
     @staticmethod
@@ -130,9 +133,9 @@ class ProposalRow(Schema):
         return row.snapshot_row_id
 
     @staticmethod
-    def resolve_move_count(row: Proposal) -> int | None:
-        """Return how many moves it has, without reading them."""
-        count: int | None = row.predicted.get("moves")
+    def resolve_action_count(row: Proposal) -> int | None:
+        """Return how many actions it has, without reading them."""
+        count: int | None = row.predicted.get("actions")
         return count
 
 
@@ -153,35 +156,39 @@ class ProposalPage(ListOut):
     proposals: list[ProposalRow]
 
 
-class MoveOut(Schema):
-    """A move at its place in the order, from 0.
+class ActionOut(Schema):
+    """An action at its place in the order, from 0.
 
-    tasks [first, past) of the query go from one node to the other, with so many bytes of state as
-    last measured. imbalance: what is predicted after it. state says what has become of it, in
-    which step.
+    kind and action: as in routing versions; title, object, before and after: for people. query,
+    stream, task: ids of what changes. bytes: of state that moves, as last measured. imbalance: as
+    predicted after it. status: of the execution, in which step; code: why it was skipped.
     """
 
     place: int
-    query: int
-    name: str
-    first: int
-    past: int
-    source: str
-    target: str
+    kind: str
+    action: dict[str, Any]
+    title: str
+    object: str
+    before: str
+    after: str
+    query: int | None
+    stream: int | None
+    task: int | None
     bytes: int
     imbalance: float | None
-    state: str
+    status: str
     step: int | None
+    code: str
 
 
-class MovePage(Schema):
-    """One page of moves in the order in which they are carried out."""
+class ActionPage(Schema):
+    """One page of actions in the order in which they are executed."""
 
     total: int
     page: int
     pages: int
     seal: str
-    moves: list[MoveOut]
+    actions: list[ActionOut]
 
 
 class DriftOut(Schema):
@@ -194,8 +201,9 @@ class DriftOut(Schema):
     queries: int
     gone_nodes: list[int]
     capacities: list[int]
-    moved: list[str]
+    obstacles: dict[str, int]
     rate_change: float
+    gain_lost: float | None
 
 
 class ParameterOut(Schema):
@@ -226,34 +234,68 @@ class AlgorithmOut(Schema):
     parameters: list[ParameterOut]
 
     @staticmethod
-    def resolve_name(offered: Offered) -> str:
+    def resolve_name(offered: OfferedAlgorithm) -> str:
         """Return how it is asked for."""
         return offered.algorithm.name
 
     @staticmethod
-    def resolve_title(offered: Offered) -> str:
+    def resolve_title(offered: OfferedAlgorithm) -> str:
         """Return what people call it."""
         return offered.algorithm.title
 
     @staticmethod
-    def resolve_summary(offered: Offered) -> str:
+    def resolve_summary(offered: OfferedAlgorithm) -> str:
         """Return what it does."""
         return offered.algorithm.summary
 
     @staticmethod
-    def resolve_parameters(offered: Offered) -> Any:
+    def resolve_parameters(offered: OfferedAlgorithm) -> Any:
         """Return its parameters, the slack first."""
         return offered.fields
 
 
-class PlannerOut(Schema):
-    """A kind of planner; one that is not connected makes no proposals yet."""
+class MeasureOut(Schema):
+    """A measure of proposals; better: lower, higher or neither."""
 
-    kind: str
-    connected: bool
+    name: str
+    title: str
+    unit: str
+    better: str
+    per_node: bool
+
+
+class PlannerOut(Schema):
+    """A connected planner: its algorithms, and the measures of its proposals."""
+
+    name: str
+    title: str
+    hint: str
+    moves_state: bool
+    improves: list[str]
     algorithms: list[AlgorithmOut]
+    measures: list[MeasureOut]
 
     @staticmethod
-    def resolve_algorithms(kind: PlannerKind) -> Any:
-        """Return what it can be asked for."""
-        return kind.algorithms
+    def resolve_name(offered: OfferedPlanner) -> str:
+        """Return the name by which plans are requested."""
+        return offered.adapter.name
+
+    @staticmethod
+    def resolve_title(offered: OfferedPlanner) -> str:
+        """Return what people call it."""
+        return offered.adapter.planner.title
+
+    @staticmethod
+    def resolve_hint(offered: OfferedPlanner) -> str:
+        """Return what it does."""
+        return offered.adapter.hint
+
+    @staticmethod
+    def resolve_moves_state(offered: OfferedPlanner) -> bool:
+        """Return whether its actions move state."""
+        return offered.adapter.moves_state
+
+    @staticmethod
+    def resolve_improves(offered: OfferedPlanner) -> list[str]:
+        """Return the measures by which its plans are judged."""
+        return list(offered.adapter.improves)

@@ -10,9 +10,9 @@ from controlplane.api.common.lists import by_number, listed
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposal_schemas import (
     BODIES,
+    ActionPage,
     AllowedOut,
     DriftOut,
-    MovePage,
     PlannerOut,
     ProposalIn,
     ProposalOut,
@@ -20,21 +20,27 @@ from controlplane.api.proposal_schemas import (
 )
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Conflict
+from controlplane.executions import verbs
+from controlplane.executions.action_status import (
+    ActionRow,
+    actions_page,
+    statuses,
+    steps_of,
+)
 from controlplane.models import Proposal
 from controlplane.pagination.cursors import Place
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.policies.auto_approval import applies_by_itself
-from controlplane.proposals import drift, requests, verbs
-from controlplane.proposals.states import SAID, Verb
-from controlplane.selectors.moves import fates, moves_page, steps_of
-from controlplane.selectors.planners import planner_kinds
-from controlplane.selectors.proposals import (
+from controlplane.proposals import drift, requests
+from controlplane.proposals.listing import (
     ProposalFilters,
     proposal_by_id,
-    proposal_without_moves,
+    proposal_without_plan,
     proposals_page,
     proposals_slice,
 )
+from controlplane.proposals.planners import offered_planners
+from controlplane.proposals.states import SAID, Verb
 
 router = Router(tags=["proposals"])
 PROPOSAL = "/{slug}/proposals/{int:pk}"
@@ -42,9 +48,9 @@ PROPOSAL = "/{slug}/proposals/{int:pk}"
 
 @router.get("/{slug}/planners", response=list[PlannerOut])
 def list_planners(request: HttpRequest, slug: str) -> Any:
-    """Return every kind of planner with its algorithms and the cluster's defaults."""
+    """Return the connected planners with their algorithms, measures and the cluster's defaults."""
     caller(request)
-    return planner_kinds(cluster_by_slug(slug))
+    return offered_planners(cluster_by_slug(slug))
 
 
 @router.post(
@@ -75,16 +81,16 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
 
 @router.get(PROPOSAL, response=ProposalOut)
 def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return one proposal and what the caller may do with it; its moves are a list of their own."""
+    """Return one proposal and what the caller may do with it, without its actions."""
     caller(request)
-    return proposal_without_moves(cluster_by_slug(slug), pk)
+    return proposal_without_plan(cluster_by_slug(slug), pk)
 
 
 @router.get(f"{PROPOSAL}/allowed", response=AllowedOut)
 def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return what the caller may do with a proposal now."""
     actor = caller(request)
-    proposal = proposal_without_moves(cluster_by_slug(slug), pk)
+    proposal = proposal_without_plan(cluster_by_slug(slug), pk)
     ready = proposal.state == Proposal.State.READY
     return {
         "state": proposal.state,
@@ -94,21 +100,30 @@ def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     }
 
 
-@router.get(f"{PROPOSAL}/moves", response=MovePage)
-def list_moves(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return one page of the moves in their order; query parameters page, per_page."""
+@router.get(f"{PROPOSAL}/actions", response=ActionPage)
+def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return one page of the actions in their order; query parameters page, per_page."""
     caller(request)
     proposal = proposal_by_id(cluster_by_slug(slug), pk)
-    page = moves_page(
+    page = actions_page(
         proposal,
-        fates(proposal, steps_of(proposal)),
+        statuses(proposal, steps_of(proposal)),
         whole(request.GET, "page", 1),
         whole(request.GET, "per_page", PER_PAGE, MAX_PER_PAGE),
     )
-    path = dict(enumerate(proposal.path))
-    rows = [vars(row) | {"imbalance": path.get(row.place), **vars(row.fate)} for row in page.rows]
     about = {"total": page.total, "page": page.number, "pages": page.pages}
-    return about | {"seal": proposal.seal, "moves": rows}
+    return about | {"seal": proposal.seal, "actions": [_action(proposal, row) for row in page.rows]}
+
+
+def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:
+    imbalance = proposal.imbalance_after
+    return {
+        **vars(row),
+        **vars(row.text),
+        **vars(row.status),
+        "action": proposal.actions[row.place]["action"],
+        "imbalance": imbalance[row.place] if row.place < len(imbalance) else None,
+    }
 
 
 @router.get(f"{PROPOSAL}/drift", response=DriftOut)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.db.models import F, FilteredRelation, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
+from controlplane.catalog.computations import computation_of_query
 from controlplane.catalog.query_rows import QueryRow, rows_of
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Query, QueryStream, Task
@@ -20,7 +21,6 @@ from controlplane.pagination.pages import (
     page_of,
     whole,
 )
-from controlplane.selectors.computations import computation_of_query
 from controlplane.wire.query import BadQuery, Computation
 
 # What a column is called in a query string, and what it is called in the table.

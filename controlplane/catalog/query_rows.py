@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from controlplane.catalog.computations import right_of
 from controlplane.catalog.drop_rules import drops_by_query
 from controlplane.models import Drop, Node, Query, QueryStream, Task
-from controlplane.selectors.computations import right_of
 from controlplane.wire.routing import Span, spans_from
 
 # A stream by its id and name.

@@ -49,5 +49,5 @@ def routing_between(
         found.filter(shown)
         .order_by("-version")
         .select_related("proposal")
-        .defer("ops", "proposal__moves", "proposal__path")
+        .defer("ops", "proposal__actions", "proposal__imbalance_after")
     )

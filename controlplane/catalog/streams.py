@@ -9,6 +9,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from redis.exceptions import RedisError
 
+from controlplane.catalog.computations import schema_of
 from controlplane.catalog.drop_rules import drops_by_stream
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
@@ -24,7 +25,6 @@ from controlplane.pagination.pages import (
     page_of,
     whole,
 )
-from controlplane.selectors.computations import schema_of
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 

@@ -174,7 +174,7 @@ def _queries(group: Any) -> None:
 def _plan(commands: Any) -> None:
     about = "ask a planner for a plan: a proposal, or with --input a plan for a described cluster"
     one = _command(commands, "plan", "planning.planned", about)
-    one.add_argument("planner", help="placement or migration")
+    one.add_argument("planner", help="name of a planner, as placement")
     one.add_argument("cluster", nargs="?", help="a cluster that Weir runs")
     one.add_argument(
         "--input", type=Path, metavar="FILE", help="a description; no database; - is stdin"
@@ -195,7 +195,7 @@ def _proposals(group: Any) -> None:
     _paged(one)
     one = _command(group, "show", "proposals.shown", "a proposal, its seal, and what may be done")
     one.add_argument("id", type=int)
-    one.add_argument("--moves", type=int, default=20, metavar="N", help="how many moves (20)")
+    one.add_argument("--actions", type=int, default=20, metavar="N", help="how many actions (20)")
     for verb in SAID:
         one = _command(
             group, verb.path, "proposals.said", f"{verb.about[0].lower()}{verb.about[1:]}"

@@ -1,15 +1,20 @@
 """Proposals as they are printed."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from controlplane.access.roles import Actor
 from controlplane.cli.output import print_facts, print_table, say
+from controlplane.executions import verbs
+from controlplane.executions.progress import progress_of
 from controlplane.models import Execution, Proposal, Step
-from controlplane.proposals import verbs
+from controlplane.planning.action_text import ActionText, action_text
+from controlplane.planning.adapters import measures_of
+from controlplane.proposals.action_names import names_of
 
 
 def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
-    """Return a proposal as JSON values, its moves and what the actor may do with it."""
+    """Return a proposal as JSON values, with its actions and what the actor may do with it."""
     return {
         "id": proposal.pk,
         "cluster": proposal.cluster.slug,
@@ -24,11 +29,12 @@ def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
         "seal": proposal.seal or None,
         "before": proposal.before,
         "after": proposal.after,
-        "lower_bound": proposal.lower_bound,
+        "bounds": proposal.bounds,
         "predicted": proposal.predicted,
-        "undo": proposal.undo,
-        "path": proposal.path,
-        "moves": proposal.moves,
+        "rollback_cost": proposal.rollback_cost,
+        "imbalance_after": proposal.imbalance_after,
+        "actions": proposal.actions,
+        "review": proposal.review or None,
         "drift": proposal.drift or None,
         "error": proposal.error or None,
         "execution": execution_row(proposal),
@@ -37,16 +43,19 @@ def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
 
 
 def execution_row(proposal: Proposal) -> dict[str, Any] | None:
-    """Return how far the carrying out is, None before it."""
+    """Return how far the execution is, None before it starts."""
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is None:
         return None
     step = Step.objects.filter(execution=execution).order_by("-number").first()
+    progress = progress_of(execution)
     return {
         "direction": execution.direction,
         "done": execution.done,
         "undone": execution.undone,
-        "of": len(proposal.moves),
+        "of": len(proposal.actions),
+        "applied": progress.applied,
+        "skipped": progress.skipped,
         "cap": execution.cap,
         "cap_reason": execution.cap_reason,
         "waits": execution.waits or None,
@@ -56,11 +65,10 @@ def execution_row(proposal: Proposal) -> dict[str, Any] | None:
     }
 
 
-def print_proposal(actor: Actor, proposal: Proposal, moves: int) -> None:
-    """Print a proposal with its first moves."""
+def print_proposal(actor: Actor, proposal: Proposal, actions: int) -> None:
+    """Print a proposal with its first actions."""
     row = proposal_row(actor, proposal)
-    going = row["execution"]
-    predicted = row["predicted"]
+    running, predicted = row["execution"], row["predicted"]
     print_facts(
         {
             "proposal": f"{proposal.pk}, {proposal.planner} by {proposal.algorithm}",
@@ -69,11 +77,10 @@ def print_proposal(actor: Actor, proposal: Proposal, moves: int) -> None:
             "asked by": f"{row['requested_by']}, {row['requested_at']:%Y-%m-%d %H:%M} UTC",
             "approved by": row["approved_by"],
             "why": row["error"],
-            "moves": predicted.get("moves"),
+            "actions": predicted.get("actions"),
             "bytes": predicted.get("bytes"),
-            "lower bound": row["lower_bound"],
-            "carried out": going and f"{going['done']} of {going['of']}, {going['direction']}",
-            "waits": going and going["waits"],
+            "executed": running and _executed(running),
+            "waits": running and running["waits"],
             "may be done": ", ".join(row["verbs"]) or None,
         }
     )
@@ -81,19 +88,41 @@ def print_proposal(actor: Actor, proposal: Proposal, moves: int) -> None:
         # On a line of its own, whole: it is copied.
         say(f"seal\n{row['seal']}")
     if row["before"]:
-        names = ("replication_factor", "traffic", "imbalance", "max_load")
-        rows = [
-            [name.replace("_", " "), row["before"].get(name), row["after"].get(name)]
-            for name in names
-        ]
-        print_table({"measure": "text", "before": "number", "after": "number"}, rows)
-        _print_moves(row["moves"], moves)
+        print_measures(proposal.planner, row["before"], row["after"], row["bounds"])
+        _print_actions(proposal, actions)
 
 
-def _print_moves(rows: list[dict[str, Any]], most: int) -> None:
-    columns = {"query": "name", "task": "number", "from": "number", "to": "number",
-               "bytes": "number"}  # fmt: skip
-    told = [[m["name"], m.get("first"), m["from"], m["to"], m["bytes"]] for m in rows[:most]]
-    print_table(columns, told, "nothing moves")
-    if len(rows) > most:
-        say(f"and {len(rows) - most:,} more (--moves, --json)")
+def _executed(running: Mapping[str, Any]) -> str:
+    counts = f"{running['applied']} applied, {running['skipped']} skipped"
+    return f"{running['done']} of {running['of']} ({counts}), {running['direction']}"
+
+
+def print_measures(
+    planner: str, before: Mapping[str, Any], after: Mapping[str, Any], bounds: Mapping[str, float]
+) -> None:
+    """Print the measures of the cluster before and after a plan, and their bounds."""
+    rows = [
+        [one.title, before.get(one.name), after.get(one.name), bounds.get(one.name)]
+        for one in measures_of(planner)
+        if not one.per_node
+    ]
+    columns = {"measure": "text", "before": "number", "after": "number", "bound": "number"}
+    print_table(columns, rows)
+
+
+ACTION_COLUMNS: Final = {"changes": "text", "of": "name", "from": "text", "to": "text"}
+
+
+def action_cells(text: ActionText) -> list[Any]:
+    """Return an action as a row of a table with `ACTION_COLUMNS`."""
+    return [text.title, text.object, text.before or None, text.after]
+
+
+def _print_actions(proposal: Proposal, most: int) -> None:
+    plan = list(proposal.plan[:most])
+    names = names_of(proposal.cluster, plan)
+    columns = ACTION_COLUMNS | {"bytes": "number"}
+    rows = [[*action_cells(action_text(one, names)), one.bytes] for one in plan]
+    print_table(columns, rows, "nothing changes")
+    if len(proposal.actions) > most:
+        say(f"and {len(proposal.actions) - most:,} more (--actions, --json)")

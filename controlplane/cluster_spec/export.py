@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from controlplane.catalog.computations import schema_of
 from controlplane.cluster_spec.document import (
     FORMAT,
     BlackoutPart,
@@ -38,7 +39,6 @@ from controlplane.models import (
 from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
-from controlplane.selectors.computations import schema_of
 from controlplane.wire.log import shown as without_password
 from controlplane.wire.routing import spans_from
 

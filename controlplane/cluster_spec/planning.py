@@ -4,7 +4,7 @@ Ids are places in the document, counted from 1. What is not placed yet has no no
 planner it is on a node that nobody may use, and what it says of that is not a move.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,8 +13,12 @@ from django.utils import timezone
 from controlplane.cluster_spec.document import ClusterDescription, QueryPart
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Snapshot
-from controlplane.planning import computation as planning
-from controlplane.planning.computation import Progress
+from controlplane.planning.action_text import ActionText, Names, action_text
+from controlplane.planning.adapter import Progress
+from controlplane.planning.adapters import adapter_of
+from controlplane.planning.computation import Computed, compute_plan
+from controlplane.planning.plan import Plan, PlannedAction, task_moves
+from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshot import (
     ClusterSnapshot,
     Excluded,
@@ -26,8 +30,8 @@ from controlplane.planning.snapshot import (
     digest_of,
 )
 from controlplane.policies.settings import settings_of
-from controlplane.policies.store import caps_of
-from controlplane.proposals.requests import chosen_algorithm, chosen_parameters
+from controlplane.policies.store import limits_of
+from controlplane.proposals.requests import checked_parameters
 
 # Above any index: nodes stand in the order of their indices.
 _NOWHERE: Final = 2**20
@@ -35,31 +39,30 @@ _NOWHERE: Final = 2**20
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan for a described cluster, in the words of a proposal.
+    """A plan for a described cluster.
 
-    placed: by a query's name, the node of what had none. columns: moves in their order, before,
-    after, path, predicted and undo, as a proposal has them.
+    `placed`: by the name of a query that had no node, its node; `texts`: the actions for people.
     """
 
     planner: str
     algorithm: str
     parameters: Mapping[str, Any]
-    lower_bound: float | None
-    bytes_bound: float | None
+    bounds: Mapping[str, float]
     placed: Mapping[str, int]
-    columns: Mapping[str, Any]
+    computed: Computed
+    texts: Sequence[ActionText]
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values."""
-        kept = ("before", "after", "path", "predicted", "undo", "moves")
+        columns = self.computed.columns()
+        kept = ("before", "after", "imbalance_after", "predicted", "rollback_cost", "actions")
         return {
             "planner": self.planner,
             "algorithm": self.algorithm,
             "parameters": dict(self.parameters),
-            "lower_bound": self.lower_bound,
-            "bytes_bound": self.bytes_bound,
+            "bounds": dict(self.bounds),
             "placed": dict(self.placed),
-        } | {name: self.columns[name] for name in kept}
+        } | {name: columns[name] for name in kept}
 
 
 def plan_for(
@@ -71,32 +74,47 @@ def plan_for(
 ) -> Planned:
     """Return a plan for what is described. Raises `Invalid`, `Conflict`, and what planners do."""
     cluster = Cluster(slug=description.cluster.slug, nu=description.cluster.nu)
-    chosen = chosen_algorithm(planner, algorithm)
-    given = chosen_parameters(planner, chosen, dict(parameters), cluster)
+    adapter = adapter_of(planner)
+    chosen = adapter.algorithm(algorithm)
+    given = checked_parameters(adapter, chosen, parameters, cluster)
     snapshot = snapshot_of(description)
-    offered = _with_nowhere(description, snapshot) if planner == "placement" else snapshot
-    found = planning.planned(planner, chosen.name, given, offered, progress)
-    placed = {move["query"]: move["to"] for move in found.moves if move["from"] == _NOWHERE}
+    offered = _with_nowhere(description, snapshot) if adapter.places else snapshot
+    result = adapter.run(chosen, given, offered, progress)
+    plan = resolve(offered, result.actions)
+    placed = {move.query: move.target for move in task_moves(plan) if move.source == _NOWHERE}
     if placed:
         snapshot = _now_placed(description, snapshot, placed)
     policy = settings_of(description.policy.given())
-    row = _row(snapshot)
-    columns = planning.columns_of(
-        row,
-        [move for move in found.moves if move["from"] != _NOWHERE],
-        caps_of(policy),
+    computed = compute_plan(
+        _row(snapshot),
+        adapter,
+        [planned for planned in plan if not _is_placed(planned)],
+        limits_of(policy),
         2 * description.cluster.trigger_ms / 1000,
         budget=given.get("budget"),
     )
-    names = {number: name for number, name, *_ in snapshot.queries}
+    names = _names(description)
     return Planned(
         planner=planner,
         algorithm=chosen.name,
         parameters=given,
-        lower_bound=found.lower_bound,
-        bytes_bound=found.bytes_bound,
-        placed={names[query]: node for query, node in sorted(placed.items())},
-        columns=columns,
+        bounds=result.bounds,
+        placed={names.queries[query]: node for query, node in sorted(placed.items())},
+        computed=computed,
+        texts=[action_text(planned, names) for planned in Plan(computed.actions)],
+    )
+
+
+def _is_placed(planned: PlannedAction) -> bool:
+    move = planned.task_move
+    return move is not None and move.source == _NOWHERE
+
+
+def _names(description: ClusterDescription) -> Names:
+    return Names(
+        {number: query.name for number, query in _numbered(description)},
+        {number: name for name, number in _streams(description).items()},
+        {node.index: node.name for node in description.nodes},
     )
 
 

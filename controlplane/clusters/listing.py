@@ -8,10 +8,10 @@ from typing import Any
 from django.db.models import Count, Min, Q
 
 from controlplane.errors import NotFound
+from controlplane.executions.progress import Progress, running
 from controlplane.models import Cluster, Node, Proposal, Query, Stream, Task
 from controlplane.pagination.cursors import Place, Slice, slice_of
 from controlplane.pagination.pages import one_of
-from controlplane.selectors.executions import Progress, running
 from controlplane.telemetry.time_series import latest_values, recent
 
 

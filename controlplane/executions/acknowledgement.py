@@ -1,7 +1,8 @@
-"""What the pipeline says of a step: that it runs with it, and what the moves took."""
+"""Acknowledging steps: the pipeline reports that a version is in effect and that state arrived."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from django.utils import timezone
 
@@ -12,17 +13,19 @@ from controlplane.policies.store import policy_of
 from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.telemetry.samples import Sample
 
-# State is handed on in the batch that leads to a version, and put in by the next one.
-BATCHES = 2
+# State is exported in the batch that leads to a version, and imported by the next one.
+BATCHES: Final = 2
+# Event time stands still while a stream has no records; a step does not wait for it for longer.
+EVENT_TIME_WAIT: Final = timedelta(minutes=2)
 
 
 def acknowledge(
     cluster: Cluster, rows: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
 ) -> bool:
-    """Take telemetry rows for the step under way, within the caller's transaction.
+    """Add telemetry rows to the step under way, in the caller's transaction.
 
-    Tells whether this has finished it. The relay stores rows once, in the transaction that moves
-    its position, so that nothing is counted twice.
+    Returns whether the step is done. The relay stores rows once, in the transaction that moves its
+    position, so that nothing is counted twice.
     """
     step = (
         Step.objects.select_related("version", "execution")
@@ -31,29 +34,54 @@ def acknowledge(
     )
     if step is None or step.version is None:
         return False
-    mine = [row for row in rows if row["version"] >= step.version.version]
-    if not mine:
+    later = [row for row in rows if row["version"] >= step.version.version]
+    if not later and not step.batches:
         return False
-    _take(step, mine)
-    finished = step.moved >= step.tasks or step.batches >= BATCHES
-    if finished:
+    _add(step, later)
+    done = _is_done(step, samples, timezone.now())
+    if done:
         _finish(step, cluster, samples)
     step.save()
-    if finished:
+    if done:
         send_on_commit(ADVANCE, step.execution.proposal_id)
-    return finished
+    return done
 
 
-def _take(step: Step, rows: Sequence[Mapping[str, Any]]) -> None:
+def finish_overdue(step: Step) -> bool:
+    """Finish a step that waits for an event time for too long; returns whether it did."""
+    cluster = step.execution.cluster
+    if step.effective_at is None or not _is_done(step, [], timezone.now()):
+        return False
+    _finish(step, cluster, [])
+    # The acknowledgement of a batch may come at the same moment: one of them finishes the step.
+    rows = Step.objects.filter(pk=step.pk, state=Step.State.PUBLISHED)
+    return rows.update(state=step.state, acknowledged_at=step.acknowledged_at) == 1
+
+
+def _is_done(step: Step, samples: Sequence[Sample], now: datetime) -> bool:
+    """Return whether all actions of the step are in effect.
+
+    A batch ran with the version; the state of its tasks arrived; and the event time passed at
+    which its drop rules take effect.
+    """
+    if not step.batches or (step.moved < step.tasks and step.batches < BATCHES):
+        return False
+    if step.effective_at is None or now - step.published_at >= EVENT_TIME_WAIT:
+        return True
+    times = [sample["event_ms"] for sample in samples if sample.get("event_ms") is not None]
+    return bool(times) and max(times) >= step.effective_at
+
+
+def _add(step: Step, rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         step.batches += 1
         for move in row.get("moves", ()):
             step.bytes += move["bytes"]
             step.waited += move["waited"]
-        for came in row.get("came", ()):
+        for arrival in row.get("came", ()):
             step.moved += 1
-            if came["gap_ms"] is not None:
-                step.pause_ms = max(step.pause_ms or 0.0, float(came["gap_ms"]))
+            if arrival["gap_ms"] is not None:
+                step.pause_ms = max(step.pause_ms or 0.0, float(arrival["gap_ms"]))
 
 
 def _finish(step: Step, cluster: Cluster, samples: Sequence[Sample]) -> None:
@@ -64,5 +92,5 @@ def _finish(step: Step, cluster: Cluster, samples: Sequence[Sample]) -> None:
     others = step.execution.steps.exclude(pk=step.pk).values_list("bytes", flat=True)
     allowance = next_cap(step.execution, step, policy, sum(others) + step.bytes, now)
     Execution.objects.filter(pk=step.execution_id).update(**columns(allowance))
-    told = f"Proposal {step.execution.proposal_id}: step {step.number} done, {allowance.reason}"
-    announce(cluster.pk, event("execution", told, pk=step.execution.proposal_id, state="step"))
+    message = f"Proposal {step.execution.proposal_id}: step {step.number} done, {allowance.reason}"
+    announce(cluster.pk, event("execution", message, pk=step.execution.proposal_id, state="step"))

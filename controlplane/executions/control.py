@@ -51,15 +51,15 @@ def stop(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
 
 
 def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Proposal:
-    """Move back what has moved, step by step, the last first.
+    """Revert what was applied, step by step, the last action first.
 
-    Raises `Conflict` also where nothing has moved (nothing_moved), and while another proposal of
-    the cluster is being carried out (another_executing).
+    Raises `Conflict` also if nothing was applied (nothing_applied), and during the execution of
+    another proposal of the cluster (another_executing).
     """
     require(actor, role_for(BY_NAME["roll back"], proposal), proposal.cluster)
     execution = Execution.objects.filter(proposal=proposal).first()
-    if execution is None or not execution.done:
-        raise Conflict("nothing_moved", "Nothing of it has moved: there is nothing to move back")
+    if execution is None or not execution.steps.exclude(inverses=[]).exists():
+        raise Conflict("nothing_applied", "No action was applied: there is nothing to revert")
     with alone(), transaction.atomic():
         move_on(actor, proposal, "roll back", named=seal, reason=reason)
         _execution(

@@ -6,25 +6,27 @@ matter who is asked, how often, and after which crash.
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from controlplane.errors import VersionMoved
+from controlplane.errors import Away, VersionMoved
+from controlplane.executions.acknowledgement import finish_overdue
 from controlplane.executions.lease import Taken, lease_on, renew
 from controlplane.executions.startup import begun
-from controlplane.executions.step_limits import step_caps
-from controlplane.executions.steps import publish
+from controlplane.executions.step_limits import step_limits
+from controlplane.executions.steps import publish, rollback_of
 from controlplane.models import Cluster, Execution, Proposal, Step
-from controlplane.planning.execution_plan import backwards, next_step, price
+from controlplane.planning.execution_plan import estimate_cost, next_step
+from controlplane.planning.plan import PlannedAction
 from controlplane.policies.settings import PolicySettings
-from controlplane.policies.store import caps_of, policy_of
+from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.staleness import outdate
 from controlplane.proposals.states import APPROVED, State
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
+from controlplane.topology.apply import Refused
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +54,14 @@ def _proposal(proposal_id: int) -> Proposal | None:
 
 
 def _acted(execution_id: int) -> bool:
-    """Do one thing; tell whether there may be more to do at once."""
+    """Do one thing; return whether there may be more to do at once."""
     execution = Execution.objects.select_related("proposal", "proposal__cluster").get(
         pk=execution_id
     )
     state = execution.proposal.state
-    if execution.steps.filter(state=Step.State.PUBLISHED).exists():
-        return False
+    present = execution.steps.filter(state=Step.State.PUBLISHED).first()
+    if present is not None:
+        return finish_overdue(present)
     if state == State.EXECUTING:
         return _forward(execution)
     return state == State.ROLLING_BACK and _back(execution)
@@ -66,7 +69,7 @@ def _acted(execution_id: int) -> bool:
 
 def _forward(execution: Execution) -> bool:
     proposal, policy = execution.proposal, policy_of(execution.proposal.cluster)
-    if execution.done >= len(proposal.moves):
+    if execution.done >= len(proposal.actions):
         return _end(execution, "finish", "done")
     if execution.last_step and execution.steps.exists():
         return _end(execution, "stopped after step", "stopped after the step")
@@ -75,49 +78,42 @@ def _forward(execution: Execution) -> bool:
     drift = drift_of(proposal, execution.done, policy)
     if drift.stale:
         return _outdated(execution, drift)
-    past = _past(execution, proposal.moves, execution.done, policy)
-    moves = proposal.moves[execution.done : past]
-    return _publish(execution, execution.done, past, moves, {"done": past})
+    stop = _stop(execution, proposal.plan[execution.done :], execution.done, policy)
+    actions = proposal.plan[execution.done : stop]
+    return _publish(execution, execution.done, stop, actions, {"done": stop})
 
 
 def _outdated(execution: Execution, drift: Drift) -> bool:
-    """End it as stale; tell whether to look again, as another process went on meanwhile.
+    """End it as stale; return whether to look again, as another process advanced it meanwhile.
 
-    What that one has moved is elsewhere, which is no drift.
+    What that process has moved is elsewhere, which is no drift.
     """
-    stands = {"done": execution.done}
+    present = {"done": execution.done}
     with transaction.atomic():
-        if not _moved_on(execution.pk, stands, stands) or not outdate(execution.proposal, drift):
+        if not _moved_on(execution.pk, present, present) or not outdate(execution.proposal, drift):
             return True
         _close(execution)
     return False
 
 
 def _back(execution: Execution) -> bool:
-    way = backwards(_made(execution))
+    way = rollback_of(execution)
     if execution.undone >= len(way):
-        return _end(execution, "rolled back", "all is back where it was")
+        return _end(execution, "rolled back", "rolled back")
     if not _is_time(execution):
         return False
     policy = policy_of(execution.proposal.cluster)
-    past = _past(execution, way, execution.undone, policy)
-    moves = way[execution.undone : past]
-    return _publish(execution, execution.undone, past, moves, {"undone": past})
+    stop = _stop(execution, way[execution.undone :], execution.undone, policy)
+    actions = way[execution.undone : stop]
+    return _publish(execution, execution.undone, stop, actions, {"undone": stop})
 
 
-def _past(
-    execution: Execution, moves: Sequence[Mapping[str, Any]], first: int, policy: PolicySettings
+def _stop(
+    execution: Execution, plan: Sequence[PlannedAction], first: int, policy: PolicySettings
 ) -> int:
+    """Return where the step stops that starts with the first of these actions, at `first`."""
     seconds = step_seconds(execution.proposal.cluster)
-    return next_step(moves, first, step_caps(execution.cap, policy), seconds)
-
-
-def _made(execution: Execution) -> list[Mapping[str, Any]]:
-    """Return the moves that were really made forward, in order."""
-    steps = execution.steps.filter(direction=Execution.Direction.FORWARD)
-    skipped = {at for one in steps.values_list("skipped", flat=True) for at in one}
-    moves = execution.proposal.moves[: execution.done]
-    return [move for at, move in enumerate(moves) if at not in skipped]
+    return first + next_step(plan, step_limits(execution.cap, policy), seconds)
 
 
 def _is_time(execution: Execution) -> bool:
@@ -134,38 +130,49 @@ def _is_time(execution: Execution) -> bool:
 def _publish(
     execution: Execution,
     first: int,
-    past: int,
-    moves: Sequence[Mapping[str, Any]],
-    columns_: Mapping[str, int],
+    stop: int,
+    plan: Sequence[PlannedAction],
+    progress: Mapping[str, int],
 ) -> bool:
-    """Write the step; tell whether it has nothing to wait for."""
+    """Write the step; return whether it has nothing to wait for."""
     proposal = execution.proposal
     try:
         with transaction.atomic():
-            # The place where it stood is the condition: nobody publishes the same moves twice.
-            stood = dict.fromkeys(columns_, first)
-            if not unchanged(proposal) or not _moved_on(execution.pk, stood, columns_):
+            # The progress so far is the condition: no process publishes the same actions twice.
+            present = dict.fromkeys(progress, first)
+            if not unchanged(proposal) or not _moved_on(execution.pk, present, progress):
                 return False
-            step = publish(execution, first, past, moves, proposal.approved_by)
-            _reprice(execution.pk)
+            step = publish(execution, first, stop, plan, proposal.approved_by)
+            _estimate_rollback(execution.pk)
     except (VersionMoved, IntegrityError) as lost:
         logger.info("%s: %s; trying again", execution, lost)
         return True
+    except Refused as refusal:
+        return _fail(execution, refusal)
+    except Away as away:
+        Execution.objects.filter(pk=execution.pk).update(waits=str(away)[:200])
+        return False
     return step.state == Step.State.DONE
 
 
-def _moved_on(pk: int, stood: Mapping[str, int], columns_: Mapping[str, int]) -> bool:
-    return Execution.objects.filter(pk=pk, **stood).update(**columns_) == 1
+def _moved_on(pk: int, present: Mapping[str, int], progress: Mapping[str, int]) -> bool:
+    return Execution.objects.filter(pk=pk, **present).update(**progress) == 1
 
 
-def _reprice(execution_id: int) -> None:
-    """Say what going back from here takes."""
+def _estimate_rollback(execution_id: int) -> None:
+    """Store what going back from here takes."""
     execution = Execution.objects.select_related("proposal__cluster").get(pk=execution_id)
-    way = backwards(_made(execution))[execution.undone :]
-    cluster = execution.proposal.cluster
-    back = price(way, caps_of(policy_of(cluster)), step_seconds(cluster))
-    undo = {name: back[name] for name in ("moves", "bytes", "seconds")}
-    Execution.objects.filter(pk=execution_id).update(undo=undo)
+    way, cluster = rollback_of(execution)[execution.undone :], execution.proposal.cluster
+    cost = estimate_cost(way, limits_of(policy_of(cluster)), step_seconds(cluster))
+    Execution.objects.filter(pk=execution_id).update(rollback_cost=cost.to_json())
+
+
+@transaction.atomic
+def _fail(execution: Execution, refusal: Refused) -> bool:
+    """End it as failed: the topology does not allow a step."""
+    move_on(WEIR, execution.proposal, "fail", told=f"failed: {refusal}", error=str(refusal))
+    _close(execution)
+    return False
 
 
 @transaction.atomic

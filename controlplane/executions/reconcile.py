@@ -15,7 +15,7 @@ def tend() -> int:
         state__in=(State.APPROVED, State.EXECUTING, State.ROLLING_BACK)
     )
     asked = 0
-    for proposal in open_.defer("moves", "path", "before", "after").order_by("approved_at"):
+    for proposal in open_.defer(*Proposal.HEAVY).order_by("approved_at"):
         if proposal.state == State.APPROVED and not policy_of(proposal.cluster).starts:
             continue
         send_on_commit(ADVANCE, proposal.pk, expires_s=EVERY_S)

@@ -14,10 +14,12 @@ from controlplane.models import Execution, Proposal
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.review import review
 from controlplane.proposals.staleness import outdate
 from controlplane.proposals.states import BY_NAME, State
 from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
+from controlplane.wire.routing import Subject
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +75,7 @@ def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
     """Return the drift that forbids the beginning, and mark the proposal with it."""
     if proposal.state != State.APPROVED:
         return None
+    review(proposal)
     drift = drift_of(proposal, policy=policy)
     return drift if drift.stale and outdate(proposal, drift) else None
 
@@ -87,13 +90,16 @@ def _execution(proposal: Proposal, policy: PolicySettings) -> Execution:
     )
 
 
-def _supersede(begun_: Proposal) -> None:
-    """Retire the proposals that speak of a query which this one moves."""
-    mine = {move["query"] for move in begun_.moves}
+def _supersede(started: Proposal) -> None:
+    """Supersede the proposals that change an object which this one changes."""
+    changed = _subjects(started)
     others = Proposal.objects.select_related("cluster").filter(
-        cluster=begun_.cluster_id, state__in=(State.READY, State.APPROVED)
+        cluster=started.cluster_id, state__in=(State.READY, State.APPROVED)
     )
     for other in others:
-        if any(move["query"] in mine for move in other.moves):
-            told = f"superseded by proposal {begun_.pk}"
-            move_on(WEIR, other, "supersede", told=told)
+        if not changed.isdisjoint(_subjects(other)):
+            move_on(WEIR, other, "supersede", told=f"superseded by proposal {started.pk}")
+
+
+def _subjects(proposal: Proposal) -> set[Subject]:
+    return {subject for planned in proposal.plan for subject in planned.action.subjects()}

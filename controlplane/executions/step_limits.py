@@ -10,7 +10,7 @@ from typing import Any
 
 from controlplane.models import Execution, Step
 from controlplane.planning import execution_plan
-from controlplane.planning.execution_plan import Caps
+from controlplane.planning.execution_plan import StepLimits
 from controlplane.policies.settings import PolicySettings
 
 # How long the latency is given to come down before the next step.
@@ -64,9 +64,9 @@ def _healthy(step: Step, policy: PolicySettings) -> str:
     return f"p95 latency {step.p95_ms:,.0f} of {policy.latency_ms:,} ms"
 
 
-def step_caps(cap: int, policy: PolicySettings) -> Caps:
+def step_limits(cap: int, policy: PolicySettings) -> StepLimits:
     """Return the bounds of the next step."""
-    return Caps(policy.node_moves, min(cap, policy.cluster_moves), float(policy.bytes_per_s))
+    return StepLimits(policy.node_moves, min(cap, policy.cluster_moves), float(policy.bytes_per_s))
 
 
 def columns(allowance: Allowance) -> dict[str, Any]:

@@ -1,63 +1,86 @@
 """One step of an execution: a routing version, its rows, and the step's row, in one transaction."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
+from controlplane.errors import Conflict
 from controlplane.models import Cluster, Execution, Step
-from controlplane.planning.execution_plan import tasks_of
-from controlplane.proposals.drift import places_of
+from controlplane.planning.plan import PlannedAction
 from controlplane.telemetry.time_series import latest_values
+from controlplane.topology.applicability import Obstacle, obstacles
 from controlplane.topology.apply import Change, apply
-from controlplane.wire.routing import MoveTasks, ranges_of
-
-Row = Mapping[str, Any]
-# A query's task, and the nodes that it leaves and goes to.
-Transfer = tuple[int, int, int]
+from controlplane.topology.drop_rules import scheduled
+from controlplane.topology.rows import Scope, read_part
+from controlplane.wire.routing import (
+    Action,
+    SetDropRule,
+    action_from_json,
+    action_to_json,
+)
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The moves of a step that can be made, by query its (task, from, to), and those left out.
+class Selection:
+    """The actions of a step that can be applied, by place, and why the others are skipped.
 
-    skipped: places of moves whose query has ended, or is not where the plan has it.
+    `effective_at`: the event time (ms) at which the last of them takes effect, None if that is
+    with the routing version.
     """
 
-    transfers: Mapping[int, Sequence[Transfer]]
-    skipped: list[int]
-
-    @property
-    def tasks(self) -> int:
-        """Return how many tasks change their node."""
-        return sum(map(len, self.transfers.values()))
+    actions: dict[int, Action]
+    tasks: int
+    skipped: list[tuple[int, str]]
+    effective_at: int | None
 
 
-def chosen(moves: Sequence[Row], first: int) -> Chosen:
-    """Return which of these moves can be made; the first of them is at place `first`."""
-    where = places_of(move["query"] for move in moves)
-    transfers: dict[int, list[Transfer]] = defaultdict(list)
-    skipped = []
-    for at, move in enumerate(moves, start=first):
-        tasks = range(*tasks_of(move))
-        if any(where.get((move["query"], task)) != move["from"] for task in tasks):
-            skipped.append(at)
+def select(cluster: Cluster, plan: Sequence[PlannedAction], first: int) -> Selection:
+    """Return which of these actions can be applied now; the first of them is at place `first`.
+
+    Raises `Away` if a drop of windows cannot be scheduled as the log does not answer.
+    """
+    actions: dict[int, Action] = {}
+    skipped: list[tuple[int, str]] = []
+    times: list[int] = []
+    tasks = 0
+    for place, (planned, obstacle) in enumerate(
+        zip(plan, obstacles(cluster, plan), strict=True), start=first
+    ):
+        if obstacle is not None:
+            skipped.append((place, str(obstacle)))
             continue
-        for task in tasks:
-            transfers[move["query"]].append((task, move["from"], move["to"]))
-            where[move["query"], task] = move["to"]
-    return Chosen(dict(transfers), skipped)
+        tasks += planned.task_move is not None
+        try:
+            actions[place], effective_at = _timed(cluster, planned.action)
+        except Conflict:
+            skipped.append((place, str(Obstacle.CHANGED)))
+            continue
+        if effective_at is not None:
+            times.append(effective_at)
+    return Selection(actions, tasks, skipped, max(times, default=None))
 
 
-def publish(execution: Execution, first: int, past: int, moves: Sequence[Row], actor: str) -> Step:
-    """Write the next step, within the caller's transaction: moves [first, past) are `moves`.
+def _timed(cluster: Cluster, action: Action) -> tuple[Action, int | None]:
+    """Return the action as it is published, and the event time at which it takes effect."""
+    if not isinstance(action, SetDropRule):
+        return action, None
+    edge = action.stream, action.query
+    present = read_part(cluster, Scope(edges={edge})).sheds.get(edge)
+    rule, effective_at = scheduled(cluster, action.stream, present, action.shed)
+    return replace(action, shed=rule), effective_at
 
-    Raises `VersionMoved` where another writer took the routing version.
+
+def publish(
+    execution: Execution, first: int, stop: int, plan: Sequence[PlannedAction], author: str
+) -> Step:
+    """Write the next step in the caller's transaction: actions [first, stop) are `plan`.
+
+    What reverts each action is captured as it is applied. Raises `VersionMoved` if another writer
+    took the routing version, and `Away` as `select` does.
     """
     cluster = Cluster.objects.get(pk=execution.cluster_id)
-    found = chosen(moves, first)
+    chosen = select(cluster, plan, first)
     number = execution.steps.count() + 1
     sample = latest_values(cluster) or {}
     step = Step(
@@ -65,24 +88,52 @@ def publish(execution: Execution, first: int, past: int, moves: Sequence[Row], a
         number=number,
         direction=execution.direction,
         first=first,
-        past=past,
-        skipped=found.skipped,
-        tasks=found.tasks,
+        stop=stop,
+        applied=len(chosen.actions),
+        skipped=chosen.skipped,
+        tasks=chosen.tasks,
+        effective_at=chosen.effective_at,
         cap=execution.cap,
         cap_reason=execution.cap_reason,
         balance_before=sample.get("imbalance"),
         published_at=timezone.now(),
     )
-    if found.transfers:
-        summary = f"Proposal {execution.proposal_id}, step {number}: {found.tasks} tasks moved"
-        actions = [
-            MoveTasks(query, ranges_of([(task, target) for task, _, target in sorted(tasks)]))
-            for query, tasks in found.transfers.items()
+    if chosen.actions:
+        count = len(chosen.actions)
+        summary = f"Proposal {execution.proposal_id}, step {number}: {count} actions"
+        applied = apply(
+            cluster,
+            list(chosen.actions.values()),
+            Change(summary, author=author),
+            proposal=execution.proposal,
+            inverses=True,
+        )
+        step.version = applied.version
+        step.inverses = [
+            [place, [action_to_json(action) for action in inverse]]
+            for place, inverse in zip(chosen.actions, applied.inverses, strict=True)
         ]
-        change = Change(summary, author=actor)
-        step.version = apply(cluster, actions, change, proposal=execution.proposal).version
     else:
-        # Nothing is left of it to do: there is nothing to wait for.
+        # Nothing can be applied, so there is nothing to wait for.
         step.state, step.acknowledged_at = Step.State.DONE, step.published_at
     step.save()
     return step
+
+
+def rollback_of(execution: Execution) -> list[PlannedAction]:
+    """Return the actions that revert what was applied, the last first.
+
+    They are those that were captured when the actions were applied.
+    """
+    steps = execution.steps.filter(direction=Execution.Direction.FORWARD).order_by("-number")
+    plan = execution.proposal.plan
+    way: list[PlannedAction] = []
+    for rows in steps.values_list("inverses", flat=True):
+        for place, inverse in reversed(rows):
+            planned = plan[place]
+            # Several actions revert one together: none of them alone is its opposite.
+            before = (planned.action,) if len(inverse) == 1 else ()
+            way += [
+                PlannedAction(action_from_json(action), before, planned.bytes) for action in inverse
+            ]
+    return way

@@ -1,4 +1,4 @@
-"""Executions: approved proposals being carried out, step by step."""
+"""Executions of approved proposals, step by step."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,17 +9,17 @@ from controlplane.models.routing import RoutingVersion
 
 
 class Execution(models.Model):
-    """The carrying out of one proposal.
+    """The execution of one proposal.
 
-    done is how many of the proposal's moves are carried out, undone how many of these have been
-    moved back. cap is how many moves the next step may have, cap_reason why. Who advances it holds
-    the lease until lease_until; after that another may. not_before delays the next step, told in
-    waits. last_step: it stops once the step under way is done. undo is the price of going back
-    from where it is: {moves, bytes, seconds}.
+    done: how many of the proposal's actions were published; undone: how many of the actions that
+    revert them. cap: how many actions the next step may have, cap_reason: why. The process that
+    advances the execution holds the lease until lease_until; then another may. not_before delays
+    the next step, for the reason in waits. last_step: stop after the present step. rollback_cost:
+    what going back from here takes.
     """
 
     class Direction(models.TextChoices):
-        """Where it goes."""
+        """Whether actions are applied or reverted."""
 
         FORWARD = "forward"
         BACK = "back"
@@ -34,7 +34,7 @@ class Execution(models.Model):
     not_before = models.DateTimeField(null=True, blank=True)
     waits = models.CharField(max_length=200, blank=True)
     last_step = models.BooleanField(default=False)
-    undo = models.JSONField(default=dict, blank=True)
+    rollback_cost = models.JSONField(default=dict, blank=True)
     lease_owner = models.CharField(max_length=80, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField()
@@ -53,16 +53,18 @@ class Execution(models.Model):
 
 
 class Step(models.Model):
-    """One routing version of an execution: moves [first, past) of its proposal, or back again.
+    """One routing version of an execution: actions [first, stop) of its proposal or its rollback.
 
-    skipped are the places of moves that were left out, as their query had ended or was elsewhere.
-    tasks is how many tasks it hands on, moved how many of these had come. bytes, waited (records)
-    and pause_ms are what the pipeline reported in batches, the number of its batches since; balance
-    is the imbalance measured before and after, p95_ms the latency after it.
+    applied: how many actions were applied. skipped: [place, code] of each action that could not be
+    (topology.applicability). inverses: [place, actions] of each that was applied: what reverts it,
+    captured then. tasks: how many tasks move, moved: how many of them arrived. effective_at: the
+    event time (ms) at which the last action takes effect, null if that is with the version. bytes,
+    waited (records) and pause_ms: as the pipeline reported in batches, the number of its batches since; balance: the
+    imbalance measured before and after, p95_ms the latency after it.
     """
 
     class State(models.TextChoices):
-        """How far it is."""
+        """Whether the step is acknowledged."""
 
         PUBLISHED = "published"
         DONE = "done"
@@ -71,12 +73,15 @@ class Step(models.Model):
     number = models.PositiveIntegerField()
     direction = models.CharField(max_length=8, choices=Execution.Direction)
     first = models.PositiveIntegerField()
-    past = models.PositiveIntegerField()
+    stop = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=State, default=State.PUBLISHED)
     version = models.OneToOneField(RoutingVersion, on_delete=models.PROTECT, null=True)
     cap = models.PositiveIntegerField(default=1)
     cap_reason = models.CharField(max_length=200, blank=True)
+    applied = models.PositiveIntegerField(default=0)
     skipped = models.JSONField(default=list, blank=True)
+    inverses = models.JSONField(default=list, blank=True)
+    effective_at = models.BigIntegerField(null=True, blank=True)
     tasks = models.PositiveIntegerField(default=0)
     moved = models.PositiveIntegerField(default=0)
     batches = models.PositiveIntegerField(default=0)

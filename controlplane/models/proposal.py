@@ -7,6 +7,7 @@ from django.db.models import F, Q
 
 from controlplane.models.cluster import Cluster
 from controlplane.models.snapshot import Snapshot
+from controlplane.planning.plan import Plan
 from controlplane.planning.snapshot import EMPTY, ClusterSnapshot
 from controlplane.proposals.states import ACTIVE, State
 
@@ -32,32 +33,22 @@ class Comparison(models.Model):
 class Proposal(models.Model):
     """A plan of one planner; requested_by, approved_by and decided_by are user names.
 
-    parameters holds what the algorithm was called with and nu, the balance slack. before and after
-    are {replication_factor, traffic, loads: [queries per node], rates: [records/s per node],
-    imbalance, max_load}, nodes in the order of the snapshot. moves are
-    {query, name, from, to, bytes, outcome, note} in the order in which they are carried out, with
-    first and past where only some tasks of a query move; from and to are node indices, bytes the
-    state as last measured. path is the imbalance after each move. predicted says what carrying it
-    out takes: {moves, bytes, steps, pause_ms, seconds}. undo is the compensating plan:
-    {moves, bytes, seconds} of going back from the end. lower_bound is one of the replication
-    factor. seal is the sha256 over moves and snapshot, in hex.
+    parameters: what the planner was called with. before and after: measures by name
+    (planning.measures). actions: rows of `planning.plan.PlannedAction` in the order of execution;
+    imbalance_after: the imbalance after each. predicted: what executing takes and the measures
+    that it leads to. rollback_cost: what going back from the end takes. bounds: by measure, what
+    no plan undercuts. seal: the sha256 over actions and snapshot, in hex.
 
-    four_eyes is the policy's word at the time of the request: who asked may not approve. drift
-    says by what a stale one was out of date. base is what it was derived from: a proposal without
-    some of its moves, or one that was asked for anew.
+    four_eyes: the policy at the time of the request: the requester may not approve. drift: how the
+    cluster had changed when the proposal became stale. review: the effect of the actions that can
+    still be applied, recomputed while the proposal waits. base: the proposal that this one was
+    derived from, or replaces.
     """
 
     State = State
     ACTIVE = ACTIVE
-
-    class Kind(models.TextChoices):
-        """Which planner made it."""
-
-        PLACEMENT = "placement"
-        MIGRATION = "migration"
-        ADMISSION = "admission"
-        PARTITIONING = "partitioning"
-        SHEDDING = "shedding"
+    # Columns that grow with the plan: no list reads them.
+    HEAVY = ("actions", "imbalance_after", "before", "after", "drift")
 
     class Origin(models.TextChoices):
         """Who asked: a person or script, a watch loop, or another proposal."""
@@ -67,7 +58,7 @@ class Proposal(models.Model):
         DERIVED = "derived"
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="proposals")
-    planner = models.CharField(max_length=30, choices=Kind, default=Kind.PLACEMENT)
+    planner = models.CharField(max_length=30)
     algorithm = models.CharField(max_length=30, default="mms")
     parameters = models.JSONField(default=dict, blank=True)
     seed = models.PositiveBigIntegerField(default=0)
@@ -89,15 +80,16 @@ class Proposal(models.Model):
         Snapshot, on_delete=models.PROTECT, null=True, blank=True, related_name="proposals"
     )
     snapshot_version = models.PositiveBigIntegerField(default=0)
-    moves = models.JSONField(default=list, blank=True)
-    path = models.JSONField(default=list, blank=True)
+    actions = models.JSONField(default=list, blank=True)
+    imbalance_after = models.JSONField(default=list, blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
     predicted = models.JSONField(default=dict, blank=True)
-    undo = models.JSONField(default=dict, blank=True)
-    lower_bound = models.FloatField(null=True, blank=True)
+    rollback_cost = models.JSONField(default=dict, blank=True)
+    bounds = models.JSONField(default=dict, blank=True)
     seal = models.CharField(max_length=64, blank=True)
     drift = models.JSONField(default=dict, blank=True)
+    review = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
 
     class Meta:
@@ -127,6 +119,11 @@ class Proposal(models.Model):
 
     def __str__(self) -> str:
         return f"proposal {self.pk}"
+
+    @property
+    def plan(self) -> Plan:
+        """Return the actions in the order of execution."""
+        return Plan(self.actions)
 
     @cached_property
     def snapshot(self) -> ClusterSnapshot:

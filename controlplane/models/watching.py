@@ -38,9 +38,10 @@ class Decision(models.Model):
 class LedgerEntry(models.Model):
     """What a plan promised and what was measured, of one executed proposal.
 
-    predicted and measured have the same names: imbalance, replication_factor, bytes, pause_ms,
-    latency_ms; one that is not known is absent. moves is how many were made, back again included;
-    samples how many were measured after the end.
+    approved: what the approved plan promised; expected: the same for the actions that were applied;
+    measured: what was measured. All have the same names (measures, bytes, pause_ms, latency_ms);
+    unknown figures are absent. applied and skipped: numbers of actions; samples: how many were
+    measured after the end.
     """
 
     class Outcome(models.TextChoices):
@@ -55,10 +56,12 @@ class LedgerEntry(models.Model):
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="ledger")
     planner = models.CharField(max_length=30)
     algorithm = models.CharField(max_length=30)
-    predicted = models.JSONField(default=dict)
+    approved = models.JSONField(default=dict)
+    expected = models.JSONField(default=dict)
     measured = models.JSONField(default=dict)
     outcome = models.CharField(max_length=12, choices=Outcome, default=Outcome.DONE)
-    moves = models.PositiveIntegerField(default=0)
+    applied = models.PositiveIntegerField(default=0)
+    skipped = models.PositiveIntegerField(default=0)
     samples = models.PositiveIntegerField(default=0)
     at = models.DateTimeField()
 

@@ -70,11 +70,14 @@ class PlannerAdapter:
     `defaults`: parameters that take their default from the cluster. `measures`: those that the
     planner reports beside the common ones. `improves`: names of the measures by which a plan is
     judged. `moves_state`: True if its actions move state. `places`: True if it also plans for
-    queries that have no node yet. `hint`: a sentence for the form.
+    queries that have no node yet. `effect`: what its plans consist of, as a sentence about a policy
+    names it; `hint`: a sentence for the form. `compared`: how many of its algorithms a comparison
+    has unless others are chosen.
     """
 
     planner: Planner
     default: str
+    effect: str
     hint: str
     plan: Callable[[PlanRequest], PlannerResult]
     improves: tuple[str, ...]
@@ -82,6 +85,7 @@ class PlannerAdapter:
     measures: tuple[Measure, ...] = ()
     moves_state: bool = False
     places: bool = False
+    compared: int = 1
     watch: WatchSupport | None = None
 
     @property
@@ -93,6 +97,10 @@ class PlannerAdapter:
     def algorithms(self) -> tuple[Algorithm, ...]:
         """Return the algorithms that plan for a snapshot, the best known first."""
         return tuple(one for one in self.planner.algorithms if one.read is None)
+
+    def can_plan(self, whole: int, split: int) -> bool:
+        """Return whether it can plan for so many queries of one task and split queries."""
+        return self.watch is None or self.watch.needs(whole, split)
 
     def algorithm(self, name: str) -> Algorithm:
         """Return an algorithm that plans for a snapshot, the default for "". Raises `Invalid`."""

@@ -90,7 +90,8 @@ def allowed(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> list[Pl
     if not excluded:
         return list(plan)
     names = {node.index: node.name for node in snapshot.nodes}
-    queries = {query.id: query.name for query in (*snapshot.queries, *snapshot.split)}
+    queries = {query.id: query.name for query in snapshot.queries}
+    queries |= {query.id: query.name for query in snapshot.split}
     streams = {query: read for query, _, _, read in snapshot.queries}
 
     def forbidden(subject: Subject) -> bool:

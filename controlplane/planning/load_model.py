@@ -18,7 +18,7 @@ from controlplane.planning.arrays import QueryArrays
 from controlplane.planning.plan import PlannedAction, TaskMove
 from controlplane.planning.snapshot import ClusterSnapshot
 from controlplane.wire.routing import SetCapacity, SetDropRule
-from controlplane.wire.shedding import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, Shed
 
 Task = tuple[int, int]
 

@@ -107,6 +107,10 @@ class Plan(Sequence[PlannedAction]):
             return Plan(self._rows[place])
         return PlannedAction.from_json(self._rows[place])
 
+    def of_kinds(self, *kinds: str) -> "Plan":
+        """Return the actions of these kinds (`kind_of`), in their order."""
+        return Plan([row for row in self._rows if row["action"]["op"] in kinds])
+
     def __iter__(self) -> Iterator[PlannedAction]:
         return map(PlannedAction.from_json, self._rows)
 

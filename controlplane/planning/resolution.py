@@ -18,7 +18,7 @@ from controlplane.wire.routing import (
     TableDraft,
     kind_of,
 )
-from controlplane.wire.shedding import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, Shed
 
 
 def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[PlannedAction]:

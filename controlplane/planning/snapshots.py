@@ -27,7 +27,7 @@ from controlplane.planning.snapshot import (
 )
 from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.wire.routing import NOBODY, spans_from
-from controlplane.wire.schemes import scheme_text
+from controlplane.wire.routing.key_groupings import scheme_text
 
 # A version that moves on while it is read is rare; a hundred in a row is not to be expected.
 TRIES = 20

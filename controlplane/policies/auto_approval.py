@@ -8,15 +8,13 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane.models import Proposal
+from controlplane.planning.adapters import adapters
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.description import days_told, size_told
 from controlplane.policies.gains import gain_of, worsened
+from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.selectors.ledger import record_of
-
-# What a gain in balance or traffic can be asked of: the other kinds change neither.
-_GAINING: Final = (Proposal.Kind.PLACEMENT, Proposal.Kind.MIGRATION)
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ def applies_by_itself(
         if refusal is not None:
             return refusal
     gain = gain_of(proposal)
-    told = f"within the policy: {len(proposal.moves)} moves, {size_told(_bytes(proposal))}"
-    if proposal.planner in _GAINING:
+    told = f"within the policy: {len(proposal.actions)} actions, {size_told(_bytes(proposal))}"
+    if _improves(proposal):
         return _verdict("allowed", f"{told}, {gain}", gain.share, policy.auto_gain)
     return _verdict("allowed", told)
 
@@ -101,7 +99,7 @@ def _blackout(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdi
 
 
 def _size(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
-    moves, sent = len(proposal.moves), _bytes(proposal)
+    moves, sent = int(proposal.predicted.get("moves", 0)), _bytes(proposal)
     if moves > policy.auto_moves:
         told = f"{moves:,} moves, and at most {policy.auto_moves:,} go by themselves"
         return _verdict("moves", told, moves, policy.auto_moves)
@@ -114,10 +112,10 @@ def _size(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict |
 
 
 def _gain(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
-    if proposal.planner not in _GAINING:
+    if not _improves(proposal):
         return None
     gain = gain_of(proposal)
-    if not proposal.moves or gain.share < policy.auto_gain:
+    if not proposal.actions or gain.share < policy.auto_gain:
         told = f"it gains {gain.share:.0%} ({gain}), and {policy.auto_gain:.0%} is asked for"
         return _verdict("gain", told, gain.share, policy.auto_gain)
     spoilt = worsened(proposal, policy)
@@ -142,6 +140,12 @@ def _record(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict
             "record", f"its predictions were off by {off}, {limit:.0%} is allowed", error, limit
         )
     return None
+
+
+def _improves(proposal: Proposal) -> bool:
+    """Return whether its planner improves a measure, so that a gain can be required of the plan."""
+    adapter = adapters().get(proposal.planner)
+    return adapter is not None and bool(adapter.improves)
 
 
 def _bytes(proposal: Proposal) -> int:

@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.policies.settings import DAY_NAMES, KIND_WORDS, PolicySettings
+from controlplane.planning.adapters import adapters
+from controlplane.policies.settings import DAY_NAMES, PolicySettings
 
-# Those that take operator state along, or are held to the bounds of moves.
-MOVING: Final = ("placement", "migration")
 _UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def summary(policy: PolicySettings) -> str:
     """Return what applies by itself, in a few sentences."""
-    kinds = [KIND_WORDS[kind] for kind in KIND_WORDS if kind in policy.auto_kinds]
+    known = adapters()
+    kinds = [known[kind].effect for kind in policy.auto_kinds if kind in known]
+    moving = [adapter for adapter in known.values() if adapter.moves_state]
     told = ["New queries are placed at once."]
     if kinds:
         told.append(
             f"{_listed(kinds).capitalize()} apply by themselves{_when(policy)}{_who(policy)}."
         )
-    if any(kind in policy.auto_kinds for kind in MOVING):
+    if any(adapter.name in policy.auto_kinds for adapter in moving):
         told.append(f"What moves state does so with {_bounds(policy)}.")
-    rest = [KIND_WORDS[kind] for kind in MOVING if kind not in policy.auto_kinds]
+    rest = [adapter.effect for adapter in moving if adapter.name not in policy.auto_kinds]
     if rest:
         told.append(f"{_listed(rest).capitalize()} wait for {_approver(policy)}.")
     told.append(_watching(policy))

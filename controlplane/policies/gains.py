@@ -1,22 +1,21 @@
-"""What a plan brings, and what it spoils, by the measures before and after it."""
+"""What a plan gains, and what it makes worse, by the measures before and after it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.models import Proposal
+from controlplane.planning.adapters import adapters, all_measures
+from controlplane.planning.measures import IMBALANCE, REPLICATION_FACTOR, Better, Measure, Unit
 from controlplane.policies.settings import PolicySettings
 
-IMBALANCE: Final = "imbalance"
-REPLICATION: Final = "replication_factor"
-NAMES: Final[Mapping[str, str]] = {IMBALANCE: "imbalance", REPLICATION: "replication factor"}
 # Measures that differ by less are the same.
 _SAME: Final = 1e-6
 
 
 @dataclass(frozen=True)
 class Gain:
-    """By which share of what it was a plan lowers a measure; negative where it raises it."""
+    """By which share of its value a plan improves a measure; negative if it makes it worse."""
 
     measure: str
     share: float
@@ -25,14 +24,14 @@ class Gain:
 
     def __str__(self) -> str:
         """Return it as people read it."""
-        sizes = {IMBALANCE: "{:.0%}", REPLICATION: "{:.2f}"}[self.measure]
-        told = f"{sizes.format(self.before)} to {sizes.format(self.after)}"
-        return f"{NAMES[self.measure]} from {told}"
+        return f"{_title(self.measure)} from {_text(self.measure, self.before)} to " + _text(
+            self.measure, self.after
+        )
 
 
 @dataclass(frozen=True)
-class Spoilt:
-    """A measure that a plan raises above what the watch loops act on."""
+class Worsened:
+    """A measure that a plan raises above the limit of a watch loop."""
 
     measure: str
     after: float
@@ -40,31 +39,59 @@ class Spoilt:
 
     def __str__(self) -> str:
         """Return it as people read it."""
-        sizes = {IMBALANCE: "{:.0%}", REPLICATION: "{:.2f}"}[self.measure]
-        told = f"to {sizes.format(self.after)}, above {sizes.format(self.limit)}"
-        return f"it raises the {NAMES[self.measure]} {told}"
+        after, limit = (_text(self.measure, value) for value in (self.after, self.limit))
+        return f"it raises the {_title(self.measure)} to {after}, above {limit}"
 
 
 def gain_of(proposal: Proposal, measure: str = "") -> Gain:
-    """Return the gain in a measure, or the larger one where none is named."""
-    if measure:
-        return _gain(proposal.before, proposal.after, measure)
-    found = [_gain(proposal.before, proposal.after, one) for one in NAMES]
+    """Return the gain in a measure; without one, the largest of those that its planner improves."""
+    return gain_between(proposal.planner, proposal.before, proposal.after, measure)
+
+
+def gain_between(
+    planner: str, before: Mapping[str, Any], after: Mapping[str, Any], measure: str = ""
+) -> Gain:
+    """Return the gain of a planner's plan with these measures before and after it."""
+    adapter = adapters().get(planner)
+    names = [measure] if measure else list(adapter.improves) if adapter is not None else []
+    found = [_gain(before, after, name) for name in names or [IMBALANCE.name]]
     return max(found, key=lambda gain: gain.share)
 
 
-def worsened(proposal: Proposal, policy: PolicySettings) -> Spoilt | None:
-    """Return what a plan raises above the bound of a watch loop, which would undo it next."""
-    limits = {IMBALANCE: policy.watch_imbalance}
-    if proposal.lower_bound:
-        limits[REPLICATION] = policy.watch_replication * proposal.lower_bound
+def worsened(proposal: Proposal, policy: PolicySettings) -> Worsened | None:
+    """Return what a plan raises above the limit of a watch loop, which would revert it next."""
+    limits = {IMBALANCE.name: policy.watch_imbalance}
+    if bound := proposal.bounds.get(REPLICATION_FACTOR.name):
+        limits[REPLICATION_FACTOR.name] = policy.watch_replication * bound
     for measure, limit in limits.items():
         gain = _gain(proposal.before, proposal.after, measure)
         if gain.after > limit and gain.after > gain.before + _SAME:
-            return Spoilt(measure, gain.after, limit)
+            return Worsened(measure, gain.after, limit)
     return None
 
 
-def _gain(before: Mapping[str, Any], after: Mapping[str, Any], measure: str) -> Gain:
-    was, becomes = float(before.get(measure) or 0.0), float(after.get(measure) or 0.0)
-    return Gain(measure, (was - becomes) / was if was > _SAME else 0.0, was, becomes)
+def _gain(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Gain:
+    was, becomes = float(before.get(name) or 0.0), float(after.get(name) or 0.0)
+    measure = all_measures().get(name)
+    change = becomes - was if measure and measure.better == Better.HIGHER else was - becomes
+    return Gain(name, change / abs(was) if abs(was) > _SAME else 0.0, was, becomes)
+
+
+def _title(name: str) -> str:
+    measure = all_measures().get(name)
+    title = measure.title if measure is not None else name
+    return title[:1].lower() + title[1:]
+
+
+def _text(name: str, value: float) -> str:
+    measure = all_measures().get(name)
+    return value_text(measure, value) if measure is not None else f"{value:.3g}"
+
+
+def value_text(measure: Measure, value: float) -> str:
+    """Return a value of a measure with its unit, as people read it."""
+    if measure.unit == Unit.SHARE:
+        return f"{value:.0%}"
+    if measure.unit == Unit.RATIO:
+        return f"{value:.2f}"
+    return f"{value:,.0f}" if measure.unit == Unit.COUNT else f"{value:,.3g} {measure.unit}"

@@ -15,18 +15,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 
 from controlplane.errors import Fields, Invalid
+from controlplane.planning.adapters import adapters
 
 DAY_NAMES: Final = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
 )  # fmt: skip
-# What each kind of plan does, as a sentence names it.
-KIND_WORDS: Final[Mapping[str, str]] = {
-    "placement": "moves of queries",
-    "migration": "moves of tasks",
-    "admission": "stream redirects",
-    "partitioning": "other key schemes",
-    "shedding": "armed shedding ladders",
-}
 Approver = Literal["operator", "approver", "admin"]
 Watch = Literal["off", "recommend", "act"]
 _PERCENT: Final = 0.01
@@ -40,9 +33,10 @@ def _whole(value: Any) -> Any:
 
 
 def _kinds(value: Any) -> Any:
-    if not isinstance(value, list) or any(kind not in KIND_WORDS for kind in value):
-        raise ValueError(f"Must be a list of {', '.join(KIND_WORDS)}")
-    return [kind for kind in KIND_WORDS if kind in value]
+    known = adapters()
+    if not isinstance(value, list) or any(kind not in known for kind in value):
+        raise ValueError(f"Must be a list of {', '.join(known)}")
+    return [kind for kind in known if kind in value]
 
 
 def _days(value: Any) -> Any:
@@ -80,8 +74,8 @@ Days = Annotated[list[int], BeforeValidator(_days)]
 
 
 def _kinds_without_state() -> list[str]:
-    """Return the kinds of plans that move no operator state."""
-    return ["admission", "shedding"]
+    """Return the planners whose plans move no operator state."""
+    return [name for name, adapter in adapters().items() if not adapter.moves_state]
 
 
 class Section(StrEnum):
@@ -124,7 +118,7 @@ class PolicySettings(BaseModel):
         Section.APPROVAL,
         "Kinds of plans",
         default=_kinds_without_state,
-        hint="Those of placement and migration move operator state.",
+        hint="By default those that move no operator state.",
     )
     auto_asked: bool = _setting(
         Section.APPROVAL,
@@ -181,6 +175,14 @@ class PolicySettings(BaseModel):
     )
     tolerated_new: Fraction = _setting(
         Section.DRIFT, "Queries new", default=0.5, unit="% as many", scale=_PERCENT
+    )
+    tolerated_gain_loss: Share = _setting(
+        Section.DRIFT,
+        "Gain lost",
+        default=0.5,
+        unit="%",
+        scale=_PERCENT,
+        hint="Of the gain that the plan had when it was computed.",
     )
     node_moves: Positive = _setting(Section.SPEED, "Moves per node", default=10, unit="at once")
     cluster_moves: Positive = _setting(Section.SPEED, "Moves in all", default=40, unit="at once")
@@ -273,7 +275,7 @@ class Kind:
 def kind_of(name: str) -> Kind:
     """Return how a setting is written in a form."""
     if name == "auto_kinds":
-        return Kind("many", tuple(KIND_WORDS))
+        return Kind("many", tuple(adapters()))
     if name == "auto_days":
         return Kind("many", tuple(map(str, range(len(DAY_NAMES)))))
     annotation = PolicySettings.model_fields[name].annotation

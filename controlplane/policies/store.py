@@ -10,7 +10,8 @@ from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Policy
-from controlplane.planning.execution_plan import Caps
+from controlplane.planning.adapters import adapters
+from controlplane.planning.execution_plan import StepLimits
 from controlplane.policies.settings import PolicySettings, settings_of
 
 
@@ -26,13 +27,17 @@ def policy_row(cluster: Cluster) -> Policy:
 
 def stored_settings(row: Policy) -> PolicySettings:
     """Return the settings that a row holds."""
+    values = dict(row.settings)
+    if "auto_kinds" in values:
+        # A planner that was connected when the policy was set may be gone.
+        values["auto_kinds"] = [kind for kind in values["auto_kinds"] if kind in adapters()]
     # Setting by setting in Python's types: a time is stored as text, which the model reads.
-    return settings_of(row.settings)
+    return settings_of(values)
 
 
-def caps_of(policy: PolicySettings) -> Caps:
+def limits_of(policy: PolicySettings) -> StepLimits:
     """Return the limits of one step of an execution."""
-    return Caps(policy.node_moves, policy.cluster_moves, float(policy.bytes_per_s))
+    return StepLimits(policy.node_moves, policy.cluster_moves, float(policy.bytes_per_s))
 
 
 @transaction.atomic

@@ -1,7 +1,7 @@
 """Comparing: several planners, and several budgets, asked about one snapshot."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -43,7 +43,7 @@ def compare(
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
-    wanted = [one if isinstance(one, Asked) else Asked(*one) for one in asked]
+    wanted = [_named(one if isinstance(one, Asked) else Asked(*one)) for one in asked]
     budgets = _budgets(budget)
     candidates = _candidates(wanted, budgets)
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
@@ -65,6 +65,11 @@ def compare(
             after={"candidates": len(candidates), "budgets": budgets},
         )  # fmt: skip
     return comparison
+
+
+def _named(asked: Asked) -> Asked:
+    """Return what is asked with the planner that an empty name means."""
+    return asked if asked.planner else replace(asked, planner=requests.default_planner())
 
 
 def cancel(actor: Actor, comparison: Comparison, reason: str = "") -> int:

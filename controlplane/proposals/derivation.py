@@ -1,4 +1,4 @@
-"""Deriving a proposal from another: without some of its moves, on the same snapshot."""
+"""Deriving a proposal from another: without some of its actions, on the same snapshot."""
 
 from collections.abc import Collection
 from typing import Any
@@ -11,19 +11,22 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
-from controlplane.planning import computation as planning
-from controlplane.policies.store import caps_of, policy_of
+from controlplane.planning.adapters import adapter_of
+from controlplane.planning.computation import compute_plan
+from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.states import BY_NAME
 from controlplane.proposals.transitions import WEIR, move_on
+from controlplane.wire.routing import action_to_json
 
-MAX_NAMES = 20
+# Actions that an audit record lists.
+MAX_LISTED = 20
 
 
 @transaction.atomic
 def without(actor: Actor, proposal: Proposal, places: Collection[int]) -> Proposal:
-    """Return a proposal without the moves at these places: ordered, priced and sealed anew.
+    """Return a proposal without the actions at these places: ordered, priced and sealed anew.
 
     The base stays as it is until one of the two is approved. Raises `Forbidden`, `Invalid` for
     places that are none or all, `Conflict` not_ready.
@@ -34,26 +37,27 @@ def without(actor: Actor, proposal: Proposal, places: Collection[int]) -> Propos
         raise Conflict(
             "not_ready", f"The proposal is {proposal.state}: only a ready one is changed"
         )
-    dropped = _checked(places, len(proposal.moves))
+    dropped = _checked(places, len(proposal.actions))
     derived = Proposal.objects.create(**_kept(proposal), **_columns(proposal, dropped, actor))
-    names = [proposal.moves[at]["name"] for at in sorted(dropped)]
+    plan = proposal.plan
+    removed = [action_to_json(plan[place].action) for place in sorted(dropped)[:MAX_LISTED]]
     audit.record(
         actor,
         "proposal.derive",
         str(derived),
         cluster=derived.cluster,
-        before={"proposal": proposal.pk, "moves": len(proposal.moves)},
-        after={"moves": len(derived.moves), "dropped": names[:MAX_NAMES]},
+        before={"proposal": proposal.pk, "actions": len(proposal.actions)},
+        after={"actions": len(derived.actions), "removed": removed},
         seal=derived.seal,
     )
-    tell(derived, f"proposal {proposal.pk} without {len(dropped)} of its moves")
+    tell(derived, f"proposal {proposal.pk} without {len(dropped)} of its actions")
     return derived
 
 
 def _checked(places: Collection[int], count: int) -> set[int]:
     dropped = set(places)
     if not dropped or not dropped <= set(range(count)):
-        raise Invalid({"places": [f"Must name moves by their places, 0 to {count - 1}"]})
+        raise Invalid({"places": [f"Must name actions by their places, 0 to {count - 1}"]})
     if len(dropped) == count:
         raise Invalid({"places": ["Nothing would be left of the plan"]})
     return dropped
@@ -69,23 +73,20 @@ def _kept(proposal: Proposal) -> dict[str, Any]:
         "seed": proposal.seed,
         "snapshot_row": proposal.snapshot_row,
         "snapshot_version": proposal.snapshot_version,
-        "lower_bound": proposal.lower_bound,
+        "bounds": proposal.bounds,
     }
 
 
 def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, Any]:
     assert proposal.snapshot_row is not None
     policy = policy_of(proposal.cluster)
-    moves = [move for at, move in enumerate(proposal.moves) if at not in dropped]
-    step_s = step_seconds(proposal.cluster)
-    columns = planning.columns_of(proposal.snapshot_row, moves, caps_of(policy), step_s)
-    columns["predicted"] |= {
-        name: proposal.predicted[name]
-        for name in ("bytes_bound", "computed_s")
-        if name in proposal.predicted
-    }
-    columns["predicted"]["dropped"] = len(dropped) + proposal.predicted.get("dropped", 0)
-    return columns | {
+    plan = [planned for place, planned in enumerate(proposal.plan) if place not in dropped]
+    adapter, step_s = adapter_of(proposal.planner), step_seconds(proposal.cluster)
+    computed = compute_plan(proposal.snapshot_row, adapter, plan, limits_of(policy), step_s)
+    if "computed_s" in proposal.predicted:
+        computed.predicted["computed_s"] = proposal.predicted["computed_s"]
+    computed.predicted["dropped"] = len(dropped) + proposal.predicted.get("dropped", 0)
+    return computed.columns() | {
         "base": proposal,
         "origin": Proposal.Origin.DERIVED,
         "state": Proposal.State.READY,

@@ -1,15 +1,14 @@
 """What changed between a proposal's snapshot and now, and whether the policy tolerates it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from controlplane.models import Node, Proposal, Query, Stream, Task
-from controlplane.planning.execution_plan import tasks_of
+from controlplane.models import Node, Proposal, Query, Stream
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-
-CHUNK = 500
+from controlplane.proposals.states import State
+from controlplane.topology.applicability import OBSTACLES, Obstacle, counted, obstacles
 
 
 @dataclass(frozen=True)
@@ -18,9 +17,10 @@ class Drift:
 
     ended, new: queries of the snapshot that run no more, and running ones it does not know, of
     `queries` that it knows. gone_nodes: indices of nodes that were active; capacities: indices of
-    those of which the capacity has changed. moved: names of queries that are still to move and are
-    elsewhere by now. rate_change: sum of |rate now - then| over the sum of rates then. exceeded:
-    what of this is beyond the policy's tolerance, in a person's words.
+    those of which the capacity has changed. obstacles: the number of actions that cannot be applied
+    any more, by code (topology.applicability). rate_change: sum of |rate now - then| over the sum
+    of rates then. gain_lost: as in the last review (proposals.review), None if unknown.
+    exceeded: what of this is beyond the policy's tolerance, in a person's words.
     """
 
     ended: int
@@ -28,13 +28,14 @@ class Drift:
     queries: int
     gone_nodes: list[int]
     capacities: list[int]
-    moved: list[str]
+    obstacles: dict[str, int]
     rate_change: float
+    gain_lost: float | None = None
     exceeded: list[str] = field(default_factory=list)
 
     @property
     def stale(self) -> bool:
-        """Tell whether the moves no longer mean what was approved."""
+        """Return whether the actions no longer mean what was approved."""
         return bool(self.exceeded)
 
     def to_json(self) -> dict[str, Any]:
@@ -49,7 +50,7 @@ class Drift:
 
 
 def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = None) -> Drift:
-    """Return the drift of a proposal that has a snapshot, of which `done` moves are carried out."""
+    """Return the drift of a proposal with a snapshot, of which `done` actions were published."""
     snapshot = proposal.snapshot
     known = {query for query, *_ in (*snapshot.queries, *snapshot.split)}
     running = set(
@@ -57,15 +58,16 @@ def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = 
             cluster=proposal.cluster_id, state=Query.State.RUNNING
         ).values_list("id", flat=True)
     )  # fmt: skip
-    gone, capacities = _nodes(proposal)
+    gone, capacities = _nodes(proposal, done)
     found = Drift(
         ended=len(known - running),
         new=len(running - known),
         queries=len(known),
         gone_nodes=gone,
         capacities=capacities,
-        moved=_moved(proposal.moves[done:]),
+        obstacles=counted(obstacles(proposal.cluster, proposal.plan[done:])),
         rate_change=_rate_change(proposal),
+        gain_lost=_gain_lost(proposal),
     )
     exceeded = _exceeded(found, policy or policy_of(proposal.cluster))
     return Drift(**{**asdict(found), "exceeded": exceeded})
@@ -77,8 +79,9 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
         told.append(f"nodes {_numbers(drift.gone_nodes)} are not active any more")
     if drift.capacities:
         told.append(f"the capacity of nodes {_numbers(drift.capacities)} has changed")
-    if drift.moved:
-        told.append(f"{len(drift.moved)} of the queries to move are on another node by now")
+    changed = drift.obstacles.get(Obstacle.CHANGED, 0)
+    if changed:
+        told.append(f"{changed} actions: {OBSTACLES[Obstacle.CHANGED]}")
     bounds = (
         ("of the queries have ended", drift.ended, policy.tolerated_ended),
         ("as many queries are new", drift.new, policy.tolerated_new),
@@ -91,46 +94,38 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
         told.append(
             f"rates changed by {drift.rate_change:.0%}, {policy.tolerated_rates:.0%} is tolerated"
         )
+    if drift.gain_lost is not None and drift.gain_lost > policy.tolerated_gain_loss:
+        told.append(
+            f"{drift.gain_lost:.0%} of the gain is lost, {policy.tolerated_gain_loss:.0%} is"
+            " tolerated"
+        )
     return told
+
+
+def _gain_lost(proposal: Proposal) -> float | None:
+    """Return the share of the gain that the last review found lost.
+
+    Once a plan is executed, a part of its gain is reached: what is left to gain means nothing.
+    """
+    if proposal.state not in (State.READY, State.APPROVED) or not proposal.review:
+        return None
+    lost: float | None = proposal.review["gain_lost"]
+    return lost
 
 
 def _numbers(indices: Sequence[int]) -> str:
     return ", ".join(map(str, indices))
 
 
-def places_of(queries: Iterable[int]) -> dict[tuple[int, int], int]:
-    """Return the node index of every task of these queries that run, by query and task."""
-    ids = sorted(set(queries))
-    found: dict[tuple[int, int], int] = {}
-    for begin in range(0, len(ids), CHUNK):
-        rows = Task.objects.filter(
-            query__in=ids[begin : begin + CHUNK], query__state=Query.State.RUNNING
-        ).order_by("query_id", "-index")
-        past: dict[int, int] = {}
-        columns = ("query_id", "query__task_count", "index", "node__index")
-        for query, count, first, node in rows.values_list(*columns):
-            for task in range(first, past.get(query, count)):
-                found[query, task] = node
-            past[query] = first
-    return found
+def _nodes(proposal: Proposal, done: int) -> tuple[list[int], list[int]]:
+    """Return the nodes that were deactivated, and those whose capacity changed.
 
-
-def _moved(moves: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the queries to move that are not where they were."""
-    where = places_of(move["query"] for move in moves)
-    expected: dict[tuple[int, int], tuple[str, int]] = {}
-    for move in moves:
-        for task in range(*tasks_of(move)):
-            # A task that moves twice begins with its first move.
-            expected.setdefault((move["query"], task), (move["name"], move["from"]))
-    return sorted(
-        {name for place, (name, node) in expected.items() if where.get(place, node) != node}
-    )
-
-
-def _nodes(proposal: Proposal) -> tuple[list[int], list[int]]:
-    """Return the nodes that are active no more, and those that are not as fast as they were."""
-    then = {node.index: node.capacity for node in proposal.snapshot.nodes if node.active}
+    What the first `done` actions of the proposal itself changed is no drift.
+    """
+    applied = proposal.plan[:done].of_kinds("set_node_active", "set_capacity")
+    own = {subject.id for planned in applied for subject in planned.action.subjects()}
+    active_then = [node for node in proposal.snapshot.nodes if node.active]
+    then = {node.index: node.capacity for node in active_then if node.index not in own}
     active = Node.objects.filter(cluster=proposal.cluster_id, active=True)
     now = dict(active.values_list("index", "capacity"))
     changed = [index for index, capacity in then.items() if now.get(index, capacity) != capacity]

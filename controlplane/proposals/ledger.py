@@ -1,10 +1,11 @@
 """The ledger: what a plan promised against what was measured, written once it has settled.
 
-Predicted are the measures of the moves that were really made: of all, of those before it was
-stopped or stale, of none after a roll-back. Measured are means over the samples after the end: of
-the nodes' loads, whose imbalance is taken, of delivered against read records, of the p95 latency.
-Bytes and pause are those of the steps. The latency that is predicted is what it was before the
-execution: no planner says anything about it.
+Three columns of figures: `approved`, what the proposal showed when it was approved; `expected`, the
+measures of the actions that were really applied (of those before it was stopped, of none after a
+rollback); `measured`, means over the samples after the end: of the nodes' loads, whose imbalance is
+taken, of delivered against read records, of the p95 latency. Bytes and pause are those of the
+steps. The latency that is approved and expected is that before the execution: no planner predicts
+it.
 """
 
 import logging
@@ -16,7 +17,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from controlplane.models import Execution, LedgerEntry, MetricSample, Proposal
-from controlplane.planning.measures import measures
+from controlplane.planning.measures import cluster_values, measures
+from controlplane.planning.plan import PlannedAction, task_moves
 from controlplane.telemetry.samples import Sample, imbalance
 
 logger = logging.getLogger(__name__)
@@ -94,23 +96,29 @@ def _samples(execution: Execution, begin: datetime, end: datetime) -> list[Sampl
 
 def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bool:
     proposal = execution.proposal
-    steps = list(
-        execution.steps.values("direction", "first", "past", "skipped", "bytes", "pause_ms")
-    )
-    made = _made(proposal, steps)
+    columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
+    steps = list(execution.steps.order_by("number").values(*columns))
+    applied = applied_actions(proposal, steps)
     before = _samples(execution, execution.started_at - BEFORE, execution.started_at)
+    latency = _mean(sample.get("p95") for sample in before)
     with transaction.atomic():
-        # The same again and again after crashes, and one row.
+        # Each attempt after a crash writes the same row, once.
         _, created = LedgerEntry.objects.get_or_create(
             proposal=proposal,
             defaults={
                 "cluster": execution.cluster,
                 "planner": proposal.planner,
                 "algorithm": proposal.algorithm,
-                "predicted": _predicted(proposal, made, before),
+                "approved": _approved(proposal, latency),
+                "expected": _expected(proposal, applied, latency),
                 "measured": _measured(proposal, steps, samples),
                 "outcome": proposal.state,
-                "moves": len(made),
+                "applied": len(applied),
+                "skipped": sum(
+                    len(step["skipped"])
+                    for step in steps
+                    if step["direction"] == Execution.Direction.FORWARD
+                ),
                 "samples": len(samples),
                 "at": now,
             },
@@ -118,36 +126,53 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     return created
 
 
-def _made(proposal: Proposal, steps: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the moves in the order in which they were made, those back with the ends turned."""
-    made: list[dict[str, Any]] = []
-    back: list[dict[str, Any]] = []
+def applied_actions(proposal: Proposal, steps: Sequence[Mapping[str, Any]]) -> list[PlannedAction]:
+    """Return the actions that are in effect after these steps, in the order of the plan."""
+    plan, applied, way = proposal.plan, list[int](), rollback_places(steps)
     for step in steps:
-        places = range(step["first"], step["past"])
+        places = [place for place, _ in step["inverses"]]
         if step["direction"] == Execution.Direction.FORWARD:
-            made += [proposal.moves[at] for at in places if at not in step["skipped"]]
-            continue
-        way = made[::-1]
-        back += [
-            {**way[at], "from": way[at]["to"], "to": way[at]["from"]}
-            for at in places
-            if at not in step["skipped"]
-        ]
-    return [*made, *back]
+            applied += places
+        elif places:
+            reverted = {way[place] for place in places}
+            applied = [place for place in applied if place not in reverted]
+    return [plan[place] for place in applied]
 
 
-def _predicted(
-    proposal: Proposal, made: Sequence[Mapping[str, Any]], before: Sequence[Sample]
+def rollback_places(steps: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Return, for each action of the rollback in its order, the place of the action it reverts."""
+    forward = [step for step in steps if step["direction"] == Execution.Direction.FORWARD]
+    return [
+        place
+        for step in reversed(forward)
+        for place, inverse in reversed(step["inverses"])
+        for _ in inverse
+    ]
+
+
+def _approved(proposal: Proposal, latency: float | None) -> dict[str, float]:
+    return _figures(proposal, proposal.after, proposal.predicted.get("bytes"), latency)
+
+
+def _expected(
+    proposal: Proposal, applied: Sequence[PlannedAction], latency: float | None
 ) -> dict[str, float]:
     if proposal.snapshot_row is None:
         raise ValueError(f"{proposal} has no snapshot")
-    found = measures(proposal.snapshot, made)
+    sent = sum(move.bytes for move in task_moves(applied))
+    return _figures(proposal, measures(proposal.snapshot, applied), sent, latency)
+
+
+def _figures(
+    proposal: Proposal, after: Mapping[str, Any], sent: int | None, latency: float | None
+) -> dict[str, float]:
+    values = cluster_values(after)
     return _known(
-        imbalance=found["imbalance"],
-        replication_factor=None if _is_split(proposal) else found["replication_factor"],
-        bytes=sum(move["bytes"] for move in made),
+        imbalance=values.get("imbalance"),
+        replication_factor=None if _is_split(proposal) else values.get("replication_factor"),
+        bytes=sent,
         pause_ms=proposal.predicted.get("pause_ms"),
-        latency_ms=_mean(sample.get("p95") for sample in before),
+        latency_ms=latency,
     )
 
 
@@ -155,8 +180,8 @@ def _measured(
     proposal: Proposal, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
 ) -> dict[str, float]:
     pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
-    read = sum(sample["read"] * _span(sample) for sample in samples)
-    delivered = sum(sample["delivered"] * _span(sample) for sample in samples)
+    read = sum(sample["read"] * _seconds(sample) for sample in samples)
+    delivered = sum(sample["delivered"] * _seconds(sample) for sample in samples)
     return _known(
         imbalance=imbalance(_mean_loads(samples), _capacities(proposal)) if samples else None,
         replication_factor=delivered / read if read and not _is_split(proposal) else None,
@@ -178,16 +203,20 @@ def _capacities(proposal: Proposal) -> list[float]:
 
 def _mean_loads(samples: Sequence[Sample]) -> list[float]:
     """Return the records/s of each node over all samples; a batch counts by its length."""
-    seconds = sum(map(_span, samples))
+    seconds = sum(map(_seconds, samples))
     nodes = max(len(sample["loads"]) for sample in samples)
     return [
-        sum(sample["loads"][at] * _span(sample) for sample in samples if at < len(sample["loads"]))
+        sum(
+            sample["loads"][at] * _seconds(sample)
+            for sample in samples
+            if at < len(sample["loads"])
+        )
         / seconds
         for at in range(nodes)
     ]
 
 
-def _span(sample: Sample) -> float:
+def _seconds(sample: Sample) -> float:
     return float(sample.get("span_s") or 1.0)
 
 

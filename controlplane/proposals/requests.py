@@ -7,14 +7,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from algorithms.planner import Algorithm
+from controlplane.access import audit
+from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters
 from controlplane.planning.budget import checked_budget
 from controlplane.policies.store import policy_of
 from controlplane.proposals.notifications import tell
-from controlplane.services import audit
-from controlplane.services.access import Actor, Automatic, require_operator
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 

@@ -6,6 +6,7 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.review import review
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
 
 
@@ -13,6 +14,8 @@ def refuse_if_stale(proposal: Proposal) -> None:
     """Raise `Conflict` stale, with the drift, where a ready proposal fits no more; it is marked."""
     if proposal.state != Proposal.State.READY:
         return
+    if proposal.snapshot_row is not None:
+        review(proposal)
     drift = drift_of(proposal)
     if drift.stale and outdate(proposal, drift):
         told = f"Out of date: {drift}. Ask for it anew"

@@ -8,7 +8,7 @@ from controlplane.access import audit
 from controlplane.access.roles import APPROVER, Actor, Automatic, require
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
-from controlplane.planning.snapshots import seal_of
+from controlplane.planning.plan import seal_of
 from controlplane.policies.store import policy_of
 from controlplane.proposals.notifications import tell
 from controlplane.proposals.states import BY_NAME, Verb, verbs_from
@@ -98,11 +98,13 @@ def _is_own(actor: Actor, proposal: Proposal) -> bool:
 
 
 def require_seal(proposal: Proposal, seal: str) -> None:
-    """Raise `Conflict` unless the seal names exactly these moves and this snapshot."""
+    """Raise `Conflict` unless the seal names exactly these actions and this snapshot."""
     row = proposal.snapshot_row
-    holds = row is not None and row.is_whole and seal == seal_of(proposal.moves, row.digest)
+    holds = row is not None and row.is_whole and seal == seal_of(proposal.actions, row.digest)
     if not seal or seal != proposal.seal or not holds:
-        raise Conflict("wrong_seal", "The seal does not name these moves", {"seal": proposal.seal})
+        raise Conflict(
+            "wrong_seal", "The seal does not name these actions", {"seal": proposal.seal}
+        )
 
 
 def _not_allowed(proposal: Proposal, verb: Verb) -> Conflict:

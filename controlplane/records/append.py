@@ -8,9 +8,9 @@ import pyarrow as pa
 from django.conf import settings
 
 from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog.computations import schema_of
 from controlplane.errors import Away, Busy, Conflict, Invalid
 from controlplane.models import Cluster, Stream
-from controlplane.selectors.computations import schema_of
 from controlplane.wire.errors import (
     AppendTooLarge,
     BadBlock,

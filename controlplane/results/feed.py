@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from controlplane.archive import windows as archive
 from controlplane.archive.windows import Part
+from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import computed_by, names_of_streams
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid, TryLater
@@ -19,7 +20,6 @@ from controlplane.models import Cluster, Query
 from controlplane.results.filters import WindowState, cursor_of, cursor_read
 from controlplane.results.pages import raw_of_archived, raw_of_stored
 from controlplane.results.values import KeyedWindow, Names, window_row
-from controlplane.selectors.computations import text_of
 from controlplane.wire.results import feed, final_windows, read_places
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from controlplane.archive import windows as archive
 from controlplane.archive.windows import Archived, Part
+from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import computed_by, names_of_streams
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
@@ -21,7 +22,6 @@ from controlplane.results.filters import (
     key_values,
 )
 from controlplane.results.values import KeyedWindow, Names, RawWindow
-from controlplane.selectors.computations import text_of
 from controlplane.wire.query import Computation
 from controlplane.wire.results import Range, StoredWindow, WindowsPage, final_windows, read_page
 from controlplane.wire.results.places import START_BYTES, start_bytes

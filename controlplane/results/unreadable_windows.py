@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import Automatic
+from controlplane.catalog.computations import computations_of
 from controlplane.events.publish import announce, event
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.selectors.computations import computations_of
 from controlplane.wire.query import Computation
 from controlplane.wire.results import final_windows
 

@@ -92,7 +92,7 @@ def apply(
     `VersionMoved` if the cluster has another version by now, and `Refused` with the first action
     that does not fit the topology; both change nothing.
     """
-    before = read_part(cluster, _scope(actions, everything=inverses))
+    before = read_part(cluster, scope_of(actions, everything=inverses))
     if not inverses:
         _assume(before, actions)
     after = before.copy()
@@ -175,7 +175,7 @@ def nodes_of(action: Action) -> set[int]:
     return nodes - {-1}
 
 
-def _scope(actions: Sequence[Action], *, everything: bool) -> Scope:
+def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
     """Return what must be read to apply the actions; to invert them, everything they change."""
     queries: set[int] = set()
     streams: set[int] = set()

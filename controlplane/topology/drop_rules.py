@@ -18,7 +18,7 @@ from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetDropRule
 from controlplane.wire.routing.drop_rule_steps import first_group, with_step
-from controlplane.wire.routing.drop_rules import INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
 
 # Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
 MAX_STEPS: Final = 32
@@ -46,6 +46,35 @@ def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -
     """
     require_operator(actor, stream.cluster)
     return retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
+
+
+def scheduled(
+    cluster: Cluster, stream_id: int, present: Shed | None, wanted: Shed | None
+) -> tuple[Shed | None, int | None]:
+    """Return the rule that replaces `present` now to lead to `wanted`, and when it takes effect.
+
+    A rule of whole windows takes effect at the returned event time (ms), with a window of which no
+    record was seen yet; the share of `wanted` is that of its last step. A random rule takes effect
+    with the routing version, None. Raises `Away` if the log does not report its event time, and
+    `Conflict` for a rule of other windows than the present ones.
+    """
+    windows = next((rule for rule in (present, wanted) if rule and rule.window_ms), None)
+    if windows is None:
+        return wanted, None
+    if wanted is not None and wanted.window_ms != windows.window_ms:
+        raise Conflict("other_windows", f"It drops {windows_told(windows)}: delete that rule first")
+    start = first_group(windows, ahead_of(cluster, stream_id))
+    share = wanted.steps[-1][1] if wanted is not None else 0.0
+    if present is None or not present.window_ms:
+        return replace(windows, steps=((start, share),)), _event_time(start)
+    if replace(present, steps=()) != replace(windows, steps=()):
+        raise Conflict("other_windows", f"It drops {windows_told(present)}: delete that rule first")
+    return _bounded(with_step(present, start, share)), _event_time(start)
+
+
+def _event_time(start: int) -> int | None:
+    """Return when a rule takes effect, None if it does for every record."""
+    return None if start == ALWAYS else start
 
 
 def arc_told(drop: Drop) -> str:
@@ -155,7 +184,7 @@ def _following(
 
 
 def _begin(shed: Shed, cluster: Cluster, stream: Stream) -> int:
-    return first_group(shed, ahead_of(cluster, stream))
+    return first_group(shed, ahead_of(cluster, stream.pk))
 
 
 def _bounded(shed: Shed | None) -> Shed | None:

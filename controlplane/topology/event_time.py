@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from controlplane.errors import Away
-from controlplane.models import Cluster, Stream
+from controlplane.models import Cluster
 from controlplane.telemetry.time_series import samples
 from controlplane.wire.errors import LogAway
 from controlplane.wire.log import Log, Tip, open_log
@@ -22,12 +22,12 @@ WATCHED: Final = timedelta(seconds=60)
 AWAY_S: Final = 5
 
 
-def ahead_of(cluster: Cluster, stream: Stream) -> int | None:
+def ahead_of(cluster: Cluster, stream_id: int) -> int | None:
     """Return an event time (ms) that no record of a stream has before a decision takes effect.
 
     None if the stream never had a record. Raises `Away`.
     """
-    newest = tip_of(cluster, [stream.pk]).newest.get(stream.pk)
+    newest = tip_of(cluster, [stream_id]).newest.get(stream_id)
     return None if newest is None else newest + round(LEAD_S * 1000 * _speed(cluster))
 
 

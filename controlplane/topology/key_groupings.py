@@ -6,10 +6,10 @@ one without never has. Only the former can change its scheme.
 """
 
 from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog.computations import text_of
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Node, Query
 from controlplane.planning.online import read_online
-from controlplane.selectors.computations import text_of
 from controlplane.topology.aggregators import MergeNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved

@@ -11,6 +11,7 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog import names, query_text
+from controlplane.catalog.computations import Columns, stored
 from controlplane.catalog.query_retention import retention_faults
 from controlplane.errors import Fields, Invalid
 from controlplane.events.publish import announce, event
@@ -20,7 +21,6 @@ from controlplane.models.query import (
     DEFAULT_RETENTION_WINDOWS,
     LIVE_STATES,
 )
-from controlplane.selectors.computations import Columns, stored
 from controlplane.task_names import PLACE, send_on_commit
 from controlplane.topology.bulk_insert import insert_rows
 from controlplane.topology.key_groupings import scheme_faults

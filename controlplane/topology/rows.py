@@ -6,9 +6,9 @@ from typing import Final
 
 from django.db.models import Q
 
+from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
-from controlplane.selectors.computations import schema_of
 from controlplane.topology.versions import TRIES, version_of
 from controlplane.wire.routing import (
     NOBODY,

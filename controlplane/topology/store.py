@@ -12,9 +12,9 @@ from typing import Final
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
-from controlplane.selectors.computations import schema_of
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing import NOBODY, NodeState, Route, Span, TableDraft
 from controlplane.wire.routing.drop_rules import INPUT, Arc

@@ -8,9 +8,9 @@ from typing import Any, Final
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog import names
+from controlplane.catalog.computations import schema_of
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
-from controlplane.selectors.computations import schema_of
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.schemas.change import fields_of, set_columns
 from controlplane.topology.versions import retry_when_moved

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
-from controlplane.policies.gains import IMBALANCE, REPLICATION
+from controlplane.planning import measures
 from controlplane.watch.observation import Seen, SeenNode
 from controlplane.watch.trends import trend_of
 
+IMBALANCE: Final = measures.IMBALANCE.name
+REPLICATION: Final = measures.REPLICATION_FACTOR.name
 # How far ahead an overload is forecast: a plan is computed, approved and carried out by then.
 HORIZON_S: Final = 300.0
 # A node that is loaded to its capacity is overloaded beyond it.

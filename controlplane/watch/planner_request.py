@@ -1,50 +1,48 @@
-"""Asking a planner for what a loop found: which planner, with which parameters."""
+"""Requests of the watch loops: which planner, with which parameters."""
 
-from typing import Any, Final
+from typing import Final
 
-from algorithms.migration.planner import MIGRATION
-from algorithms.registry import PLACEMENT
 from controlplane.access.roles import Automatic
 from controlplane.models import Cluster, Proposal
+from controlplane.planning.adapter import WatchSupport
+from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
 from controlplane.watch.loops import Loop
 from controlplane.watch.observation import Seen
 
 WATCH: Final = Automatic("watch")
-# Half of the imbalance that is acted on: the plan must not end right at the bound.
-PART: Final = 0.5
 # How a plan of the loops ends that was not worth proposing, or that people did not want.
 FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 
 
 def planners_for(seen: Seen, loop: Loop) -> list[str]:
-    """Return the planners that could help, the first choice first."""
-    only_placement = loop.name == "replication"
-    found = [MIGRATION] if seen.split_queries and not only_placement else []
-    return [*found, PLACEMENT] if seen.whole_queries else found
+    """Return the planners that serve a loop and can plan for the cluster, the best first."""
+    found: list[tuple[WatchSupport, str]] = []
+    for adapter in adapters().values():
+        watch = adapter.watch
+        if watch is None or loop.name not in watch.loops:
+            continue
+        if watch.needs(seen.whole_queries, seen.split_queries):
+            found.append((watch, adapter.name))
+    return [name for _, name in sorted(found, key=lambda pair: pair[0].order)]
 
 
 def ask(seen: Seen, loop: Loop, planners: list[str]) -> Proposal:
-    """Ask a planner for a plan, in the caller's transaction; returns the proposal.
+    """Request a plan in the caller's transaction; returns the proposal.
 
-    Where the last plan of the loops came to nothing, another planner has its turn.
+    If the last plan of the loops came to nothing, the next planner is chosen.
     """
     last = last_own(seen.cluster)
     if last is not None and last.state in FRUITLESS and last.planner in planners[:-1]:
         planner = planners[planners.index(last.planner) + 1]
     else:
         planner = planners[0]
-    return requests.request(WATCH, seen.cluster, "", _parameters(seen, planner), planner=planner)
+    watch = adapters()[planner].watch
+    parameters = dict(watch.parameters(seen.policy)) if watch is not None else {}
+    return requests.request(WATCH, seen.cluster, "", parameters, planner=planner)
 
 
 def last_own(cluster: Cluster) -> Proposal | None:
-    """Return the last proposal that the loops asked for."""
+    """Return the last proposal that the loops requested."""
     own = Proposal.objects.filter(cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None)
-    newest = own.order_by("-requested_at", "-id").defer("moves", "path", "before", "after")
-    return newest.first()
-
-
-def _parameters(seen: Seen, planner: str) -> dict[str, Any]:
-    if planner == MIGRATION:
-        return {"tau": max(0.01, min(1.0, PART * seen.policy.watch_imbalance))}
-    return {}
+    return own.order_by("-requested_at", "-id").defer(*Proposal.HEAVY).first()

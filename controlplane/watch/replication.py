@@ -7,8 +7,8 @@ from typing import Final
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster
+from controlplane.planning.adapters.placement import active_positions, placement_problem
 from controlplane.planning.measures import measures
-from controlplane.planning.placement import active_positions, placement_problem
 from controlplane.planning.snapshots import take_snapshot
 
 # While queries come every second, so do versions, and neither figure changes much by one of them.

@@ -9,8 +9,9 @@ from django.utils import timezone
 from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Decision, Proposal
+from controlplane.planning.measures import IMBALANCE
 from controlplane.policies.auto_approval import Verdict, applies_by_itself
-from controlplane.policies.gains import IMBALANCE, gain_of, worsened
+from controlplane.policies.gains import gain_of, worsened
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
@@ -96,7 +97,7 @@ def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: dateti
     """Approve a plan that is worth it, or leave it to a person."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
     least = _least_gain(policy)
-    told = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
+    told = f"Proposal {proposal.pk}: {gain}, {len(proposal.actions)} actions"
     if policy.watch != "act":
         text = f"{told}; the watch loops only recommend"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
@@ -115,11 +116,11 @@ def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: dateti
 def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
     """Return why a loop's plan is not proposed, None where it is."""
     left_out = int(proposal.predicted.get("left_out", 0))
-    if not proposal.moves:
+    if not proposal.actions:
         if left_out:
-            told = f"Exclusions forbid all {left_out} moves of the plan"
+            told = f"Exclusions forbid all {left_out} actions of the plan"
             return Outcome("excluded", left_out, 0, told, MOVES, proposal.pk)
-        told = f"The {proposal.planner} planner would move nothing"
+        told = f"The {proposal.planner} planner would change nothing"
         return Outcome("no_gain", 0.0, _least_gain(policy), told, proposal=proposal.pk)
     measure = BY_NAME[loop].measure if loop in BY_NAME else ""
     if not measure:
@@ -133,7 +134,7 @@ def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
     if spoilt is None:
         return None
     told = f"The plan would bring {gain}, but {spoilt}"
-    unit = SHARE if spoilt.measure == IMBALANCE else RATIO
+    unit = SHARE if spoilt.measure == IMBALANCE.name else RATIO
     return Outcome("spoils", spoilt.after, spoilt.limit, told, unit, proposal.pk)
 
 

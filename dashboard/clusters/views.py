@@ -13,10 +13,10 @@ from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters import lifecycle
 from controlplane.clusters.listing import node_by_index, node_table
 from controlplane.errors import Forbidden, WeirError
+from controlplane.executions.progress import running
 from controlplane.health.summary import health_of, is_idle
 from controlplane.models import Cluster, RoutingVersion
-from controlplane.selectors.executions import running
-from controlplane.selectors.proposals import ProposalFilters, proposals_page
+from controlplane.proposals.listing import ProposalFilters, proposals_page
 from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
 from controlplane.topology import nodes
 from dashboard import thresholds

@@ -1,4 +1,4 @@
-"""A proposal, node by node and move by move; its execution, step by step."""
+"""A proposal, node by node and action by action; its execution, step by step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MARGIN = {"l": 52, "r": 12, "t": 26, "b": 40}
 
 @dataclass(frozen=True)
 class StepShown:
-    """A step of an execution: how many moves are made after it, and the imbalance measured."""
+    """A step of an execution: how many actions are applied after it, and the imbalance measured."""
 
     number: int
     made: int
@@ -47,47 +47,49 @@ def proposal_figures(
     names: Sequence[str],
     before: dict[str, Any],
     after: dict[str, Any],
-    path: Sequence[float] = (),
+    imbalance: Sequence[float] = (),
 ) -> dict[str, Figure]:
     """Return the charts of a proposal by name: measures per node, and the imbalance on the way."""
     return {
         "rates": before_after(names, before.get("rates", []), after.get("rates", []), "records/s"),
         "loads": before_after(names, before.get("loads", []), after.get("loads", []), "queries"),
-        "path": imbalance_on_the_way(before.get("imbalance", 0.0), path),
+        "imbalance": imbalance_by_action(before.get("imbalance", 0.0), imbalance),
     }
 
 
-def imbalance_on_the_way(start: float, path: Sequence[float]) -> Figure:
-    """Draw the imbalance after each move, from the start on, over its lower bound 0."""
-    places, values = worst_of([start, *path])
+def imbalance_by_action(start: float, imbalance: Sequence[float]) -> Figure:
+    """Draw the imbalance after each action, from the start on, over its lower bound 0."""
+    places, values = worst_of([start, *imbalance])
     drawn: Trace = {
         "type": "scatter",
         "mode": "lines+markers" if len(values) <= MAX_DOTS else "lines",
-        "name": "after each move",
+        "name": "after each action",
         "x": places,
         "y": values,
         "line": {"color": "--chart-1", "width": 1.8},
         "marker": {"size": 5},
         "hovertemplate": "%{y:.2%}",
     }
-    last = max(1, len(path))
+    last = max(1, len(imbalance))
     lines = [
         _level("now", start, last, "--chart-3", "dash"),
         _level("lower bound 0 %", 0.0, last, "--muted", "dot"),
     ]
     return figure(
         [drawn, *lines],
-        xaxis=_counting_axis("moves carried out", last),
+        xaxis=_counting_axis("actions applied", last),
         yaxis=value_axis("of capacity", tickformat=".1~%"),
         margin=_MARGIN,
     )
 
 
-def balance_of_steps(start: float, path: Sequence[float], steps: Sequence[StepShown]) -> Figure:
+def balance_of_steps(
+    start: float, imbalance: Sequence[float], steps: Sequence[StepShown]
+) -> Figure:
     """Draw the imbalance measured after each step beside the one that the plan has there."""
-    promised = [start, *path]
+    promised = [start, *imbalance]
     numbers = [0, *(step.number for step in steps)]
-    predicted = [start, *(promised[min(step.made, len(path))] for step in steps)]
+    predicted = [start, *(promised[min(step.made, len(imbalance))] for step in steps)]
     measured = [steps[0].before if steps else None, *(step.after for step in steps)]
     traces = [
         _over_steps("predicted", numbers, predicted, "--chart-3", "dash"),
@@ -190,7 +192,7 @@ def _turn(place: float) -> dict[str, Any]:
         "y1": 1,
         "line": {"color": "--muted", "width": 1, "dash": "dot"},
         "label": {
-            "text": "back from here",
+            "text": "rollback from here",
             "textposition": "end",
             "textangle": 0,
             "xanchor": "left",

@@ -7,9 +7,9 @@ from datetime import time
 from typing import Any, Final
 
 from controlplane.errors import Fields, Invalid
+from controlplane.planning.adapters import adapters
 from controlplane.policies.settings import (
     DAY_NAMES,
-    KIND_WORDS,
     PolicySettings,
     Section,
     extra_of,
@@ -63,7 +63,7 @@ class ShownSection:
 
 # What the choices of a setting are called.
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "auto_kinds": {kind: f"{kind}: {words}" for kind, words in KIND_WORDS.items()},
+    "auto_kinds": {name: f"{name}: {one.effect}" for name, one in adapters().items()},
     "auto_days": {str(day): name for day, name in enumerate(DAY_NAMES)},
     "watch": {
         "off": "off: look at nothing",

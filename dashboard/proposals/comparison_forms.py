@@ -12,28 +12,30 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.planning.budget import KINDS
 from controlplane.proposals.comparisons import Asked
-from controlplane.selectors.planners import Offered, planner_kinds
+from controlplane.proposals.planners import (
+    OfferedAlgorithm,
+    OfferedPlanner,
+    offered_planners,
+)
 from dashboard.forms import parameters, shown_fields
 
 _SEPARATORS = re.compile(r"[\s,;%]+")
 LEVELS = "levels"
-# Beside what is best known: what each planner offers for nothing.
-USUAL = {"placement": 2, "migration": 1}
 
 
 @dataclass(frozen=True)
 class Choice:
     """An algorithm that can be ticked, with its parameters' fields named for this form."""
 
-    kind: str
-    offered: Offered
+    planner: str
+    offered: OfferedAlgorithm
     ticked: bool
     fields: Sequence[Mapping[str, Any]]
 
     @property
     def value(self) -> str:
         """Return what the box sends."""
-        return f"{self.kind}.{self.offered.algorithm.name}"
+        return f"{self.planner}.{self.offered.algorithm.name}"
 
 
 def comparison_form(
@@ -41,13 +43,15 @@ def comparison_form(
 ) -> dict[str, Any]:
     """Return what the form shows: what was sent, or else the usual algorithms and levels."""
     faults, values = errors or {}, texts(sent)
+    running = cluster.queries.filter(state="running")
+    split = running.filter(task_count__gt=1).count()
+    counts = running.count() - split, split
     planners = {
-        kind.kind: [
-            _choice(cluster, kind.kind, place, offered, sent, faults)
-            for place, offered in enumerate(kind.algorithms)
+        planner.adapter.name: [
+            _choice(planner, place, offered, sent, faults, counts)
+            for place, offered in enumerate(planner.algorithms)
         ]
-        for kind in planner_kinds(cluster)
-        if kind.connected
+        for planner in offered_planners(cluster)
     }
     return {
         "planners": planners,
@@ -65,28 +69,25 @@ def texts(sent: QueryDict | None) -> dict[str, str]:
 
 
 def _choice(
-    cluster: Cluster,
-    kind: str,
+    planner: OfferedPlanner,
     place: int,
-    offered: Offered,
+    offered: OfferedAlgorithm,
     sent: QueryDict | None,
     errors: Fields,
+    counts: tuple[int, int],
 ) -> Choice:
-    name = f"{kind}.{offered.algorithm.name}"
-    usual = place < USUAL.get(kind, 0) and (kind != "migration" or _has_split(cluster))
+    adapter = planner.adapter
+    name = f"{adapter.name}.{offered.algorithm.name}"
+    usual = place < adapter.compared and adapter.can_plan(*counts)
     ticked = name in sent.getlist("asked") if sent is not None else usual
-    fields = _named(kind, offered)
-    return Choice(kind, offered, ticked, shown_fields(fields, texts(sent), errors))
+    fields = _named(adapter.name, offered)
+    return Choice(adapter.name, offered, ticked, shown_fields(fields, texts(sent), errors))
 
 
-def _has_split(cluster: Cluster) -> bool:
-    return cluster.queries.filter(state="running", task_count__gt=1).exists()
-
-
-def _named(kind: str, offered: Offered) -> list[ParameterField]:
+def _named(planner: str, offered: OfferedAlgorithm) -> list[ParameterField]:
     """Return the fields under names that no other algorithm of the form has."""
     return [
-        replace(field, name=f"{kind}.{offered.algorithm.name}.{field.name}")
+        replace(field, name=f"{planner}.{offered.algorithm.name}.{field.name}")
         for field in offered.fields
     ]
 
@@ -95,18 +96,19 @@ def asked_of(cluster: Cluster, sent: QueryDict) -> list[Asked]:
     """Return who is asked; raises `Invalid` for text that is no value."""
     wanted, found = set(sent.getlist("asked")), []
     faults: Fields = {}
-    for kind in planner_kinds(cluster):
-        for offered in kind.algorithms:
+    for planner in offered_planners(cluster):
+        asked = planner.adapter.name
+        for offered in planner.algorithms:
             name = offered.algorithm.name
-            if f"{kind.kind}.{name}" not in wanted:
+            if f"{asked}.{name}" not in wanted:
                 continue
             try:
-                given = parameters(_named(kind.kind, offered), texts(sent))
+                given = parameters(_named(asked, offered), texts(sent))
             except Invalid as invalid:
                 faults |= invalid.fields
                 continue
             plain = {key.rpartition(".")[2]: value for key, value in given.items()}
-            found.append(Asked(kind.kind, name, plain))
+            found.append(Asked(asked, name, plain))
     if faults:
         raise Invalid(faults)
     return found

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from redis import RedisError
 
+from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import (
     QueryFilters,
     computed_by,
@@ -22,7 +23,6 @@ from controlplane.catalog.query_text import OutputColumn, output_columns
 from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster, Query
 from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
-from controlplane.selectors.computations import text_of
 from controlplane.topology import queries
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure

@@ -6,11 +6,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from controlplane.access.roles import require_operator
+from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import StreamRow, stream_by_id
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.records.bodies.formats import Format
-from controlplane.selectors.computations import schema_of
 from controlplane.topology import streams
 from controlplane.topology.schemas.change import preview, set_schema
 from controlplane.topology.streams import StreamSpec

@@ -20,9 +20,9 @@ from benchmarks import (
     result_store_speed,
 )
 from controlplane.access import tokens
+from controlplane.catalog.computations import computation_of_query
 from controlplane.models import Cluster, Query, Task
 from controlplane.planning.snapshots import take_snapshot
-from controlplane.selectors.computations import computation_of_query
 from controlplane.wire import log
 from controlplane.wire.producer import Producer
 from workers.demo.schema import REPORT

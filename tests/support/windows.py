@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import Query
-from controlplane.selectors.computations import computation_of_query
 from controlplane.wire.aggregates.floats import codes_of
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import PLACE, named, names_of

@@ -15,11 +15,11 @@ from controlplane.api.streams.schemas import (
     SchemaIn,
     SchemaPatch,
 )
+from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
 from controlplane.models import Stream
 from controlplane.records.bodies import CONTENT_TYPES
-from controlplane.selectors.computations import schema_of
 from controlplane.topology.schemas.change import (
     patch_schema,
     preview,

@@ -11,16 +11,23 @@ from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import description_in
 from controlplane.cli.output import print_facts, print_json, print_table, progress_bar, say
-from controlplane.cli.proposal_rows import print_proposal, proposal_row
+from controlplane.cli.proposal_rows import (
+    ACTION_COLUMNS,
+    action_cells,
+    print_measures,
+    print_proposal,
+    proposal_row,
+)
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.planning import Planned, plan_for
 from controlplane.models import Proposal
+from controlplane.planning.adapters import adapter_of
 from controlplane.proposals import computation, requests
-from controlplane.proposals.requests import DEFAULTS, chosen_algorithm
+from controlplane.proposals.requests import default_planner
 
 # Between two looks at a proposal that is being computed.
 _LOOK_S = 0.2
-MOVES_SHOWN = 20
+ACTIONS_SHOWN = 20
 
 
 def planned(given: Namespace) -> int:
@@ -28,8 +35,9 @@ def planned(given: Namespace) -> int:
     if (given.input is None) == (given.cluster is None):
         told = "name a cluster that Weir runs, or give --input FILE"
         raise Refused(Code.WRONG, told, advice="weir plan --help")
-    name = given.algorithm or DEFAULTS.get(given.planner, "")
-    parameters = _parameters(given.planner, name, given.param)
+    planner, name = given.planner or default_planner(), given.algorithm
+    given.planner = planner
+    parameters = _parameters(planner, name, given.param)
     if given.input is not None:
         return _described(given, name, parameters)
     return _asked(given, name, parameters)
@@ -57,7 +65,7 @@ def _asked(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     if given.json:
         print_json(proposal_row(actor, proposal))
     else:
-        print_proposal(actor, proposal, MOVES_SHOWN)
+        print_proposal(actor, proposal, ACTIONS_SHOWN)
     return Code.REFUSED if proposal.state == Proposal.State.FAILED else Code.DONE
 
 
@@ -79,7 +87,9 @@ def _wait_for(proposal: Proposal, timeout: float) -> None:
 
 def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:
     """Return the parameters as their fields have them. Raises `Refused`, `Invalid`."""
-    fields = {one.name: one for one in chosen_algorithm(planner, name).parameters.fields()}
+    adapter = adapter_of(planner)
+    chosen = adapter.algorithm(name)
+    fields = {one.name: one for one in adapter.planner.fields(chosen)}
     found: dict[str, Any] = {}
     for pair in given:
         key, equals, text = pair.partition("=")
@@ -94,27 +104,20 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
 
 
 def _print_plan(description: ClusterDescription, found: Planned) -> None:
-    before, after = found.columns["before"], found.columns["after"]
-    names = ("replication_factor", "traffic", "imbalance", "max_load")
-    rows = [[name.replace("_", " "), before[name], after[name]] for name in names]
+    computed = found.computed
     say(f"{description.cluster.slug}: {found.planner} by {found.algorithm}")
-    print_table({"measure": "text", "before": "number", "after": "number"}, rows)
-    predicted = found.columns["predicted"]
+    print_measures(found.planner, computed.before, computed.after, found.bounds)
     print_facts(
         {
-            "lower bound": found.lower_bound,
-            "bytes bound": found.bytes_bound,
-            "moves": predicted["moves"],
-            "bytes": predicted["bytes"],
-            "steps": predicted["steps"],
+            "actions": computed.predicted["actions"],
+            "bytes": computed.predicted["bytes"],
+            "least bytes": found.bounds.get("bytes"),
+            "steps": computed.predicted["steps"],
             "newly placed": len(found.placed) or None,
         }
     )
-    moves = found.columns["moves"]
-    columns = {"query": "name", "task": "number", "from": "number", "to": "number"}
-    placed = [[name, None, None, node] for name, node in found.placed.items()]
-    told = [[m["name"], m.get("first"), m["from"], m["to"]] for m in moves]
-    rows = [*placed, *told]
-    print_table(columns, rows[:MOVES_SHOWN], "nothing moves")
-    if len(rows) > MOVES_SHOWN:
-        say(f"and {len(rows) - MOVES_SHOWN:,} more (--json has all)")
+    placed = [["Node", name, None, str(node)] for name, node in found.placed.items()]
+    rows = [*placed, *map(action_cells, found.texts)]
+    print_table(ACTION_COLUMNS, rows[:ACTIONS_SHOWN], "nothing changes")
+    if len(rows) > ACTIONS_SHOWN:
+        say(f"and {len(rows) - ACTIONS_SHOWN:,} more (--json has all)")

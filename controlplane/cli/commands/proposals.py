@@ -8,9 +8,9 @@ from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import print_json, print_page_as_json, print_table, say, say_page
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
+from controlplane.executions import verbs
 from controlplane.models import Proposal
-from controlplane.proposals import verbs
-from controlplane.selectors.proposals import STATES, ProposalFilters, proposals_page
+from controlplane.proposals.listing import STATES, ProposalFilters, proposals_page
 
 
 def listed(given: Namespace) -> None:
@@ -26,7 +26,7 @@ def listed(given: Namespace) -> None:
             "planner": one.planner,
             "algorithm": one.algorithm,
             "state": one.state,
-            "moves": one.predicted.get("moves"),
+            "actions": one.predicted.get("actions"),
             "requested_by": one.requested_by,
             "requested_at": one.requested_at,
             "seal": one.seal or None,
@@ -37,9 +37,9 @@ def listed(given: Namespace) -> None:
         print_page_as_json(page, "proposals", rows)
         return
     columns = {"id": "number", "planner": "text", "algorithm": "text", "state": "text",
-               "moves": "number", "asked by": "text", "at (UTC)": "text"}  # fmt: skip
+               "actions": "number", "asked by": "text", "at (UTC)": "text"}  # fmt: skip
     told_rows = [
-        [r["id"], r["planner"], r["algorithm"], r["state"], r["moves"], r["requested_by"],
+        [r["id"], r["planner"], r["algorithm"], r["state"], r["actions"], r["requested_by"],
          f"{r['requested_at']:%m-%d %H:%M}"]
         for r in rows
     ]  # fmt: skip
@@ -53,7 +53,7 @@ def shown(given: Namespace) -> None:
     if given.json:
         print_json(proposal_row(actor, proposal))
     else:
-        print_proposal(actor, proposal, given.moves)
+        print_proposal(actor, proposal, given.actions)
 
 
 def said(given: Namespace) -> None:

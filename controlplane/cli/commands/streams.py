@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from controlplane.access.roles import Actor, require_member
+from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
@@ -31,7 +32,6 @@ from controlplane.cli.schemas import (
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.pagination.pages import MAX_PER_PAGE
-from controlplane.selectors.computations import schema_of
 from controlplane.topology.schemas.change import (
     patched,
     preview,

@@ -10,7 +10,7 @@ from controlplane.cli.codes import Code
 from controlplane.cli.following import Followed, followed, told_since
 from controlplane.cli.output import console, print_json
 from controlplane.models import Cluster, Proposal
-from controlplane.selectors.proposals import proposal_by_id
+from controlplane.proposals.listing import proposal_by_id
 
 # States in which nothing more happens to a proposal by itself, and what it came to.
 _ENDS: Final[Mapping[str, Code]] = {

@@ -88,6 +88,7 @@ def _watch_parameters(policy: "PolicySettings") -> dict[str, float]:
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="single_step",
+    effect="moves of tasks",
     hint="Spreads the tasks of split queries anew, with their state.",
     plan=plan_migration,
     improves=("imbalance",),

@@ -110,11 +110,13 @@ def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="mms",
+    effect="moves of queries",
     hint="Places all queries of one task anew, so that nodes receive as little as possible twice.",
     plan=plan_placement,
     improves=("imbalance", "replication_factor"),
     defaults={"nu": lambda cluster: cluster.nu, "alpha": lambda cluster: cluster.alpha},
     moves_state=True,
+    compared=2,
     places=True,
     watch=WatchSupport(
         frozenset({"imbalance", "replication", "latency", "overload", "node lost", "node added"}),

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Stream
-from controlplane.selectors.computations import schema_of
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.schemas.assessment import Assessed, assess
 from controlplane.topology.schemas.evolution import (

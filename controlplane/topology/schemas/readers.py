@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.catalog.computations import schema_of
 from controlplane.models import QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
-from controlplane.selectors.computations import schema_of
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
 from controlplane.wire.schema import StreamSchema, common_kinds

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.access.roles import Actor
+from controlplane.catalog.computations import computation_of_query, kinds_of, text_of
 from controlplane.catalog.queries import QueryFilters, queries_page
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query, Stream, Task
-from controlplane.selectors.computations import computation_of_query, kinds_of, text_of
 from controlplane.topology import nodes, placement, queries, rows
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.task_ranges import spans_over

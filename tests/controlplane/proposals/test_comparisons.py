@@ -9,8 +9,8 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import Cluster, Comparison, Proposal, Snapshot, Stream
 from controlplane.proposals import comparisons, computation, decisions, requests
+from controlplane.proposals.comparison_table import compared
 from controlplane.proposals.comparisons import Asked
-from controlplane.selectors.comparisons import compared
 from tests.support.cluster import placed_split
 from tests.support.execution import scattered
 

@@ -10,8 +10,8 @@ from controlplane.access.roles import Actor
 from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Node, Proposal
 from controlplane.planning.measures import measures
+from controlplane.policies.planner_record import record_of
 from controlplane.proposals import ledger
-from controlplane.selectors.ledger import record_of
 from tests.support.execution import batch, begun, carried_out, scattered, under_way
 from tests.support.policies import set_policy
 

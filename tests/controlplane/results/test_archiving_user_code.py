@@ -12,10 +12,10 @@ from controlplane.access.roles import Actor
 from controlplane.archive import windows as archive
 from controlplane.archive.values import Raised
 from controlplane.archive.windows import Part
+from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import AuditEntry, Cluster, Query
 from controlplane.results import archiving
-from controlplane.selectors.computations import computation_of_query
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys, limits

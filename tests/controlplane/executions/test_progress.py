@@ -10,11 +10,11 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import NotFound
 from controlplane.executions import control, progression
+from controlplane.executions.action_status import Fate, counted, fates, moves_page, steps_of
+from controlplane.executions.progress import execution_of, progress_of, running, waiting_for
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.proposals import requests
-from controlplane.selectors.executions import execution_of, progress_of, running, waiting_for
-from controlplane.selectors.moves import Fate, counted, fates, moves_page, steps_of
-from controlplane.selectors.proposals import ProposalFilters, proposals_page
+from controlplane.proposals.listing import ProposalFilters, proposals_page
 from controlplane.topology import placement, queries
 from tests.support.execution import batch, begun, carried_out, ready, scattered, under_way
 from tests.support.policies import set_policy

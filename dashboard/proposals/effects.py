@@ -10,8 +10,8 @@ from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.models import Cluster, Proposal
 from controlplane.pagination.pages import MAX_DIGITS, whole
 from controlplane.proposals import derivation
-from controlplane.selectors.effects import effects_page
-from controlplane.selectors.proposals import proposal_by_id
+from controlplane.proposals.effects import effects_page
+from controlplane.proposals.listing import proposal_by_id
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name
 from dashboard.responses import show, tell, tell_refusal

@@ -1,4 +1,4 @@
-"""One proposal: what it would change, how it is carried out, its charts, its moves as a file."""
+"""One proposal: what it would change, its execution, its charts, its actions as a file."""
 
 import csv
 from typing import Any
@@ -7,26 +7,37 @@ from django.http import HttpResponse, JsonResponse
 
 from algorithms.errors import UnknownAlgorithm, UnknownPlanner
 from algorithms.registry import algorithm
-from controlplane.models import Cluster, Execution, Proposal, Step
-from controlplane.pagination.pages import whole
-from controlplane.policies.auto_approval import applies_by_itself
-from controlplane.proposals import drift, verbs
-from controlplane.proposals.states import ACTIVE
-from controlplane.selectors.executions import (
+from controlplane.executions import verbs
+from controlplane.executions.action_status import (
+    ActionRow,
+    ActionStatus,
+    actions_page,
+    counted,
+    statuses,
+    steps_of,
+)
+from controlplane.executions.progress import (
     progress_of,
     step_seconds,
     steps_page,
     waiting_for,
 )
-from controlplane.selectors.moves import Fate, MoveRow, counted, fates, moves_page, steps_of
-from controlplane.selectors.proposals import proposal_by_id
+from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.pagination.pages import whole
+from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.proposals import drift
+from controlplane.proposals.listing import proposal_by_id
+from controlplane.proposals.states import ACTIVE
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.proposals.measure_rows import measure_rows, shown_outcome, shown_review
 from dashboard.responses import show_list
 
-MOVES_PER_PAGE = 25
+ACTIONS_PER_PAGE = 25
 STEPS_PER_PAGE = 12
-MOVE_COLUMNS = ("query", "name", "first", "past", "from", "to", "bytes", "state")
+ACTION_COLUMNS = (
+    "kind", "object", "task", "before", "after", "bytes", "status", "step", "code",
+)  # fmt: skip
 UNDER_WAY = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 
 
@@ -43,7 +54,8 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the bars before and after and the imbalance on the way, as JSON."""
     proposal = proposal_by_id(cluster, pk)
     names = [node.name for node in proposal.snapshot.nodes]
-    drawn = proposal_figures(names, proposal.before, proposal.after, proposal.path)
+    imbalance = proposal.imbalance_after
+    drawn = proposal_figures(names, proposal.before, proposal.after, imbalance)
     return JsonResponse({"figures": drawn})
 
 
@@ -54,55 +66,61 @@ def step_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse
     found = Step.objects.filter(execution__proposal=proposal).order_by("number")
     done = [step for step in found if step.state == Step.State.DONE]
     start = proposal.before.get("imbalance", 0.0)
-    drawn = balance_of_steps(start, proposal.path, _shown(done))
+    drawn = balance_of_steps(start, proposal.imbalance_after, _shown(done))
     return JsonResponse({"figures": {"steps": drawn}})
 
 
 @cluster_page
-def moves_json(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return seal and moves as a file."""
+def actions_json(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
+    """Return seal and actions as a file."""
     proposal = proposal_by_id(cluster, pk)
-    answer = JsonResponse({"proposal": pk, "seal": proposal.seal, "moves": proposal.moves})
-    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-moves.json"'
+    answer = JsonResponse({"proposal": pk, "seal": proposal.seal, "actions": proposal.actions})
+    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.json"'
     return answer
 
 
 @cluster_page
-def moves_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Return the moves as a file, with what has become of each."""
+def actions_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return the actions as a file, each with its status."""
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-moves.csv"'
+    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.csv"'
     proposal = proposal_by_id(cluster, pk)
-    found = fates(proposal, steps_of(proposal))
+    found = statuses(proposal, steps_of(proposal))
     writer = csv.writer(answer)
-    writer.writerow(MOVE_COLUMNS)
-    for row in moves_page(proposal, found, 1, max(1, len(found))).rows:
+    writer.writerow(ACTION_COLUMNS)
+    for row in actions_page(proposal, found, 1, max(1, len(found))).rows:
         writer.writerow([_cell(value) for value in _columns(row)])
     return answer
 
 
-def _columns(row: MoveRow) -> tuple[Any, ...]:
-    where = (row.source, row.target, row.bytes)
-    return (row.query, row.name, row.first, row.past, *where, str(row.fate))
+def _columns(row: ActionRow) -> tuple[Any, ...]:
+    text, status = row.text, row.status
+    changed = (text.kind, text.object, row.task, text.before, text.after, row.bytes)
+    return (*changed, status.status, status.step, status.code)
 
 
 def _cell(value: Any) -> Any:
     """Return the value so that no spreadsheet takes it for a formula."""
-    text = str(value)
+    text = "" if value is None else str(value)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
-    found = fates(proposal, steps_of(proposal))
+    found = statuses(proposal, steps_of(proposal))
     page = whole(request.GET, "page", 1)
     ready = proposal.state == Proposal.State.READY
     return {
         "title": _title(proposal),
-        "moves": moves_page(proposal, found, page, MOVES_PER_PAGE),
+        "actions": actions_page(proposal, found, page, ACTIONS_PER_PAGE),
+        "measures": measure_rows(
+            proposal.planner, proposal.before, proposal.after, proposal.bounds
+        ),
+        "review": shown_review(proposal),
+        "outcome": shown_outcome(proposal),
         "outcomes": counted(found) if _begun(found) else [],
         "tasks": sum(proposal.before.get("loads", [])),
         "node_count": len(proposal.before.get("loads", [])),
-        "worst": max(proposal.path, default=None),
+        "worst": max(proposal.imbalance_after, default=None),
         "drift": drift.drift_of(proposal) if ready else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
@@ -113,8 +131,8 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
     } | _execution(request, proposal)
 
 
-def _begun(found: list[Fate]) -> bool:
-    return any(fate.step is not None for fate in found)
+def _begun(found: list[ActionStatus]) -> bool:
+    return any(status.step is not None for status in found)
 
 
 def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
@@ -139,14 +157,14 @@ def _title(proposal: Proposal) -> str:
 
 
 def _shown(steps: list[Step]) -> list[StepShown]:
-    """Return steps as the chart draws them: a way back takes moves away from those made."""
+    """Return steps as the chart draws them: a rollback takes actions away from those applied."""
     forward = [step for step in steps if step.direction == Execution.Direction.FORWARD]
-    made = max((step.past for step in forward), default=0)
-    left_out = sum(len(step.skipped) for step in forward)
+    made = max((step.stop for step in forward), default=0)
+    skipped = sum(len(step.skipped) for step in forward)
     return [
         StepShown(
             number=step.number,
-            made=step.past if step in forward else max(0, made - left_out - step.past),
+            made=step.stop if step in forward else max(0, made - skipped - step.stop),
             back=step.direction == Execution.Direction.BACK,
             before=step.balance_before,
             after=step.balance_after,

@@ -1,7 +1,7 @@
-"""Executions as people watch them: how far, how long yet, what each step took."""
+"""The progress of executions: finished actions, the time left, what each step took."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,22 +13,22 @@ from controlplane.models import Execution, Proposal, Step
 from controlplane.pagination.pages import Page, page_of
 
 FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
-# Columns of a proposal that grow with its moves: no list reads them.
-HEAVY = ("moves", "path", "before", "after", "drift")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an execution is, in the direction that it goes.
+    """How far an execution is, in the direction in which it goes.
 
-    moves: carried out, `left_out` ones among them, of `total`; bytes: of state, as measured, of
-    total_bytes, as predicted. step: the number of the step under way, None between two. eta_s:
-    seconds until the end at the pace so far, None where it stands still or has ended.
+    `actions`: finished ones of `total`, of which `applied` took effect and `skipped` could not be
+    applied any more; `bytes`: of state, as measured, of `total_bytes`, as predicted. `step`: the
+    number of the step under way, None between two. `eta_s`: seconds until the end at the pace so
+    far, None if it is stopped or has ended.
     """
 
     execution: Execution
-    moves: int
-    left_out: int
+    actions: int
+    applied: int
+    skipped: int
     total: int
     bytes: int
     total_bytes: int
@@ -38,17 +38,17 @@ class Progress:
 
     @property
     def proposal(self) -> Proposal:
-        """Return the proposal that is carried out."""
+        """Return the proposal that is executed."""
         return self.execution.proposal
 
     @property
     def share(self) -> float:
-        """Return the share of the moves that are made, from 0 to 1."""
-        return self.moves / self.total if self.total else 1.0
+        """Return the share of the actions that are finished, from 0 to 1."""
+        return self.actions / self.total if self.total else 1.0
 
     @property
     def back(self) -> bool:
-        """Tell whether it moves back."""
+        """Return whether it is rolled back."""
         return self.execution.direction == BACK
 
 
@@ -72,7 +72,7 @@ def running(cluster_ids: Iterable[int] | None = None) -> dict[int, Progress]:
     found = Execution.objects.filter(proposal__state__in=Proposal.ACTIVE)
     if cluster_ids is not None:
         found = found.filter(cluster__in=cluster_ids)
-    heavy = (f"proposal__{name}" for name in HEAVY)
+    heavy = (f"proposal__{name}" for name in Proposal.HEAVY)
     return _progress(found.select_related("proposal").defer(*heavy))
 
 
@@ -109,7 +109,7 @@ def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
     """Return what the steps of each execution and direction come to."""
     lasted = ExpressionWrapper(F("acknowledged_at") - F("published_at"), DurationField())
     done, under_way = Q(state=Step.State.DONE), Q(state=Step.State.PUBLISHED)
-    size = F("past") - F("first")
+    size = F("stop") - F("first")
     found = (
         steps.order_by()
         .values("execution", "direction")
@@ -117,9 +117,9 @@ def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
             n=Count("id"),
             sent=Sum("bytes"),
             lasted=Sum(lasted, filter=done),
-            moved=Sum(size, filter=done),
-            made=Sum("tasks", filter=done),
-            moving=Sum(size, filter=under_way),
+            finished=Sum(size, filter=done),
+            applied_done=Sum("applied", filter=done),
+            running=Sum(size, filter=under_way),
             number=Sum("number", filter=under_way),
         )
     )
@@ -128,38 +128,37 @@ def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
 
 def _of(row: Execution, sums: Mapping[str, Any]) -> Progress:
     back = row.direction == BACK
-    predicted = row.proposal.predicted
-    ahead = row.undo.get("moves", 0) if back else 0
-    total = row.undone + ahead if back else predicted.get("moves", row.done)
-    made = (row.undone if back else row.done) - (sums.get("moving") or 0)
-    sent = sums.get("sent") or 0
-    found = Progress(
+    predicted, rollback = row.proposal.predicted, row.rollback_cost
+    total = row.undone + rollback.get("actions", 0) if back else predicted.get("actions", row.done)
+    sent, applied = sums.get("sent") or 0, sums.get("applied_done") or 0
+    progress = Progress(
         execution=row,
-        moves=made,
-        # A move is of one task.
-        left_out=(sums.get("moved") or 0) - (sums.get("made") or 0),
+        actions=(row.undone if back else row.done) - (sums.get("running") or 0),
+        applied=applied,
+        skipped=(sums.get("finished") or 0) - applied,
         total=total,
         bytes=sent,
-        total_bytes=sent + row.undo.get("bytes", 0) if back else predicted.get("bytes", 0),
+        total_bytes=sent + rollback.get("bytes", 0) if back else predicted.get("bytes", 0),
         steps=sums.get("n") or 0,
         step=sums.get("number"),
         eta_s=None,
     )
-    moving = (Proposal.State.EXECUTING, Proposal.State.ROLLING_BACK)
-    if row.proposal.state not in moving:
-        return found
-    return Progress(**{**vars(found), "eta_s": _eta(found, sums)})
+    active = (Proposal.State.EXECUTING, Proposal.State.ROLLING_BACK)
+    if row.proposal.state not in active:
+        return progress
+    return replace(progress, eta_s=_eta(progress, sums))
 
 
-def _eta(found: Progress, sums: Mapping[str, Any]) -> float:
-    """Return the seconds until the end: as many per move as so far, or as predicted."""
-    left = max(0, found.total - found.moves)
-    moved, lasted = sums.get("moved") or 0, sums.get("lasted") or timedelta()
-    plan = found.execution.undo if found.back else found.proposal.predicted
-    if moved:
-        per_move = lasted.total_seconds() / moved
+def _eta(progress: Progress, sums: Mapping[str, Any]) -> float:
+    """Return the seconds until the end: as many per action as so far, or as predicted."""
+    left = max(0, progress.total - progress.actions)
+    finished, lasted = sums.get("finished") or 0, sums.get("lasted") or timedelta()
+    execution = progress.execution
+    cost = execution.rollback_cost if progress.back else progress.proposal.predicted
+    if finished:
+        per_action = lasted.total_seconds() / finished
     else:
-        per_move = plan.get("seconds", 0.0) / max(1, plan.get("moves", 0))
-    not_before = found.execution.not_before
+        per_action = cost.get("seconds", 0.0) / max(1, cost.get("actions", 0))
+    not_before = execution.not_before
     wait = (not_before - timezone.now()).total_seconds() if not_before else 0.0
-    return round(left * per_move + max(0.0, wait), 1)
+    return round(left * per_action + max(0.0, wait), 1)

@@ -1,6 +1,6 @@
 """Comparisons: one by its id, pages of them, and the table of their candidates' measures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
@@ -8,7 +8,7 @@ from django.db.models import Count, Q, QuerySet
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.pagination.pages import PER_PAGE, Page, page_of
-from controlplane.planning.measures import measures
+from controlplane.planning.measures import cluster_values, measures
 from controlplane.planning.pareto import pareto
 
 
@@ -16,10 +16,10 @@ from controlplane.planning.pareto import pareto
 class Candidate:
     """One plan of a comparison; figures are None until it is ready.
 
-    bytes, moves, steps, seconds and pause_ms: what carrying it out takes; imbalance and
-    replication_factor: after it; lower_bound: of the replication factor; computed_s: seconds of
-    computing; left_out: moves that exclusions or the budget forbade; pareto: whether no other
-    candidate beats it in cost, imbalance and replication factor together.
+    actions, moves, bytes, steps, seconds and pause_ms: what executing it takes; values: its
+    measures by name; bounds: by measure; computed_s: seconds of computing; left_out: actions that
+    exclusions or the budget forbade; pareto: True if no other candidate is better in cost,
+    imbalance and replication factor together.
     """
 
     proposal: int
@@ -32,13 +32,15 @@ class Candidate:
     error: str
     seal: str
     bytes: int | None = None
+    actions: int | None = None
     moves: int | None = None
     steps: int | None = None
     seconds: float | None = None
     pause_ms: float | None = None
     imbalance: float | None = None
     replication_factor: float | None = None
-    lower_bound: float | None = None
+    values: dict[str, float] = field(default_factory=dict)
+    bounds: dict[str, float] = field(default_factory=dict)
     computed_s: float | None = None
     left_out: int | None = None
     proven: bool | None = None
@@ -89,7 +91,9 @@ def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) ->
 
 def compared(comparison: Comparison) -> Compared:
     """Return the table of a comparison, in the order in which its candidates were asked for."""
-    rows = list(comparison.candidates.defer("moves", "path", "before", "drift").order_by("pk"))
+    rows = list(
+        comparison.candidates.defer("actions", "imbalance_after", "before", "drift").order_by("pk")
+    )
     known = [row for row in rows if row.predicted]
     cost = "bytes" if any(row.predicted["bytes"] for row in known) else "moves"
     kept = _pareto(known, cost)
@@ -119,8 +123,8 @@ def _pareto(known: list[Proposal], cost: str) -> set[int]:
 def _candidate(row: Proposal, *, is_pareto: bool) -> Candidate:
     predicted = row.predicted
     names = (
-        "bytes", "moves", "steps", "seconds", "pause_ms", "imbalance", "replication_factor",
-        "computed_s", "left_out",
+        "bytes", "actions", "moves", "steps", "seconds", "pause_ms", "imbalance",
+        "replication_factor", "computed_s", "left_out",
     )  # fmt: skip
     return Candidate(
         proposal=row.pk,
@@ -132,7 +136,8 @@ def _candidate(row: Proposal, *, is_pareto: bool) -> Candidate:
         progress=row.progress,
         error=row.error,
         seal=row.seal,
-        lower_bound=row.lower_bound,
+        values=cluster_values(row.after),
+        bounds=row.bounds,
         proven=predicted.get("budget", {}).get("proven"),
         pareto=is_pareto,
         **{name: predicted.get(name) for name in names},

@@ -10,9 +10,11 @@ from controlplane.errors import NotFound
 from controlplane.models import Cluster, Proposal
 from controlplane.pagination.cursors import Place, Slice, slice_of
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
+from controlplane.planning.adapters import adapters
 
+# Columns of a proposal that only its own page reads.
+HEAVY = ("actions", "imbalance_after")
 STATES = tuple(str(state) for state in Proposal.State)
-PLANNERS = tuple(str(kind) for kind in Proposal.Kind.values)
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class ProposalFilters:
         """Read state, planner, page, per_page of a query string."""
         return cls(
             state=one_of(values, "state", STATES),
-            planner=one_of(values, "planner", PLANNERS),
+            planner=one_of(values, "planner", tuple(adapters())),
             page=whole(values, "page", 1),
             per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
         )
@@ -46,9 +48,7 @@ def proposals_slice(cluster: Cluster, filters: ProposalFilters, place: Place) ->
 
 
 def _filtered(cluster: Cluster, filters: ProposalFilters) -> QuerySet[Proposal]:
-    found = (
-        Proposal.objects.filter(cluster=cluster).defer("moves", "path").select_related("cluster")
-    )
+    found = Proposal.objects.filter(cluster=cluster).defer(*HEAVY).select_related("cluster")
     if filters.state:
         found = found.filter(state=filters.state)
     if filters.planner:
@@ -64,9 +64,9 @@ def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:
         raise NotFound("proposal", pk) from None
 
 
-def proposal_without_moves(cluster: Cluster, pk: int) -> Proposal:
-    """Return a proposal of which the moves are read when they are asked for; raises `NotFound`."""
-    found = Proposal.objects.select_related("cluster").defer("moves", "path")
+def proposal_without_plan(cluster: Cluster, pk: int) -> Proposal:
+    """Return a proposal whose plan is read when it is accessed; raises `NotFound`."""
+    found = Proposal.objects.select_related("cluster").defer(*HEAVY)
     try:
         return found.get(cluster=cluster, pk=pk)
     except Proposal.DoesNotExist:

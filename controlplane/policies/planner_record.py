@@ -1,6 +1,6 @@
-"""The record of planners: what they promised against what was measured.
+"""The record of planners: what they promised when it was approved against what was measured.
 
-The error of a figure is |measured - predicted| / predicted. What is nearly nothing anyway is
+The error of a figure is |measured - approved| / approved. What is nearly nothing anyway is
 compared with a least amount instead (`FLOORS`), so that 0.02 of imbalance where 0.01 was promised
 is not off by 100 %.
 """
@@ -72,16 +72,16 @@ def record_of(cluster: Cluster, planner: str) -> Record:
     Plans that were rolled back or went stale do not count.
     """
     rows = _tried(cluster).filter(planner=planner)
-    values = rows.order_by("-at", "-id").values_list("predicted", "measured")[:RECENT]
+    values = rows.order_by("-at", "-id").values_list("approved", "measured")[:RECENT]
     errors = [error for one in values if (error := _run_error(*one)) is not None]
     return Record(len(errors), median(errors) if errors else None)
 
 
-def _run_error(predicted: Mapping[str, Any], measured: Mapping[str, Any]) -> float | None:
+def _run_error(approved: Mapping[str, Any], measured: Mapping[str, Any]) -> float | None:
     errors = [
-        error_of(figure, predicted[figure], measured[figure])
+        error_of(figure, approved[figure], measured[figure])
         for figure in PLANNERS_OWN
-        if figure in predicted and figure in measured
+        if figure in approved and figure in measured
     ]
     return fmean(errors) if errors else None
 
@@ -100,12 +100,12 @@ def calibration(cluster: Cluster) -> list[Calibration]:
     """Return every figure's calibration by planner and algorithm, over all that is written."""
     pairs: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
     rows = _tried(cluster).order_by("planner", "algorithm")
-    for planner, algorithm, predicted, measured in rows.values_list(
-        "planner", "algorithm", "predicted", "measured"
+    for planner, algorithm, approved, measured in rows.values_list(
+        "planner", "algorithm", "approved", "measured"
     ):
         for figure in FIGURES:
-            if figure in predicted and figure in measured:
-                pair = (predicted[figure], measured[figure])
+            if figure in approved and figure in measured:
+                pair = (approved[figure], measured[figure])
                 pairs[planner, algorithm, figure].append(pair)
     return [_calibrated(*key, found) for key, found in pairs.items()]
 

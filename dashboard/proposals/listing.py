@@ -10,11 +10,12 @@ from django.views.decorators.http import require_POST
 from algorithms.planner import Algorithm
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.executions import verbs
 from controlplane.models import Cluster, Proposal
-from controlplane.planning.computation import CONNECTED
-from controlplane.proposals import requests, verbs
-from controlplane.selectors.planners import offered_algorithms, parameter_fields
-from controlplane.selectors.proposals import ProposalFilters, proposal_by_id, proposals_page
+from controlplane.planning.adapter import PlannerAdapter
+from controlplane.planning.adapters import adapters
+from controlplane.proposals import requests
+from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_page
 from dashboard.forms import parameters, shown_fields
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import show, show_list, tell, tell_refusal
@@ -40,7 +41,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     """Ask a planner for a plan."""
     require_operator(request.actor, cluster)
     sent = request.POST.dict()
-    planner, name = sent.get("planner", CONNECTED[0]), sent.get("algorithm", "")
+    planner, name = sent.get("planner", ""), sent.get("algorithm", "")
     try:
         proposal = _asked(request.actor, cluster, planner, name, sent)
     except Invalid as invalid:
@@ -53,9 +54,8 @@ def _asked(
     actor: Actor, cluster: Cluster, planner: str, name: str, sent: Mapping[str, str]
 ) -> Proposal:
     """Ask for what the form says; names go as they came: the service refuses unknown ones."""
-    known = planner if planner in CONNECTED else CONNECTED[0]
-    fields = parameter_fields(known, _algorithm(known, name), cluster)
-    given = parameters(fields, sent)
+    adapter = _adapter(planner)
+    given = parameters(adapter.fields(_algorithm(adapter, name), cluster), sent)
     return requests.request(actor, cluster, name, given, planner=planner)
 
 
@@ -88,7 +88,7 @@ def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
         "filters": filters,
         "page": proposals_page(cluster, filters),
         "states": list(Proposal.State),
-        "kinds": Proposal.Kind.values,
+        "kinds": list(adapters()),
     }
 
 
@@ -96,23 +96,27 @@ def _form(
     cluster: Cluster, asked: Mapping[str, str], values: dict[str, str], errors: Fields
 ) -> dict[str, Any]:
     """Return the form for the planner and algorithm that were asked for, or the usual ones."""
-    planner = asked.get("planner", "")
-    planner = planner if planner in CONNECTED else CONNECTED[0]
-    chosen = _algorithm(planner, asked.get("algorithm", ""))
-    fields = parameter_fields(planner, chosen, cluster)
+    adapter = _adapter(asked.get("planner", ""))
+    chosen = _algorithm(adapter, asked.get("algorithm", ""))
     return {
-        "planners": CONNECTED,
-        "planner": planner,
-        "algorithms": offered_algorithms(planner),
+        "planners": list(adapters().values()),
+        "planner": adapter,
+        "algorithms": adapter.algorithms,
         "chosen": chosen,
-        "fields": shown_fields(fields, values, errors),
+        "fields": shown_fields(adapter.fields(chosen, cluster), values, errors),
         "general_faults": [*errors.get("algorithm", []), *errors.get("planner", [])],
     }
 
 
-def _algorithm(planner: str, name: str) -> Algorithm:
+def _adapter(planner: str) -> PlannerAdapter:
+    """Return the adapter of the named planner, the first one for an unknown name."""
+    known = adapters()
+    return known.get(planner) or known[requests.default_planner()]
+
+
+def _algorithm(adapter: PlannerAdapter, name: str) -> Algorithm:
     """Return the named algorithm, the best known one for an unknown name."""
-    offered = offered_algorithms(planner)
+    offered = adapter.algorithms
     return next((one for one in offered if one.name == name), offered[0])
 
 

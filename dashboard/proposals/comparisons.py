@@ -11,8 +11,8 @@ from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.pagination.pages import whole
 from controlplane.proposals import comparisons, decisions
-from controlplane.selectors.comparisons import compared, comparison_by_id, comparisons_page
-from controlplane.selectors.proposals import proposal_by_id
+from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_page
+from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name, parameters_name, series_names, title_of

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.models import Cluster, LedgerEntry, Proposal
-from controlplane.selectors.ledger import calibration, error_of, record_of
+from controlplane.policies.planner_record import calibration, error_of, record_of
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,143 @@
+"""The actions of a proposal in pages, each with its status in the execution."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controlplane.models import Execution, Proposal, Query, Step
+from controlplane.pagination.pages import Page
+from controlplane.planning.action_text import ActionText, Names, action_text
+from controlplane.planning.plan import PlannedAction
+from controlplane.proposals.action_names import names_of
+from controlplane.proposals.ledger import rollback_places
+from controlplane.topology.applicability import OBSTACLES
+from controlplane.wire.routing import Kind
+
+
+class Status(StrEnum):
+    """What became of an action."""
+
+    WAITING = "waiting"
+    NOT_APPLIED = "not applied"
+    APPLYING = "applying"
+    APPLIED = "applied"
+    SKIPPED = "skipped"
+    REVERTING = "reverting"
+    REVERTED = "reverted"
+
+
+# In these states an action that was not applied may still be.
+OPEN = (
+    Proposal.State.READY, Proposal.State.APPROVED, Proposal.State.EXECUTING, Proposal.State.PAUSED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ActionStatus:
+    """The status of an action, the step that led to it, and the code of why it was skipped."""
+
+    status: Status
+    step: int | None = None
+    code: str = ""
+
+    @property
+    def obstacle(self) -> str:
+        """Return why the action was skipped."""
+        return OBSTACLES.get(self.code, self.code)
+
+    def __str__(self) -> str:
+        """Return it as people read it: “applied in step 3”."""
+        if self.code:
+            return f"{self.status}: {self.obstacle}"
+        return str(self.status) if self.step is None else f"{self.status} in step {self.step}"
+
+
+@dataclass(frozen=True)
+class ActionRow:
+    """An action at its place in the order (from 0), as people read it, and its status.
+
+    `query`, `stream`: the id of the object, None if it is of another kind; `task`: the task that
+    moves, None for a query of one task and for other actions.
+    """
+
+    place: int
+    text: ActionText
+    query: int | None
+    stream: int | None
+    task: int | None
+    bytes: int
+    status: ActionStatus
+
+
+def statuses(proposal: Proposal, steps: Iterable[Step]) -> list[ActionStatus]:
+    """Return the status of each action, by its place; steps are in the order of their numbers."""
+    first = ActionStatus(Status.WAITING if proposal.state in OPEN else Status.NOT_APPLIED)
+    found = [first] * len(proposal.actions)
+    rows = list(steps)
+    way = rollback_places([{"direction": r.direction, "inverses": r.inverses} for r in rows])
+    for step in rows:
+        done, forward = step.state == Step.State.DONE, step.direction == _FORWARD
+        if forward:
+            status = Status.APPLIED if done else Status.APPLYING
+            for place, code in step.skipped:
+                found[place] = ActionStatus(Status.SKIPPED, step.number, code)
+        else:
+            status = Status.REVERTED if done else Status.REVERTING
+        for place, _ in step.inverses:
+            found[place if forward else way[place]] = ActionStatus(status, step.number)
+    return found
+
+
+_FORWARD = Execution.Direction.FORWARD
+
+
+def steps_of(proposal: Proposal) -> list[Step]:
+    """Return the steps of a proposal's execution by number, without their measures."""
+    found = Step.objects.filter(execution__proposal=proposal).order_by("number")
+    return list(found.only("number", "direction", "state", "skipped", "inverses"))
+
+
+def counted(found: Sequence[ActionStatus]) -> list[tuple[str, int]]:
+    """Return how many actions have each status, most first; skipped ones by their code."""
+    keys = (f"{one.status}: {one.obstacle}" if one.code else str(one.status) for one in found)
+    return Counter(keys).most_common()
+
+
+def actions_page(
+    proposal: Proposal, found: Sequence[ActionStatus], number: int, per_page: int
+) -> Page[ActionRow]:
+    """Return one page of the actions in their order; a number past the end: the last page."""
+    total = len(proposal.actions)
+    number = min(max(1, number), max(1, -(-total // per_page)))
+    first = (number - 1) * per_page
+    plan = list(proposal.plan[first : first + per_page])
+    names = names_of(proposal.cluster, plan)
+    split = _split_queries(plan)
+    rows = [
+        _row(place, planned, names, split, found[place])
+        for place, planned in enumerate(plan, start=first)
+    ]
+    return Page(rows, total, number, per_page)
+
+
+def _split_queries(plan: Iterable[PlannedAction]) -> set[int]:
+    moved = {move.query for planned in plan if (move := planned.task_move) is not None}
+    split = Query.objects.filter(pk__in=moved, task_count__gt=1)
+    return set(split.values_list("pk", flat=True))
+
+
+def _row(
+    place: int, planned: PlannedAction, names: Names, split: set[int], status: ActionStatus
+) -> ActionRow:
+    subject, move = planned.action.subjects()[0], planned.task_move
+    edge_query = subject.query or None
+    return ActionRow(
+        place=place,
+        text=action_text(planned, names),
+        query=subject.id if subject.kind == Kind.QUERY else edge_query,
+        stream=subject.id if subject.kind in (Kind.STREAM, Kind.EDGE) else None,
+        task=move.task if move is not None and move.query in split else None,
+        bytes=planned.bytes,
+        status=status,
+    )

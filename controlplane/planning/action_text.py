@@ -1,0 +1,133 @@
+"""Actions as people read them: what changes, from what, to what."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from controlplane.planning.plan import PlannedAction
+from controlplane.wire.routing import (
+    NOBODY,
+    Action,
+    AssignStream,
+    Kind,
+    MoveTasks,
+    SetAggregator,
+    SetCapacity,
+    SetDropRule,
+    SetKeyGrouping,
+    SetNodeActive,
+    SetNodeCount,
+    SetSplitCount,
+    Subject,
+    kind_of,
+)
+from controlplane.wire.routing.key_groupings import SCHEMES, scheme_name
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of queries and streams by id, and of nodes by index."""
+
+    queries: Mapping[int, str] = field(default_factory=dict)
+    streams: Mapping[int, str] = field(default_factory=dict)
+    nodes: Mapping[int, str] = field(default_factory=dict)
+
+    def query(self, query: int) -> str:
+        """Return the name of a query, its number if it is unknown."""
+        return self.queries.get(query, f"query {query}")
+
+    def stream(self, stream: int) -> str:
+        """Return the name of a stream, its number if it is unknown."""
+        return self.streams.get(stream, f"stream {stream}")
+
+    def node(self, node: int) -> str:
+        """Return the name of a node, its index if it is unknown."""
+        return "none" if node == NOBODY else self.nodes.get(node, f"node {node}")
+
+    def subject(self, subject: Subject) -> str:
+        """Return the name of an object that an action changes."""
+        if subject.kind == Kind.QUERY:
+            return self.query(subject.id)
+        if subject.kind == Kind.NODE:
+            return self.node(subject.id)
+        if subject.kind == Kind.CLUSTER:
+            return "the cluster"
+        stream = self.stream(subject.id)
+        if subject.kind == Kind.EDGE and subject.query:
+            return f"{stream} to {self.query(subject.query)}"
+        return stream
+
+
+@dataclass(frozen=True)
+class ActionText:
+    """An action for people: `kind` as in its JSON, `title` of the kind, its object, two values."""
+
+    kind: str
+    title: str
+    object: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        """Return the action as one clause."""
+        return f"{self.title} of {self.object}: {self.before} to {self.after}"
+
+
+def action_text(planned: PlannedAction, names: Names) -> ActionText:
+    """Return a planned action as people read it."""
+    action = planned.action
+    before = planned.before[0] if planned.before else None
+    value = _VALUES[type(action)]
+    return ActionText(
+        kind_of(action),
+        TITLES[kind_of(action)],
+        names.subject(action.subjects()[0]),
+        value(before, names) if type(before) is type(action) else "",
+        value(action, names),
+    )
+
+
+def _drop_rule(action: Any, _: Names) -> str:
+    rule = action.shed
+    if rule is None or not rule.steps[-1][1]:
+        return "drops nothing"
+    share = f"{100 * rule.steps[-1][1]:.3g} %"
+    if not rule.window_ms:
+        return f"drops {share} of its records"
+    return f"drops {share} of its windows of {rule.window_ms / 1000:g} s"
+
+
+def _grouping_title(text: str) -> str:
+    return SCHEMES[scheme_name(text, aggregated=True)].title
+
+
+_VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProxyType(
+    {
+        MoveTasks: lambda action, names: names.node(action.moves[0][0]),
+        AssignStream: lambda action, _: f"split node {action.split}",
+        SetDropRule: _drop_rule,
+        SetKeyGrouping: lambda action, _: _grouping_title(action.scheme),
+        SetAggregator: lambda action, names: names.node(action.node),
+        SetCapacity: lambda action, _: (
+            f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
+        ),
+        SetNodeActive: lambda action, _: "active" if action.active else "inactive",
+        SetNodeCount: lambda action, _: f"{action.nodes} nodes",
+        SetSplitCount: lambda action, _: f"{action.splits} split nodes",
+    }
+)
+# By the kinds of actions that a plan may have.
+TITLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "move_tasks": "Node",
+        "assign_stream": "Split node",
+        "set_drop_rule": "Drop rule",
+        "set_key_grouping": "Key grouping",
+        "set_aggregator": "Aggregator node",
+        "set_capacity": "Capacity",
+        "set_node_active": "Node activity",
+        "set_node_count": "Number of nodes",
+        "set_split_count": "Number of split nodes",
+    }
+)

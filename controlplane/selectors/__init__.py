@@ -1,1 +1,0 @@
-"""Every read that two places need, each as a function that returns rows or values."""

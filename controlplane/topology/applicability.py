@@ -1,0 +1,123 @@
+"""Which actions of a plan can still be applied, and why the others cannot."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+
+from controlplane.models import Cluster, Query, Task
+from controlplane.planning.plan import PlannedAction, TaskMove
+from controlplane.topology.apply import nodes_of, scope_of
+from controlplane.topology.rows import read_part
+from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.routing import Action, SetDropRule, TableDraft
+from controlplane.wire.routing.drop_rules import ALWAYS
+
+CHUNK: Final = 500
+
+
+class Obstacle(StrEnum):
+    """Why an action of a plan cannot be applied; stored with steps and in proposals."""
+
+    ENDED = "ended"
+    CHANGED = "changed"
+    NO_NODE = "no_node"
+
+
+# What each obstacle means, for people.
+OBSTACLES: Final[Mapping[str, str]] = {
+    Obstacle.ENDED: "the query or stream is gone",
+    Obstacle.CHANGED: "something else changed it since the plan was computed",
+    Obstacle.NO_NODE: "the cluster does not have the node any more",
+}
+
+
+def obstacles(cluster: Cluster, plan: Sequence[PlannedAction]) -> list[Obstacle | None]:
+    """Return what stops each action if the others are applied in their order, None if nothing.
+
+    An action can be applied if its object is as it was when the plan was computed, or as the
+    earlier actions of the plan leave it.
+    """
+    owners = owners_of(move.query for planned in plan if (move := planned.task_move) is not None)
+    others = [planned.action for planned in plan if planned.task_move is None]
+    draft = read_part(cluster, scope_of(others, everything=True)) if others else None
+    found: list[Obstacle | None] = []
+    for planned in plan:
+        move = planned.task_move
+        if move is not None:
+            found.append(_of_move(cluster, owners, move))
+        else:
+            assert draft is not None
+            found.append(_of_other(draft, planned))
+    return found
+
+
+def counted(found: Iterable[Obstacle | None]) -> dict[str, int]:
+    """Return the number of actions that each obstacle stops."""
+    return dict(Counter(str(obstacle) for obstacle in found if obstacle is not None))
+
+
+def owners_of(queries: Iterable[int]) -> dict[tuple[int, int], int]:
+    """Return the node index of every task of these queries that run, by query and task."""
+    ids = sorted(set(queries))
+    owners: dict[tuple[int, int], int] = {}
+    for begin in range(0, len(ids), CHUNK):
+        rows = Task.objects.filter(
+            query__in=ids[begin : begin + CHUNK], query__state=Query.State.RUNNING
+        ).order_by("query_id", "-index")
+        stops: dict[int, int] = {}
+        columns = ("query_id", "query__task_count", "index", "node__index")
+        for query, count, first, node in rows.values_list(*columns):
+            for task in range(first, stops.get(query, count)):
+                owners[query, task] = node
+            stops[query] = first
+    return owners
+
+
+def _of_move(
+    cluster: Cluster, owners: dict[tuple[int, int], int], move: TaskMove
+) -> Obstacle | None:
+    owner = owners.get((move.query, move.task))
+    if owner is None:
+        return Obstacle.ENDED
+    if owner != move.source:
+        return Obstacle.CHANGED
+    if not 0 <= move.target < cluster.slots:
+        return Obstacle.NO_NODE
+    owners[move.query, move.task] = move.target
+    return None
+
+
+def _of_other(draft: TableDraft, planned: PlannedAction) -> Obstacle | None:
+    action = planned.action
+    if any(not 0 <= node < draft.node_count for node in nodes_of(action)):
+        return Obstacle.NO_NODE
+    if isinstance(action, SetDropRule) and action.query:
+        route = draft.queries.get(action.query)
+        if route is None or action.stream not in route.streams:
+            return Obstacle.ENDED
+    try:
+        present = action.inverse(draft)
+        # Of actions with several inverses only the first is about the object as a whole.
+        if planned.before and not _same(present, planned.before):
+            return Obstacle.CHANGED
+        action.apply_to(draft)
+    except InconsistentDelta:
+        return Obstacle.ENDED
+    return None
+
+
+def _same(present: tuple[Action, ...], before: tuple[Action, ...]) -> bool:
+    return tuple(map(_lasting, present)) == tuple(map(_lasting, before))
+
+
+def _lasting(action: Action) -> Action:
+    """Return an action of which drop rules have their last step only, and none if it is 0.
+
+    Housekeeping deletes the earlier steps, and a planned rule of windows has no start yet.
+    """
+    if not isinstance(action, SetDropRule) or action.shed is None:
+        return action
+    share = action.shed.steps[-1][1]
+    return replace(action, shed=replace(action.shed, steps=((ALWAYS, share),)) if share else None)

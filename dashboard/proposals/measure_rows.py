@@ -1,0 +1,91 @@
+"""Measures of a proposal as its page shows them: planned, recomputed, and measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.models import LedgerEntry, Proposal
+from controlplane.planning.adapters import measures_of
+from controlplane.planning.measures import Better, Measure
+from controlplane.policies.gains import value_text
+from controlplane.policies.planner_record import FIGURES
+from controlplane.policies.store import policy_of
+from controlplane.topology.applicability import OBSTACLES
+from dashboard.proposals.ledger_values import TITLES, WRITTEN
+
+
+@dataclass(frozen=True)
+class MeasureRow:
+    """A measure before and after a plan, as text; `note`: its unit, what is better, its bound."""
+
+    title: str
+    before: str
+    after: str
+    note: str
+
+
+def measure_rows(
+    planner: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    bounds: Mapping[str, float] | None = None,
+) -> list[MeasureRow]:
+    """Return the measures of a planner's proposals that have one value for the cluster."""
+    return [
+        MeasureRow(
+            measure.title,
+            _text(measure, before.get(measure.name)),
+            _text(measure, after.get(measure.name)),
+            _note(measure, (bounds or {}).get(measure.name)),
+        )
+        for measure in measures_of(planner)
+        if not measure.per_node
+    ]
+
+
+def _text(measure: Measure, value: float | None) -> str:
+    return "–" if value is None else value_text(measure, value)
+
+
+def _note(measure: Measure, bound: float | None) -> str:
+    better = "" if measure.better == Better.NEITHER else f"{measure.better} is better"
+    return better if bound is None else f"{better}; bound {_text(measure, bound)}"
+
+
+def shown_review(proposal: Proposal) -> dict[str, Any] | None:
+    """Return what the plan would do now, None unless the proposal waits and was reviewed."""
+    row = proposal.review
+    if not row or proposal.state not in (Proposal.State.READY, Proposal.State.APPROVED):
+        return None
+    return {
+        "at": row["at"],
+        "version": row["version"],
+        "applicable": row["applicable"],
+        "obstacles": [(OBSTACLES[code], count) for code, count in row["obstacles"].items()],
+        "measures": measure_rows(proposal.planner, row["before"], row["after"]),
+        "gain_lost": row["gain_lost"],
+        "tolerated": policy_of(proposal.cluster).tolerated_gain_loss,
+    }
+
+
+def shown_outcome(proposal: Proposal) -> dict[str, Any] | None:
+    """Return what was approved, expected and measured, None before the ledger entry."""
+    entry = LedgerEntry.objects.filter(proposal=proposal).first()
+    if entry is None:
+        return None
+    return {
+        "applied": entry.applied,
+        "skipped": entry.skipped,
+        "samples": entry.samples,
+        "measured_at": entry.at,
+        "cells": [
+            (
+                TITLES[figure],
+                *(
+                    WRITTEN[figure](values.get(figure))
+                    for values in (entry.approved, entry.expected, entry.measured)
+                ),
+            )
+            for figure in FIGURES
+        ],
+    }

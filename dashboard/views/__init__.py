@@ -1,1 +1,0 @@
-"""Views: guard, load, call, respond; one file per kind of page."""
