@@ -109,17 +109,14 @@ def _proposals(cluster: Any, count: int) -> None:
     from django.utils import timezone  # noqa: PLC0415
 
     from controlplane.models import Proposal  # noqa: PLC0415
+    from controlplane.plans.plan import TaskMove, rows_of  # noqa: PLC0415
 
     now = timezone.now()
     measures = {
         "replication_factor": 1.4, "traffic": 900.0, "imbalance": 0.2, "max_load": 0.9,
         "loads": [100] * NODES, "rates": [450.0] * NODES,
     }  # fmt: skip
-    moves = [
-        {"query": i, "name": f"query-{i:06d}", "from": 0, "to": 1, "bytes": 900, "outcome": "",
-         "note": ""}
-        for i in range(MOVES)
-    ]  # fmt: skip
+    actions = rows_of(TaskMove(query, 0, 0, 1, 900).planned() for query in range(MOVES))
     Proposal.objects.bulk_create(
         (
             Proposal(
@@ -129,11 +126,11 @@ def _proposals(cluster: Any, count: int) -> None:
                 parameters={"nu": 0.05},
                 requested_by="bench",
                 requested_at=now - timedelta(minutes=count - i),
-                moves=moves,
-                path=[0.2] * MOVES,
+                actions=actions,
+                imbalance_after=[0.2] * MOVES,
                 before=measures,
                 after=measures,
-                predicted={"moves": MOVES, "bytes": 54_000, "steps": 4},
+                predicted={"actions": MOVES, "moves": MOVES, "bytes": 54_000, "steps": 4},
                 seal="0" * 64,
             )
             for i in range(count)

@@ -88,8 +88,8 @@ def _measure_proposal(actor: Any, cluster: Any, limit: int) -> tuple[Any, dict[s
     from controlplane.planning import effects  # noqa: PLC0415
 
     def compute_effects(proposal: Any) -> None:
-        places = range(min(limit, len(proposal.moves)))
-        effects.effects(proposal.snapshot, proposal.moves, places)
+        places = range(min(limit, len(proposal.actions)))
+        effects.effects(proposal.snapshot, list(proposal.plan), places)
 
     with _stopwatches() as seconds:
         begun, processor = time.perf_counter(), time.process_time()
@@ -147,7 +147,8 @@ def _print_plan(proposal: Any) -> None:
     before: Mapping[str, Any] = proposal.before
     after: Mapping[str, Any] = proposal.after
     print(
-        f"{len(proposal.moves):,} moves; safe: {proposal.predicted['safe']}; replication factor "
+        f"{len(proposal.actions):,} actions; safe: {proposal.predicted['safe']}; "
+        "replication factor "
         f"{before['replication_factor']:.2f} to {after['replication_factor']:.2f}; imbalance "
         f"{before['imbalance']:.3f} to {after['imbalance']:.3f}, on the way at most "
         f"{max(proposal.path, default=0.0):.3f}; queries per node {min(after['loads']):,} to "

@@ -1,7 +1,7 @@
 """What the pages take in: text into typed values; the services say whether they may be."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 

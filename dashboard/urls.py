@@ -10,6 +10,8 @@ from dashboard.lab import tables
 from dashboard.lab import views as lab
 from dashboard.policies import views as policies
 from dashboard.proposals import comparisons, effects, ledger
+from dashboard.proposals import detail as proposal
+from dashboard.proposals import listing as proposals
 from dashboard.queries import key_grouping, retention, submission
 from dashboard.queries import views as queries
 from dashboard.site import help_page
@@ -65,17 +67,17 @@ _queries: list[URLPattern] = [
     ),
 ]
 _proposals: list[URLPattern] = [
-    path(f"{CLUSTER}proposals/", listing.index, name="proposals"),
-    path(f"{CLUSTER}proposals/form/", listing.form, name="proposal-form"),
-    path(f"{CLUSTER}proposals/ask/", listing.post_ask, name="proposal-ask"),
-    path(f"{CLUSTER}proposals/<int:pk>/", detail.detail, name="proposal"),
-    path(f"{CLUSTER}proposals/<int:pk>/charts.json", detail.charts, name="proposal-charts"),
-    path(f"{CLUSTER}proposals/<int:pk>/steps.json", detail.step_charts, name="step-charts"),
-    path(f"{CLUSTER}proposals/<int:pk>/actions.json", detail.actions_json, name="actions-json"),
-    path(f"{CLUSTER}proposals/<int:pk>/actions.csv", detail.actions_csv, name="actions-csv"),
-    path(f"{CLUSTER}proposals/<int:pk>/ask-anew/", listing.post_ask_anew, name="ask-anew"),
+    path(f"{CLUSTER}proposals/", proposals.index, name="proposals"),
+    path(f"{CLUSTER}proposals/form/", proposals.form, name="proposal-form"),
+    path(f"{CLUSTER}proposals/ask/", proposals.post_ask, name="proposal-ask"),
+    path(f"{CLUSTER}proposals/<int:pk>/", proposal.detail, name="proposal"),
+    path(f"{CLUSTER}proposals/<int:pk>/charts.json", proposal.charts, name="proposal-charts"),
+    path(f"{CLUSTER}proposals/<int:pk>/steps.json", proposal.step_charts, name="step-charts"),
+    path(f"{CLUSTER}proposals/<int:pk>/actions.json", proposal.actions_json, name="actions-json"),
+    path(f"{CLUSTER}proposals/<int:pk>/actions.csv", proposal.actions_csv, name="actions-csv"),
+    path(f"{CLUSTER}proposals/<int:pk>/ask-anew/", proposals.post_ask_anew, name="ask-anew"),
     # Last: every verb of the table.
-    path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", listing.post_say, name="proposal-verb"),
+    path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", proposals.post_say, name="proposal-verb"),
 ]
 _comparisons: list[URLPattern] = [
     path(f"{CLUSTER}compare/", comparisons.index, name="comparisons"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import django
 
 if TYPE_CHECKING:
-    from controlplane.proposals.states import Verb
+    from controlplane.plans.proposal_states import Verb
 
 Verbs = Sequence["Verb"]
 PAGE = Path(__file__).with_name("proposals.md")
@@ -17,7 +17,7 @@ MARK = "<!-- states and verbs: written by python -m docs.proposal_tables -->\n"
 
 def tables() -> str:
     """Return the diagram, the verbs and the states as Markdown; Django must be set up."""
-    from controlplane.proposals.states import VERBS, State  # noqa: PLC0415 - as above
+    from controlplane.plans.proposal_states import VERBS, State  # noqa: PLC0415 - as above
 
     states = [str(word) for word in State]
     return "\n".join((_diagram(VERBS, states), _verbs(VERBS, states), _states(VERBS, states)))

@@ -11,8 +11,8 @@ from controlplane.api.common.schemas import ListOut, ReasonIn
 from controlplane.api.common.security import caller
 from controlplane.executions import verbs
 from controlplane.models import Proposal
+from controlplane.plans.proposal_states import Verb
 from controlplane.proposals.planners import OfferedAlgorithm, OfferedPlanner
-from controlplane.proposals.states import Verb
 
 
 class ProposalIn(Schema):

@@ -30,6 +30,7 @@ from controlplane.executions.action_status import (
 from controlplane.models import Proposal
 from controlplane.pagination.cursors import Place
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
+from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.proposals import drift, requests
 from controlplane.proposals.listing import (
@@ -40,7 +41,6 @@ from controlplane.proposals.listing import (
     proposals_slice,
 )
 from controlplane.proposals.planners import offered_planners
-from controlplane.proposals.states import SAID, Verb
 
 router = Router(tags=["proposals"])
 PROPOSAL = "/{slug}/proposals/{int:pk}"

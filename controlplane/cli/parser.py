@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from controlplane.cli.codes import ABOUT, Code, Refused
 from controlplane.cli.parser_streams import add_dead_letters, add_streams
-from controlplane.proposals.states import SAID
+from controlplane.plans.proposal_states import SAID
 
 
 class _Parser(ArgumentParser):

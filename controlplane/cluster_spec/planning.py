@@ -17,9 +17,9 @@ from controlplane.planning.action_text import ActionText, Names, action_text
 from controlplane.planning.adapter import Progress
 from controlplane.planning.adapters import adapter_of
 from controlplane.planning.computation import Computed, compute_plan
-from controlplane.planning.plan import Plan, PlannedAction, task_moves
 from controlplane.planning.resolution import resolve
-from controlplane.planning.snapshot import (
+from controlplane.plans.plan import Plan, PlannedAction, task_moves
+from controlplane.plans.snapshot import (
     ClusterSnapshot,
     Excluded,
     NodeRow,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from controlplane.models import Execution, Proposal, Query, Step
 from controlplane.pagination.pages import Page
 from controlplane.planning.action_text import ActionText, Names, action_text
-from controlplane.planning.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction
 from controlplane.proposals.action_names import names_of
 from controlplane.proposals.ledger import rollback_places
 from controlplane.topology.applicability import OBSTACLES

@@ -10,8 +10,8 @@ from controlplane.errors import Conflict, NotFound
 from controlplane.executions.startup import alone
 from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
+from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import policy_of
-from controlplane.proposals.states import BY_NAME
 from controlplane.proposals.transitions import move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 

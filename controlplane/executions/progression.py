@@ -18,13 +18,13 @@ from controlplane.executions.step_limits import step_limits
 from controlplane.executions.steps import publish, rollback_of
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.planning.execution_plan import estimate_cost, next_step
-from controlplane.planning.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction
+from controlplane.plans.proposal_states import APPROVED, State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.staleness import outdate
-from controlplane.proposals.states import APPROVED, State
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
 from controlplane.topology.apply import Refused
 

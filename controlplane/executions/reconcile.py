@@ -1,8 +1,8 @@
 """Looking after executions: whatever was killed, somebody asks again."""
 
 from controlplane.models import Proposal
+from controlplane.plans.proposal_states import State
 from controlplane.policies.store import policy_of
-from controlplane.proposals.states import State
 from controlplane.task_names import ADVANCE, send_on_commit
 
 # The next look comes by then.

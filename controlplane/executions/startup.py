@@ -11,12 +11,12 @@ from controlplane.access.roles import Actor, require
 from controlplane.errors import Conflict
 from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
+from controlplane.plans.proposal_states import BY_NAME, State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.review import review
 from controlplane.proposals.staleness import outdate
-from controlplane.proposals.states import BY_NAME, State
 from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.wire.routing import Subject

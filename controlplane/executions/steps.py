@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Execution, Step
-from controlplane.planning.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology.applicability import Obstacle, obstacles
 from controlplane.topology.apply import Change, apply

@@ -10,9 +10,9 @@ from controlplane.access.roles import Actor, require
 from controlplane.errors import NotFound
 from controlplane.executions import control, startup
 from controlplane.models import Execution, Proposal
+from controlplane.plans.proposal_states import ENDED, SAID, State, Verb
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions, transitions
-from controlplane.proposals.states import ENDED, SAID, State, Verb
 from controlplane.proposals.transitions import role_for
 
 # Asking anew makes another proposal and leaves this one as it is: whatever it came to.

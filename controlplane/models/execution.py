@@ -59,8 +59,8 @@ class Step(models.Model):
     (topology.applicability). inverses: [place, actions] of each that was applied: what reverts it,
     captured then. tasks: how many tasks move, moved: how many of them arrived. effective_at: the
     event time (ms) at which the last action takes effect, null if that is with the version. bytes,
-    waited (records) and pause_ms: as the pipeline reported in batches, the number of its batches since; balance: the
-    imbalance measured before and after, p95_ms the latency after it.
+    waited (records) and pause_ms: as the pipeline reported in batches, the number of its batches
+    since; balance: the imbalance measured before and after, p95_ms the latency after it.
     """
 
     class State(models.TextChoices):

@@ -7,9 +7,9 @@ from django.db.models import F, Q
 
 from controlplane.models.cluster import Cluster
 from controlplane.models.snapshot import Snapshot
-from controlplane.planning.plan import Plan
-from controlplane.planning.snapshot import EMPTY, ClusterSnapshot
-from controlplane.proposals.states import ACTIVE, State
+from controlplane.plans.plan import Plan
+from controlplane.plans.proposal_states import ACTIVE, State
+from controlplane.plans.snapshot import EMPTY, ClusterSnapshot
 
 _STATES = [(state.value, state.name.replace("_", " ").title()) for state in State]
 

@@ -6,14 +6,14 @@ import zlib
 
 from django.db import models
 
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot
 
 # A twentieth larger than at level 6, in a third of its time.
 LEVEL = 4
 
 
 class Snapshot(models.Model):
-    """A cluster as it was, as canonical JSON (controlplane.planning.snapshot), compressed.
+    """A cluster as it was, as canonical JSON (controlplane.plans.snapshot), compressed.
 
     digest is the sha256 of the JSON, in hex: two proposals on equal clusters share one row. size
     is the length of the JSON in bytes.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from controlplane.planning.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction
 from controlplane.wire.routing import (
     NOBODY,
     Action,

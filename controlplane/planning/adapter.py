@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from algorithms.errors import BadParameters, UnknownAlgorithm
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Invalid
 from controlplane.planning.measures import Measure
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing import Action
-
-if TYPE_CHECKING:
-    from controlplane.policies.settings import PolicySettings
 
 Progress = Callable[[float], None]
 
@@ -51,14 +48,14 @@ class PlanRequest:
 class WatchSupport:
     """The watch loops that a planner can serve; among several planners the least `order` is first.
 
-    `parameters`: of a plan for a policy. `needs`: whether the planner can plan for a cluster with
-    so many queries of one task and split queries.
+    `parameters`: of a plan, for the imbalance above which the loops act. `needs`: whether the
+    planner can plan for a cluster with so many queries of one task and split queries.
     """
 
     loops: frozenset[str]
     order: int
     needs: Callable[[int, int], bool]
-    parameters: Callable[["PolicySettings"], Mapping[str, Any]] = lambda _: {}
+    parameters: Callable[[float], Mapping[str, Any]] = lambda _: {}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot
 
 Row = Mapping[str, Any]
 

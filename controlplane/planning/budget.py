@@ -23,8 +23,8 @@ from algorithms.subset import Choice, SubsetProblem, choose
 from controlplane.errors import Invalid
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.plan import PlannedAction, TaskMove, task_moves
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
+from controlplane.plans.snapshot import ClusterSnapshot
 
 KINDS: Final = ("bytes", "moves", "pause_ms")
 NAMES: Final = (*KINDS, "share")

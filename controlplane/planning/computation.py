@@ -11,7 +11,7 @@ from controlplane.planning.adapter import PlannerAdapter, Progress
 from controlplane.planning.execution_plan import ExecutionCost, StepLimits
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import cluster_values, measures
-from controlplane.planning.plan import PlannedAction, rows_of, seal_of
+from controlplane.plans.plan import PlannedAction, rows_of, seal_of
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 from algorithms.vocabulary import Floats, Ints
 from controlplane.planning import arrays
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.plan import PlannedAction, TaskMove
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.plan import PlannedAction, TaskMove
+from controlplane.plans.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)

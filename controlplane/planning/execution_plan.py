@@ -10,8 +10,8 @@ import numpy as np
 from algorithms.ordering import order_moves
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
-from controlplane.planning.plan import PlannedAction, task_moves
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.plan import PlannedAction, task_moves
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing import CLUSTER, Kind, Subject
 
 

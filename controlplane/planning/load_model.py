@@ -15,8 +15,8 @@ from algorithms.ordering import MoveSet, Unit, Units
 from algorithms.vocabulary import Floats, Ints
 from controlplane.planning import arrays
 from controlplane.planning.arrays import QueryArrays
-from controlplane.planning.plan import PlannedAction, TaskMove
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.plan import PlannedAction, TaskMove
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing import SetCapacity, SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, Shed
 

@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.plan import PlannedAction
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.plan import PlannedAction
+from controlplane.plans.snapshot import ClusterSnapshot
 
 
 class Better(StrEnum):

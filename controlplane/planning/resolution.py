@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from controlplane.errors import Conflict
-from controlplane.planning.plan import PLANNABLE, PlannedAction, TaskMove
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.plan import PLANNABLE, PlannedAction, TaskMove
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing import (
     NOBODY,

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
-from controlplane.planning.snapshot import (
+from controlplane.planning.task_measures import Measured, measured_tasks
+from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,
     Excluded,
@@ -25,7 +26,6 @@ from controlplane.planning.snapshot import (
     canonical,
     digest_of,
 )
-from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.wire.routing import NOBODY, spans_from
 from controlplane.wire.routing.key_groupings import scheme_text
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from controlplane.models import Cluster, Query, Stream
 from controlplane.planning.action_text import Names
-from controlplane.planning.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction
 from controlplane.wire.routing import Kind
 
 

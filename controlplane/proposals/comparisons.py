@@ -12,8 +12,8 @@ from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.planning.budget import checked_budget
-from controlplane.planning.snapshot import canonical
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
+from controlplane.plans.snapshot import canonical
 from controlplane.proposals import decisions, requests
 
 # As many as a person tells apart in a chart; each takes a worker for a while.

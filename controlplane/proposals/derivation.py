@@ -13,10 +13,10 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.planning.adapters import adapter_of
 from controlplane.planning.computation import compute_plan
+from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.notifications import tell
-from controlplane.proposals.states import BY_NAME
 from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.wire.routing import action_to_json
 

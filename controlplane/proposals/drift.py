@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from controlplane.models import Node, Proposal, Query, Stream
+from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.proposals.states import State
 from controlplane.topology.applicability import OBSTACLES, Obstacle, counted, obstacles
 
 

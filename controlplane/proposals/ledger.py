@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 
 from controlplane.models import Execution, LedgerEntry, MetricSample, Proposal
 from controlplane.planning.measures import cluster_values, measures
-from controlplane.planning.plan import PlannedAction, task_moves
+from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.telemetry.samples import Sample, imbalance
 
 logger = logging.getLogger(__name__)

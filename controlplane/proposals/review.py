@@ -13,9 +13,9 @@ from controlplane.models import Proposal
 from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import take_snapshot
+from controlplane.plans.proposal_states import State
 from controlplane.policies.gains import gain_between
 from controlplane.proposals.notifications import tell
-from controlplane.proposals.states import State
 from controlplane.topology.applicability import counted, obstacles
 
 logger = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from controlplane.access import audit
 from controlplane.access.roles import APPROVER, Actor, Automatic, require
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
-from controlplane.planning.plan import seal_of
+from controlplane.plans.plan import seal_of
+from controlplane.plans.proposal_states import BY_NAME, Verb, verbs_from
 from controlplane.policies.store import policy_of
 from controlplane.proposals.notifications import tell
-from controlplane.proposals.states import BY_NAME, Verb, verbs_from
 
 # Who does what nobody asked for.
 WEIR = Automatic("weir")

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.models import Cluster, Query, Task
-from controlplane.planning.plan import PlannedAction, TaskMove
+from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.topology.apply import nodes_of, scope_of
 from controlplane.topology.rows import read_part
 from controlplane.wire.errors import InconsistentDelta

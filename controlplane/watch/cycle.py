@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models import Max
 
 from controlplane.models import Cluster, Execution, Proposal
+from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
-from controlplane.proposals.states import APPROVED
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, note
 from controlplane.watch.loops import LOOPS, Loop, Reading

@@ -38,7 +38,7 @@ def ask(seen: Seen, loop: Loop, planners: list[str]) -> Proposal:
     else:
         planner = planners[0]
     watch = adapters()[planner].watch
-    parameters = dict(watch.parameters(seen.policy)) if watch is not None else {}
+    parameters = dict(watch.parameters(seen.policy.watch_imbalance)) if watch is not None else {}
     return requests.request(WATCH, seen.cluster, "", parameters, planner=planner)
 
 

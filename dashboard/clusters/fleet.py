@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from controlplane.clusters import demo
-from controlplane.clusters.listing import FleetRow, fleet
+from controlplane.health.fleet import FleetRow, fleet
 from controlplane.health.summary import is_idle
 from controlplane.models import Cluster
 from dashboard import thresholds

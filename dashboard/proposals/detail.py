@@ -24,10 +24,10 @@ from controlplane.executions.progress import (
 )
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.pagination.pages import whole
+from controlplane.plans.proposal_states import ACTIVE
 from controlplane.policies.auto_approval import applies_by_itself
 from controlplane.proposals import drift
 from controlplane.proposals.listing import proposal_by_id
-from controlplane.proposals.states import ACTIVE
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.proposals.measure_rows import measure_rows, shown_outcome, shown_review

@@ -11,6 +11,7 @@ from controlplane.policies.gains import value_text
 from controlplane.policies.planner_record import FIGURES
 from controlplane.policies.store import policy_of
 from controlplane.topology.applicability import OBSTACLES
+from dashboard.numbers import MISSING
 from dashboard.proposals.ledger_values import TITLES, WRITTEN
 
 
@@ -44,7 +45,7 @@ def measure_rows(
 
 
 def _text(measure: Measure, value: float | None) -> str:
-    return "–" if value is None else value_text(measure, value)
+    return MISSING if value is None else value_text(measure, value)
 
 
 def _note(measure: Measure, bound: float | None) -> str:

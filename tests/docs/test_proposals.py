@@ -2,7 +2,7 @@
 
 import re
 
-from controlplane.proposals.states import SAID, VERBS
+from controlplane.plans.proposal_states import SAID, VERBS
 from docs.proposal_tables import MARK, PAGE, tables
 
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -7,8 +7,9 @@ from controlplane.access.roles import VIEWER, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.output import print_facts, print_json, print_table, say
 from controlplane.clusters import lifecycle, partitions
-from controlplane.clusters.listing import FleetRow, NodeRow, fleet, node_table
+from controlplane.clusters.listing import NodeRow, node_table
 from controlplane.errors import Invalid
+from controlplane.health.fleet import FleetRow, fleet
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import nodes
 

@@ -1,6 +1,6 @@
 """Migration connected to clusters: split queries as its problems, its plans as moves of tasks."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,11 +13,8 @@ from controlplane.planning.adapter import (
     PlanRequest,
     WatchSupport,
 )
-from controlplane.planning.snapshot import ClusterSnapshot, SplitQueryRow
+from controlplane.plans.snapshot import ClusterSnapshot, SplitQueryRow
 from controlplane.wire.routing import MoveTasks
-
-if TYPE_CHECKING:
-    from controlplane.policies.settings import PolicySettings
 
 # Half of the imbalance that a loop acts on: the plan must not end right at the limit.
 _PART: Final = 0.5
@@ -81,8 +78,8 @@ def _moves(
     ]
 
 
-def _watch_parameters(policy: "PolicySettings") -> dict[str, float]:
-    return {"tau": max(0.01, min(1.0, _PART * policy.watch_imbalance))}
+def _watch_parameters(imbalance: float) -> dict[str, float]:
+    return {"tau": max(0.01, min(1.0, _PART * imbalance))}
 
 
 ADAPTER: Final = PlannerAdapter(

@@ -22,7 +22,7 @@ from controlplane.planning.adapter import (
     WatchSupport,
 )
 from controlplane.planning.arrays import QueryArrays
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing import MoveTasks
 
 

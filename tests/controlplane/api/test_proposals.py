@@ -13,8 +13,8 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.executions import progression
 from controlplane.models import Cluster, Node, Proposal
+from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.proposals import requests
-from controlplane.proposals.states import SAID, Verb
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
 from tests.support.policies import set_policy
 

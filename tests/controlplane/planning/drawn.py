@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from controlplane.planning.execution_plan import priced
-from controlplane.planning.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot
 
 
 def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> ClusterSnapshot:

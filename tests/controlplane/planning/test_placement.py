@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from algorithms.errors import MissingDependency
-from algorithms.registry import PLACEMENT, algorithm, algorithms
-from controlplane.errors import Conflict
-from controlplane.planning.measures import measures
 from controlplane.planning.placement import (
     active_positions,
     fewest_moves_labels,
     placement_problem,
     plan_moves,
 )
-from controlplane.planning.snapshot import ClusterSnapshot, canonical
+
+from algorithms.errors import MissingDependency
+from algorithms.registry import PLACEMENT, algorithm, algorithms
+from controlplane.errors import Conflict
+from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import seal_of
+from controlplane.plans.snapshot import ClusterSnapshot, canonical
 
 
 def snapshot(**changed: Any) -> ClusterSnapshot:

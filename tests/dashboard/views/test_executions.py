@@ -10,8 +10,8 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Proposal, Step
+from controlplane.plans.proposal_states import SAID
 from controlplane.proposals import computation
-from controlplane.proposals.states import SAID
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made

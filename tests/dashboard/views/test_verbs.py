@@ -8,7 +8,7 @@ from django.contrib.messages import get_messages
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
-from controlplane.proposals.states import SAID
+from controlplane.plans.proposal_states import SAID
 from dashboard.queries.forms import DEFAULTS
 
 QUERY = {"name": "fresh", "streams": "s0, s1", "aggregates": "n = count(*)"} | DEFAULTS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, overload
 
-from controlplane.planning.snapshot import canonical, digest_of
+from controlplane.plans.snapshot import canonical, digest_of
 from controlplane.wire.routing import (
     Action,
     AssignStream,

@@ -1,0 +1,76 @@
+"""The fleet: one row of numbers per cluster."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Min
+
+from controlplane.executions.progress import Progress, running
+from controlplane.models import Cluster, Node, Proposal, Query, Stream
+from controlplane.telemetry.time_series import latest_values, recent
+
+
+@dataclass(frozen=True)
+class FleetRow:
+    """One cluster as the fleet shows it; sample is the newest one, samples the last few minutes.
+
+    execution is the one under way.
+    """
+
+    cluster: Cluster
+    running: int
+    pending: int
+    streams: int
+    nodes: int
+    active_nodes: int
+    waiting: int
+    oldest_waiting: datetime | None
+    execution: Progress | None
+    sample: dict[str, Any] | None
+    samples: list[dict[str, Any]]
+
+
+def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
+    """Return one row per cluster by slug, of all or of those with these ids."""
+    found = Cluster.objects.select_related("health").order_by("slug")
+    clusters = list(found if seen is None else found.filter(pk__in=seen))
+    live = _count(Query.objects.filter(state=Query.State.RUNNING))
+    pending = _count(Query.objects.filter(state=Query.State.PENDING))
+    streams = _count(Stream.objects.all())
+    nodes = _count(Node.objects.all())
+    active = _count(Node.objects.filter(active=True))
+    waiting = _waiting()
+    executions = running()
+    return [
+        FleetRow(
+            cluster=cluster,
+            running=live.get(cluster.pk, 0),
+            pending=pending.get(cluster.pk, 0),
+            streams=streams.get(cluster.pk, 0),
+            nodes=nodes.get(cluster.pk, 0),
+            active_nodes=active.get(cluster.pk, 0),
+            waiting=waiting.get(cluster.pk, (0, None))[0],
+            oldest_waiting=waiting.get(cluster.pk, (0, None))[1],
+            execution=executions.get(cluster.pk),
+            sample=latest_values(cluster),
+            samples=recent(cluster),
+        )
+        for cluster in clusters
+    ]
+
+
+def _count(rows: Any) -> dict[int, int]:
+    counted = rows.order_by().values("cluster").annotate(n=Count("id"))
+    return dict(counted.values_list("cluster", "n"))
+
+
+def _waiting() -> dict[int, tuple[int, datetime | None]]:
+    rows = (
+        Proposal.objects.filter(state=Proposal.State.READY)
+        .order_by()
+        .values("cluster")
+        .annotate(n=Count("id"), oldest=Min("requested_at"))
+    )
+    return {row["cluster"]: (row["n"], row["oldest"]) for row in rows}

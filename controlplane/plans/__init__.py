@@ -1,0 +1,1 @@
+"""Values of proposals: snapshots, plans, states. Nothing here imports Django."""
