@@ -1,6 +1,6 @@
-"""A snapshot's queries and moves as flat arrays: positions of nodes, streams and units."""
+"""The queries of a snapshot as flat arrays: positions of nodes and streams."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -10,8 +10,6 @@ import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
 from controlplane.plans.snapshot import ClusterSnapshot
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -42,23 +40,6 @@ class QueryArrays:
             indptr,
             positions(_column(snapshot.streams, 0), entries),
         )
-
-    def after(self, snapshot: ClusterSnapshot, moves: Sequence[Row]) -> "QueryArrays":
-        """Return the queries on their nodes after moves, of which some may be of other queries."""
-        if not moves:
-            return self
-        moved = _integers(map(itemgetter("query"), moves), len(moves))
-        targets = node_positions(snapshot, _integers(map(itemgetter("to"), moves), len(moves)))
-        at, known = positions_if_known(self.ids, moved)
-        nodes = self.nodes.copy()
-        nodes[at[known]] = targets[known]
-        return QueryArrays(self.ids, nodes, self.indptr, self.streams)
-
-    def readers(self, nodes: int, streams: int) -> Ints:
-        """Return how many queries of a node read a stream, int64[nodes, streams]."""
-        owners = np.repeat(self.nodes, np.diff(self.indptr))
-        flat = np.bincount(owners * streams + self.streams, minlength=nodes * streams)
-        return flat.reshape(nodes, streams)
 
 
 def rates_of(snapshot: ClusterSnapshot) -> Floats:

@@ -45,7 +45,7 @@ from controlplane.access.roles import Actor
 from django.contrib.auth.models import User
 proposal = Proposal.objects.get(pk={pk})
 decisions.approve(Actor(User.objects.get(username="survivor")), proposal, proposal.seal)
-print(len(proposal.moves))
+print(len(proposal.actions))
 """
 _HURRY: Final = """
 from controlplane.models import Policy
@@ -65,7 +65,7 @@ versions = RoutingVersion.objects.filter(proposal=proposal).order_by("version")
 moved = [op["query"] for row in versions for op in row.ops]
 steps = list(execution.steps.order_by("number").values_list("first", "past", "state", "moved",
              "tasks")) if execution else []
-print(json.dumps(dict(state=proposal.state, moves=len(proposal.moves), error=proposal.error,
+print(json.dumps(dict(state=proposal.state, moves=len(proposal.actions), error=proposal.error,
                       done=execution.done if execution else 0, steps=steps, moved=moved)))
 """
 

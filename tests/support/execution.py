@@ -3,7 +3,8 @@
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.executions import progression
-from controlplane.models import Cluster, Execution, Node, Proposal, Step, Task
+from controlplane.models import Cluster, Execution, Node, Proposal, Query, Step, Task
+from controlplane.plans.plan import TaskMove, task_moves
 from controlplane.proposals import computation, decisions, requests
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing import MoveTasks
@@ -77,6 +78,17 @@ def carried_out(proposal: Proposal) -> Execution:
         batch(proposal.cluster, step)
     proposal.refresh_from_db()
     return Execution.objects.get(proposal=proposal)
+
+
+def moves_of(proposal: Proposal) -> list[TaskMove]:
+    """Return the moves of tasks among the actions of a proposal."""
+    return task_moves(proposal.plan)
+
+
+def moved_names(proposal: Proposal) -> list[str]:
+    """Return the names of the queries that the actions of a proposal move, in their order."""
+    names = dict(Query.objects.values_list("pk", "name"))
+    return [names[move.query] for move in moves_of(proposal)]
 
 
 def nodes_of() -> dict[int, int]:

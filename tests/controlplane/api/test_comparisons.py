@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, LedgerEntry, Proposal
 from controlplane.proposals import comparisons, computation, requests
-from tests.support.execution import ready, scattered
+from tests.support.execution import moved_names, ready, scattered
 
 Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,16 +86,16 @@ def test_effects_come_in_pages_and_moves_are_dropped(
     operating: Client, operator: Actor, cluster: Cluster
 ) -> None:
     proposal = ready(operator, cluster)
-    total = len(proposal.moves)
+    total = len(proposal.actions)
     told = operating.get(f"{BASE}/proposals/{proposal.pk}/effects?per_page=2&page=2").json()
     assert (told["total"], told["page"]) == (total, 2)
     assert [one["place"] for one in told["effects"]] == [2, 3]
-    assert told["effects"][0]["name"] == proposal.moves[2]["name"]
+    assert told["effects"][0]["object"] == moved_names(proposal)[2]
     answer = post(operating, f"/proposals/{proposal.pk}/without", {"places": [2, 3]})
     assert answer.status_code == 201
     derived = answer.json()
     assert (derived["origin"], derived["base"]) == ("derived", proposal.pk)
-    assert derived["move_count"] == total - 2
+    assert derived["action_count"] == total - 2
     assert derived["seal"] != proposal.seal
     refused = post(operating, f"/proposals/{proposal.pk}/without", {"places": [total]})
     assert refused.status_code == 422
@@ -115,7 +115,8 @@ def test_the_ledger_and_the_calibration_are_read(
     proposal = ready(operator, cluster)
     LedgerEntry.objects.create(
         proposal=proposal, cluster=cluster, planner="placement", algorithm="mms",
-        predicted={"bytes": 1e6}, measured={"bytes": 2e6}, at=timezone.now(), moves=3, samples=30,
+        approved={"bytes": 1e6}, expected={"bytes": 1e6}, measured={"bytes": 2e6},
+        at=timezone.now(), applied=3, samples=30,
     )  # fmt: skip
     told = operating.get(f"{BASE}/ledger").json()
     assert told["entries"][0]["proposal"] == proposal.pk

@@ -13,9 +13,10 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.executions import progression
 from controlplane.models import Cluster, Node, Proposal
+from controlplane.planning.adapters import adapters
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.proposals import requests
-from tests.support.execution import batch, carried_out, ready, scattered, under_way
+from tests.support.execution import batch, carried_out, moves_of, ready, scattered, under_way
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -180,18 +181,17 @@ def test_what_is_allowed_depends_on_the_state_and_on_who_asks(
     assert verbs == ["pause", "finish-step", "stop", "roll-back"]
 
 
-def test_moves_come_in_pages_with_what_became_of_them(
-    approving: Client, proposal: Proposal
-) -> None:
+def test_actions_come_in_pages_with_their_status(approving: Client, proposal: Proposal) -> None:
     started(approving, proposal)
     step_through(proposal)
-    page = get(approving, proposal, "/moves?per_page=2")
-    assert (page["total"], page["pages"]) == (len(proposal.moves), -(-len(proposal.moves) // 2))
-    first, second = page["moves"]
-    assert (first["state"], first["step"], second["state"]) == ("moved", 1, "moving")
-    assert first["imbalance"] == proposal.path[0]
-    assert first["source"] == f"node {proposal.moves[0]['from']}"
-    assert "moves" not in get(approving, proposal)
+    page = get(approving, proposal, "/actions?per_page=2")
+    assert (page["total"], page["pages"]) == (len(proposal.actions), -(-len(proposal.actions) // 2))
+    first, second = page["actions"]
+    assert (first["status"], first["step"], second["status"]) == ("applied", 1, "applying")
+    assert first["imbalance"] == proposal.imbalance_after[0]
+    assert first["before"] == f"node {moves_of(proposal)[0].source}"
+    assert (first["kind"], first["action"]) == ("move_tasks", proposal.actions[0]["action"])
+    assert "actions" not in get(approving, proposal)
 
 
 def test_an_execution_tells_its_steps(approving: Client, proposal: Proposal) -> None:
@@ -201,9 +201,13 @@ def test_an_execution_tells_its_steps(approving: Client, proposal: Proposal) -> 
     started(approving, proposal)
     step_through(proposal)
     found = get(approving, proposal, "/execution")
-    assert (found["moves"], found["total_moves"], found["step"]) == (1, len(proposal.moves), 2)
+    assert (found["actions"], found["total_actions"], found["step"]) == (
+        1,
+        len(proposal.actions),
+        2,
+    )
     assert found["eta_s"] > 0
-    assert found["undo"]["moves"] == 3
+    assert found["rollback_cost"]["actions"] == 3
     under, done = found["step_rows"]
     assert (under["number"], under["state"], under["acknowledged_at"]) == (2, "published", None)
     assert (done["bytes"], done["pause_ms"], done["waited"], done["p95_ms"]) == (1000, 700, 2, 300)
@@ -231,14 +235,15 @@ def test_kinds_of_planners_are_told_with_their_parameters(
     operating: Client, cluster: Cluster
 ) -> None:
     """What is told can be asked for."""
-    found = {kind["kind"]: kind for kind in operating.get("/api/v1/clusters/sf/planners").json()}
-    assert set(found) == set(Proposal.Kind.values)
-    assert found["shedding"] == {"kind": "shedding", "connected": False, "algorithms": []}
+    answer = operating.get("/api/v1/clusters/sf/planners").json()
+    assert [planner["name"] for planner in answer] == list(adapters())
     asked = 0
-    for kind in found.values():
-        for algorithm in kind["algorithms"]:
+    for planner in answer:
+        names = {measure["name"] for measure in planner["measures"]}
+        assert set(planner["improves"]) <= names
+        for algorithm in planner["algorithms"]:
             assert algorithm["parameters"][0]["name"] in ("nu", "tau")
-            body = {"planner": kind["kind"], "algorithm": algorithm["name"]}
+            body = {"planner": planner["name"], "algorithm": algorithm["name"]}
             answer = operating.post(PROPOSALS, json.dumps(body), content_type="application/json")
             assert answer.status_code == 202, answer.content
             asked += 1
@@ -251,7 +256,7 @@ def test_a_list_reads_no_moves_and_costs_the_same_for_many(
     approving.get(PROPOSALS)
     with CaptureQueriesContext(connection) as few:
         row = approving.get(PROPOSALS).json()["proposals"][0]
-    assert (row["move_count"], "moves" in row) == (len(proposal.moves), False)
+    assert (row["action_count"], "actions" in row) == (len(proposal.actions), False)
     for _ in range(20):
         requests.request(operator, proposal.cluster)
     with CaptureQueriesContext(connection) as many:

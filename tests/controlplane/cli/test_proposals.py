@@ -117,10 +117,10 @@ def test_a_plan_for_a_described_cluster(weir: Weir, viewer: Actor, cluster: Clus
     file.write_text(weir("export", "sf", user=viewer.name).out)
     found = weir("plan", "placement", "--input", file, "--json").json
     proposal = ready(viewer_as_operator(cluster), cluster)
-    assert len(found["moves"]) == len(proposal.moves)
+    assert len(found["actions"]) == len(proposal.actions)
     assert found["after"] == proposal.after
-    assert found["lower_bound"] == proposal.lower_bound
-    assert "lower bound" in weir("plan", "placement", "--input", file).out
+    assert found["bounds"] == proposal.bounds
+    assert "bound" in weir("plan", "placement", "--input", file).out
 
 
 def viewer_as_operator(cluster: Cluster) -> Actor:

@@ -7,6 +7,7 @@ from controlplane.cluster_spec.planning import Planned, plan_for, snapshot_of
 from controlplane.cluster_spec.text import described
 from controlplane.errors import Conflict, Invalid
 from controlplane.planning.measures import measures
+from controlplane.plans.plan import Plan, task_moves
 from tests.support.descriptions import SMALL, small, soon
 
 
@@ -16,35 +17,38 @@ def planned(
     return plan_for(description, planner, algorithm, given, lambda _: None)
 
 
+def targets(found: Planned) -> dict[str, int]:
+    """Return the node to which each query moves, by its name."""
+    moves = task_moves(Plan(found.computed.actions))
+    return {text.object: move.target for text, move in zip(found.texts, moves, strict=True)}
+
+
 def test_a_placement_moves_what_is_placed_and_places_what_is_not() -> None:
     """Only active nodes are used, and the measures are those of all queries at their new nodes."""
     found = planned(small(), "placement", "mms", nu=1.0)
     assert set(found.placed) == {"d"}
     after = {"a": 0, "b": 0, "c": 1} | dict(found.placed)
-    after |= {move["name"]: move["to"] for move in found.columns["moves"]}
+    after |= targets(found)
     assert set(after) == {"a", "b", "c", "d"}
     assert set(after.values()) <= {0, 1}
     placed = small().model_copy(update={"placement": small().placement | after})
     counted = measures(snapshot_of(placed))
-    assert counted.keys() == found.columns["after"].keys()
+    assert counted.keys() == found.computed.after.keys()
     for name, value in counted.items():
-        assert value == pytest.approx(found.columns["after"][name]), name
-    assert found.lower_bound is not None
-    assert found.lower_bound <= found.columns["after"]["replication_factor"] + 1e-9
+        assert value == pytest.approx(found.computed.after[name]), name
+    assert found.bounds["replication_factor"] <= found.computed.after["replication_factor"] + 1e-9
 
 
 def test_a_plan_leaves_alone_what_is_excluded() -> None:
     """Until it expires; what has no node yet gets one all the same."""
-    moved = {move["name"] for move in planned(small(), "placement", "mms", nu=1.0).columns["moves"]}
+    moved = set(targets(planned(small(), "placement", "mms", nu=1.0)))
     assert moved
     text = SMALL + f"exclusions: [{{kind: query, subject: {min(moved)}, until: SOON, reason: x}}]\n"
     excluded = planned(described(text.replace("SOON", soon())), "placement", "mms", nu=1.0)
-    assert {move["name"] for move in excluded.columns["moves"]} == moved - {min(moved)}
+    assert set(targets(excluded)) == moved - {min(moved)}
     assert set(excluded.placed) == {"d"}
     over = described(text.replace("SOON", "2020-01-01T00:00:00Z"))
-    assert {
-        move["name"] for move in planned(over, "placement", "mms", nu=1.0).columns["moves"]
-    } == moved
+    assert set(targets(planned(over, "placement", "mms", nu=1.0))) == moved
 
 
 def test_a_shielded_stream_is_named_by_its_id() -> None:
@@ -60,13 +64,12 @@ def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:
     measured = f"  measured: {{records_per_s: {each}, state_bytes: {each}}}"
     text = SMALL.replace("  tasks: 8\n", f"  tasks: 8\n{measured}\n")
     found = planned(described(text), "migration", "single_step", tau=0.2)
-    moves = found.columns["moves"]
+    moves = task_moves(Plan(found.computed.actions))
     assert moves
-    assert {move["name"] for move in moves} == {"e"}
-    assert found.columns["predicted"]["bytes"] == sum(move["bytes"] for move in moves)
-    assert found.bytes_bound is not None
-    assert found.columns["predicted"]["bytes"] >= found.bytes_bound
-    assert found.columns["after"]["imbalance"] < found.columns["before"]["imbalance"]
+    assert {text.object for text in found.texts} == {"e"}
+    assert found.computed.predicted["bytes"] == sum(move.bytes for move in moves)
+    assert found.computed.predicted["bytes"] >= found.bounds["bytes"]
+    assert found.computed.after["imbalance"] < found.computed.before["imbalance"]
 
 
 def test_what_cannot_be_planned_says_why() -> None:

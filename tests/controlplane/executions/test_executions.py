@@ -17,6 +17,8 @@ from tests.support.execution import (
     batch,
     begun,
     carried_out,
+    moved_names,
+    moves_of,
     nodes_of,
     ready,
     scattered,
@@ -41,11 +43,11 @@ def test_all_moves_are_made_in_steps_and_nothing_else(approver: Actor, cluster: 
     assert proposal.state == "done"
     assert execution.finished_at is not None
     after = nodes_of()
-    assert {q for q in after if after[q] != before[q]} == {m["query"] for m in proposal.moves}
-    assert all(after[move["query"]] == move["to"] for move in proposal.moves)
+    assert {q for q in after if after[q] != before[q]} == {m.query for m in moves_of(proposal)}
+    assert all(after[move.query] == move.target for move in moves_of(proposal))
     steps = list(execution.steps.order_by("number"))
     assert [one.tasks for one in steps][:2] == [1, 2]
-    assert sum(one.tasks for one in steps) == len(proposal.moves)
+    assert sum(one.tasks for one in steps) == len(proposal.actions)
     assert len(steps) == proposal.predicted["steps"], "the slow start is foreseen"
     assert all((one.bytes, one.pause_ms) == (1000 * one.tasks, 700) for one in steps)
     assert replayed_table(cluster) == rows.current_table(cluster.pk)
@@ -174,7 +176,7 @@ def test_rolling_back_moves_back_what_has_moved(
         progression.advance(proposal.pk)
     execution = carried_out(proposal) if steps is None else _execution(proposal)
     done = execution.done
-    assert execution.undo["moves"] == done
+    assert execution.rollback_cost["actions"] == done
     control.roll_back(operator, proposal, proposal.seal, "worse than thought")
     step = under_way(proposal)
     if step is not None:
@@ -192,7 +194,7 @@ def test_there_is_no_way_back_from_nothing(
     proposal = ready(approver, cluster)
     with pytest.raises(Conflict) as refused:
         control.roll_back(operator, proposal, proposal.seal, "why not")
-    assert refused.value.code == "nothing_moved"
+    assert refused.value.code == "nothing_applied"
 
 
 def test_queries_that_end_meanwhile_are_left_out(
@@ -200,17 +202,18 @@ def test_queries_that_end_meanwhile_are_left_out(
 ) -> None:
     """Queries come and go all day; the other moves still mean what was approved."""
     proposal = begun(approver, cluster)
-    gone = proposal.moves[-1]
-    queries.end(operator, cluster, [gone["name"]])
+    gone = moves_of(proposal)[-1]
+    queries.end(operator, cluster, [moved_names(proposal)[-1]])
     placement.drain(cluster.pk)
     batch(cluster, _step(proposal))
     execution = carried_out(proposal)
     assert proposal.state == "done"
-    skipped = [at for step in execution.steps.all() for at in step.skipped]
-    assert skipped == [len(proposal.moves) - 1]
+    skipped = [pair for step in execution.steps.all() for pair in step.skipped]
+    count = len(proposal.actions)
+    assert skipped == [[count - 1, "ended"]]
     progress = progress_of(execution)
-    assert (progress.moves, progress.left_out) == (len(proposal.moves), 1)
-    assert gone["query"] not in nodes_of()
+    assert (progress.actions, progress.applied, progress.skipped) == (count, count - 1, 1)
+    assert gone.query not in nodes_of()
 
 
 def test_drift_on_the_way_makes_it_stale_and_says_by_how_much(
@@ -234,7 +237,7 @@ def test_another_execution_waits_for_its_turn(approver: Actor, cluster: Cluster)
     """At most one per cluster; the second begins by itself when the first has ended."""
     first, second = ready(approver, cluster), ready(approver, cluster)
     # About nothing that the first one moves.
-    Proposal.objects.filter(pk=second.pk).update(moves=[], state="approved", approved_by="x")
+    Proposal.objects.filter(pk=second.pk).update(actions=[], state="approved", approved_by="x")
     decisions.approve(approver, first, first.seal)
     progression.advance(first.pk)
     progression.advance(second.pk)
@@ -258,7 +261,7 @@ def test_others_that_speak_of_the_same_queries_are_superseded(
 def test_the_same_plan_moves_nothing_twice(approver: Actor, cluster: Cluster) -> None:
     """Servers are numbered by overlap: planning anew what was just carried out moves no query."""
     carried_out(begun(approver, cluster))
-    assert ready(approver, cluster).moves == []
+    assert moves_of(ready(approver, cluster)) == []
 
 
 def test_a_stopped_cluster_is_waited_for(approver: Actor, cluster: Cluster) -> None:
@@ -287,7 +290,7 @@ def test_where_the_policy_says_so_a_person_begins(
         startup.begin(operator, proposal, "0" * 64)
     assert refused.value.code == "wrong_seal"
     startup.begin(operator, proposal, proposal.seal)
-    assert carried_out(proposal).done == len(proposal.moves)
+    assert carried_out(proposal).done == len(proposal.actions)
     assert proposal.state == "done"
 
 

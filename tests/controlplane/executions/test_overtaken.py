@@ -84,8 +84,8 @@ def check(proposal: Proposal) -> None:
     execution = Execution.objects.get(proposal=proposal)
     for direction, reached in (("forward", execution.done), ("back", execution.undone)):
         steps = execution.steps.filter(direction=direction).order_by("number")
-        spans = [(0, 0), *steps.values_list("first", "past")]
-        assert all(past == first for (_, past), (first, _) in pairwise(spans))
+        spans = [(0, 0), *steps.values_list("first", "stop")]
+        assert all(stop == first for (_, stop), (first, _) in pairwise(spans))
         assert spans[-1][1] == reached
     assert execution.steps.filter(state="published").count() <= 1
     assert not any(skipped for skipped in execution.steps.values_list("skipped", flat=True))

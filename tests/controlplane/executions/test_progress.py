@@ -10,13 +10,29 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import NotFound
 from controlplane.executions import control, progression
-from controlplane.executions.action_status import Fate, counted, fates, moves_page, steps_of
+from controlplane.executions.action_status import (
+    ActionStatus,
+    Status,
+    actions_page,
+    counted,
+    statuses,
+    steps_of,
+)
 from controlplane.executions.progress import execution_of, progress_of, running, waiting_for
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.proposals import requests
 from controlplane.proposals.listing import ProposalFilters, proposals_page
 from controlplane.topology import placement, queries
-from tests.support.execution import batch, begun, carried_out, ready, scattered, under_way
+from tests.support.execution import (
+    batch,
+    begun,
+    carried_out,
+    moved_names,
+    moves_of,
+    ready,
+    scattered,
+    under_way,
+)
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,8 +54,8 @@ def acknowledged(proposal: Proposal) -> Step:
     return step
 
 
-def states(proposal: Proposal) -> list[Fate]:
-    return fates(proposal, steps_of(proposal))
+def states(proposal: Proposal) -> list[ActionStatus]:
+    return statuses(proposal, steps_of(proposal))
 
 
 def test_progress_counts_what_has_arrived_and_not_what_is_under_way(
@@ -47,11 +63,11 @@ def test_progress_counts_what_has_arrived_and_not_what_is_under_way(
 ) -> None:
     proposal = begun(approver, cluster)
     first = progress_of(execution_of(proposal))
-    assert (first.moves, first.total, first.step) == (0, len(proposal.moves), 1)
+    assert (first.actions, first.total, first.step) == (0, len(proposal.actions), 1)
     acknowledged(proposal)
     second = progress_of(execution_of(proposal))
-    assert (second.moves, second.steps, second.step, second.bytes) == (1, 2, 2, 1000)
-    assert second.share == pytest.approx(1 / len(proposal.moves))
+    assert (second.actions, second.steps, second.step, second.bytes) == (1, 2, 2, 1000)
+    assert second.share == pytest.approx(1 / len(proposal.actions))
 
 
 def test_the_time_to_go_follows_the_pace_of_the_steps(approver: Actor, cluster: Cluster) -> None:
@@ -64,7 +80,7 @@ def test_the_time_to_go_follows_the_pace_of_the_steps(approver: Actor, cluster: 
     Step.objects.filter(pk=first.pk).update(
         acknowledged_at=first.published_at + timedelta(seconds=20)
     )
-    left = len(proposal.moves) - 1
+    left = len(proposal.actions) - 1
     assert progress_of(execution_of(proposal)).eta_s == pytest.approx(20.0 * left)
     until = timezone.now() + timedelta(seconds=100)
     Execution.objects.update(not_before=until)
@@ -89,30 +105,33 @@ def test_the_way_back_has_a_progress_of_its_own(
     control.roll_back(operator, proposal, proposal.seal, "worse")
     acknowledged(proposal)
     found = progress_of(execution_of(proposal))
-    assert (found.back, found.moves, found.total, found.step) == (True, 0, 5, 4)
+    assert (found.back, found.actions, found.total, found.step) == (True, 0, 5, 4)
     acknowledged(proposal)
-    assert progress_of(execution_of(proposal)).moves == Step.objects.get(number=4).past > 0
+    assert progress_of(execution_of(proposal)).actions == Step.objects.get(number=4).stop > 0
     carried_out(proposal)
     done = progress_of(execution_of(proposal))
-    assert (done.moves, done.total, done.eta_s, done.share) == (5, 5, None, 1.0)
+    assert (done.actions, done.total, done.eta_s, done.share) == (5, 5, None, 1.0)
 
 
 def test_moves_tell_what_became_of_them(approver: Actor, operator: Actor, cluster: Cluster) -> None:
     """Waiting, moving, moved, left out, moved back: each with its step."""
     proposal = begun(approver, cluster)
-    gone = proposal.moves[-1]["name"]
+    gone = moved_names(proposal)[-1]
     queries.end(operator, cluster, [gone])
     placement.drain(cluster.pk)
-    assert [str(fate) for fate in states(proposal)[:2]] == ["moving in step 1", "waiting"]
+    assert [str(fate) for fate in states(proposal)[:2]] == ["applying in step 1", "waiting"]
     carried_out(proposal)
     last = Step.objects.count()
-    assert [str(fate) for fate in states(proposal)[:2]] == ["moved in step 1", "moved in step 2"]
-    assert str(states(proposal)[-1]) == f"left out in step {last}"
+    assert [str(fate) for fate in states(proposal)[:2]] == [
+        "applied in step 1",
+        "applied in step 2",
+    ]
+    assert states(proposal)[-1] == ActionStatus(Status.SKIPPED, last, "ended")
     control.roll_back(operator, proposal, proposal.seal, "worse")
     carried_out(proposal)
     found = states(proposal)
-    assert dict(counted(found)) == {"moved back": len(found) - 1, "left out": 1}
-    assert str(found[-2]) == f"moved back in step {last + 1}", "the last is the first to go back"
+    assert dict(counted(found)) == {"reverted": len(found) - 1, f"skipped: {found[-1].obstacle}": 1}
+    assert str(found[-2]) == f"reverted in step {last + 1}", "the last is the first to go back"
 
 
 def test_what_has_not_moved_when_it_is_stopped_does_not_move(
@@ -122,19 +141,20 @@ def test_what_has_not_moved_when_it_is_stopped_does_not_move(
     acknowledged(proposal)
     control.stop(operator, proposal, "enough")
     found = dict(counted(states(proposal)))
-    assert found == {"moved": 1, "moving": 2, "not moved": len(proposal.moves) - 3}
+    assert found == {"applied": 1, "applying": 2, "not applied": len(proposal.actions) - 3}
 
 
-def test_pages_of_moves_name_their_nodes(approver: Actor, cluster: Cluster) -> None:
+def test_pages_of_actions_name_their_objects(approver: Actor, cluster: Cluster) -> None:
     proposal = ready(approver, cluster)
-    page = moves_page(proposal, states(proposal), 99, 2)
+    page = actions_page(proposal, states(proposal), 99, 2)
     assert page.number == page.pages
     row = page.rows[-1]
-    move = proposal.moves[row.place]
-    assert (row.name, row.source, row.target) == (
-        move["name"], f"node {move['from']}", f"node {move['to']}",
+    move = moves_of(proposal)[row.place]
+    assert (row.text.object, row.text.before, row.text.after) == (
+        moved_names(proposal)[row.place], f"node {move.source}", f"node {move.target}",
     )  # fmt: skip
-    assert row.fate == Fate("waiting")
+    assert (row.query, row.task, row.bytes) == (move.query, None, move.bytes)
+    assert row.status == ActionStatus(Status.WAITING)
 
 
 def test_an_approved_one_says_whom_it_waits_for(approver: Actor, cluster: Cluster) -> None:
@@ -153,10 +173,10 @@ def test_lists_read_no_moves_and_ask_no_row_by_itself(approver: Actor, cluster: 
     with CaptureQueriesContext(connection) as asked:
         assert list(running()) == [cluster.pk]
     assert len(asked) == 2
-    assert all('"moves"' not in one["sql"] for one in asked)
+    assert all('"actions"' not in one["sql"] for one in asked)
     for _ in range(5):
         requests.request(approver, cluster)
     with CaptureQueriesContext(connection) as listed:
         rows = proposals_page(cluster, ProposalFilters()).rows
-        assert [row.predicted.get("moves") for row in rows[:5]] == [None] * 5
+        assert [row.predicted.get("actions") for row in rows[:5]] == [None] * 5
     assert len(listed) == 2

@@ -22,13 +22,14 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Invalid, WeirError
 from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, Query, Step
-from controlplane.planning.snapshots import seal_of
+from controlplane.plans.plan import seal_of
 from controlplane.proposals import computation, decisions, requests
 from controlplane.topology import nodes, placement, queries, rows, streams
 from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table
+from tests.support.execution import moves_of
 from tests.support.policies import set_policy
 from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY
@@ -208,9 +209,9 @@ class Life(RuleBasedStateMachine):
         for execution in Execution.objects.filter(cluster=self.cluster):
             for direction, reached in (("forward", execution.done), ("back", execution.undone)):
                 steps = execution.steps.filter(direction=direction).order_by("number")
-                spans = list(steps.values_list("first", "past"))
+                spans = list(steps.values_list("first", "stop"))
                 starts = [first for first, _ in spans]
-                assert starts == [0, *(past for _, past in spans)][: len(spans)]
+                assert starts == [0, *(stop for _, stop in spans)][: len(spans)]
                 assert (spans[-1][1] if spans else 0) == reached
 
     @invariant()
@@ -223,7 +224,7 @@ class Life(RuleBasedStateMachine):
         for execution in Execution.objects.filter(cluster=self.cluster):
             proposal = execution.proposal
             assert proposal.snapshot_row is not None
-            assert proposal.seal == seal_of(proposal.moves, proposal.snapshot_row.digest)
+            assert proposal.seal == seal_of(proposal.actions, proposal.snapshot_row.digest)
             approved = AuditEntry.objects.filter(
                 action="proposal.approve", object=str(proposal), seal=proposal.seal
             )
@@ -306,7 +307,7 @@ def test_a_process_that_dies_at_any_statement_leaves_a_step_or_none(
     driven.scattered(operator, sf)
     for statement in range(0, 80, _thorough(3, 5)):
         proposal = driven.ready(approver, sf)
-        if not proposal.moves:
+        if not moves_of(proposal):
             break
         with suppress(WeirError):
             decisions.approve(approver, proposal, proposal.seal)
@@ -315,7 +316,7 @@ def test_a_process_that_dies_at_any_statement_leaves_a_step_or_none(
         assert replayed_table(sf) == rows.current_table(sf.pk)
         Execution.objects.exclude(lease_owner="").update(lease_until=timezone.now())
         execution = driven.carried_out(proposal)
-        assert execution.done == len(proposal.moves)
+        assert execution.done == len(proposal.actions)
         control.roll_back(operator, proposal, proposal.seal, "again")
         driven.carried_out(proposal)
         assert proposal.state == "rolled back"

@@ -1,11 +1,11 @@
 """Drawn snapshots, and plans on them that bring the readers of a stream together."""
 
-from typing import Any
-
 import numpy as np
 
-from controlplane.planning.execution_plan import priced
+from controlplane.planning.resolution import resolve
+from controlplane.plans.plan import PlannedAction
 from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.wire.routing import MoveTasks
 
 
 def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> ClusterSnapshot:
@@ -32,25 +32,13 @@ def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> 
             [queries, "split", [[0, 0, 2], [1, 2, 4]], [5.0, 4.0, 3.0, 2.0], [10, 20, 30, 40]]
         ],
         "excluded": [],
+        "splits": [[one, one % 2] for one in range(streams)],
+        "split_count": 2,
     })  # fmt: skip
 
 
-def gathered(snapshot: ClusterSnapshot) -> list[dict[str, Any]]:
-    """Return moves of every query to the node of its first stream, and of a task, with bytes."""
+def gathered(snapshot: ClusterSnapshot) -> list[PlannedAction]:
+    """Return moves of every query to the node of its first stream, and of a task."""
     nodes = len(snapshot.nodes)
-    moves = [
-        {"query": query, "name": name, "from": node, "to": read[0] % nodes}
-        for query, name, node, read in snapshot.queries
-        if node != read[0] % nodes
-    ]
-    number = snapshot.split[0].id
-    task = {
-        "query": number,
-        "name": "split",
-        "first": 1,
-        "past": 2,
-        "from": 0,
-        "to": 3,
-        "bytes": 20,
-    }
-    return priced(snapshot, [*moves, task])
+    moves = [MoveTasks(query, ((read[0] % nodes, 0, 1),)) for query, _, _, read in snapshot.queries]
+    return resolve(snapshot, [*moves, MoveTasks(snapshot.split[0].id, ((3, 1, 2),))])

@@ -1,4 +1,4 @@
-"""A snapshot as arrays says what the snapshot says; unknown nodes and streams are errors."""
+"""The load model has what the snapshot has; unknown nodes and streams are errors."""
 
 from dataclasses import replace
 
@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.planning.arrays import QueryArrays, positions, positions_if_known, rates_of
+from controlplane.planning.arrays import positions, positions_if_known
+from controlplane.planning.load_model import LoadModel
+from controlplane.plans.plan import TaskMove, task_moves
 from tests.controlplane.planning.drawn import drawn, gathered
 
 
@@ -26,34 +28,40 @@ def test_what_is_not_there_is_named() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_queries_are_those_of_the_snapshot_after_moves(seed: int) -> None:
-    """Nodes and streams are not in the order of their ids; moves of split queries are left out."""
+def test_loads_are_those_of_the_snapshot_after_moves(seed: int) -> None:
+    """Nodes and streams are not in the order of their ids; unknown queries are left out."""
     snapshot = drawn(seed)
     snapshot.nodes.reverse()
     snapshot.streams.reverse()
-    moves = gathered(snapshot)
-    targets = {move["query"]: move["to"] for move in moves}
-    found = QueryArrays.of(snapshot).after(snapshot, moves)
-    nodes = [node.index for node in snapshot.nodes]
-    streams = [stream for stream, _ in snapshot.streams]
-    assert len(found.ids) == len(snapshot.queries)
-    for at, (query, _, node, read) in enumerate(snapshot.queries):
-        assert found.ids[at] == query
-        assert nodes[found.nodes[at]] == targets.get(query, node)
-        row = found.streams[found.indptr[at] : found.indptr[at + 1]]
+    plan = gathered(snapshot)
+    targets = {(move.query, move.task): move.target for move in task_moves(plan)}
+    model = LoadModel.of(snapshot).after([*plan, TaskMove(999, 0, 0, 1, 0).planned()])
+    nodes, streams = model.indices.tolist(), model.streams.tolist()
+    assert nodes == [node.index for node in snapshot.nodes]
+    for unit, (query, _, node, read) in enumerate(snapshot.queries):
+        assert model.ids[unit] == query
+        assert nodes[model.nodes[unit]] == targets.get((query, 0), node)
+        row = model.entries[model.indptr[unit] : model.indptr[unit + 1]]
         assert [streams[one] for one in row] == read
+        assert model.state[unit] == snapshot.state[query]
+    for (query, task), unit in model.tasks.items():
+        assert model.own[unit] == snapshot.split[0].work[task]
+        spans = snapshot.split[0].spans
+        present = next(node for node, first, stop in spans if first <= task < stop)
+        assert nodes[model.nodes[unit]] == targets.get((query, task), present)
 
 
 def test_readers_are_counted_per_node_and_stream() -> None:
     snapshot = drawn(1)
-    found = QueryArrays.of(snapshot)
-    counts = found.readers(len(snapshot.nodes), len(rates_of(snapshot)))
+    counts = LoadModel.of(snapshot).readers.copy()
     for _, _, node, read in snapshot.queries:
         counts[node, read] -= 1
     assert not counts.any()
 
 
 def test_a_cluster_without_queries_has_empty_arrays() -> None:
-    found = QueryArrays.of(replace(drawn(0), queries=[], streams=[]))
-    assert found.readers(4, 0).shape == (4, 0)
-    assert found.after(drawn(0), gathered(drawn(0))).nodes.tolist() == []
+    empty = replace(drawn(0), queries=[], streams=[], split=[])
+    model = LoadModel.of(empty)
+    assert model.readers.shape == (4, 0)
+    assert model.after(gathered(drawn(0))).nodes.tolist() == []
+    assert model.loads.tolist() == [0.0] * 4

@@ -8,16 +8,25 @@ import pytest
 
 from controlplane.errors import Invalid
 from controlplane.planning.budget import afforded, checked_budget
-from controlplane.planning.execution_plan import Caps
+from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.measures import measures
+from controlplane.planning.resolution import resolve
+from controlplane.plans.plan import PlannedAction
+from controlplane.wire.routing import AssignStream, SetNodeActive
 from tests.controlplane.planning.drawn import drawn, gathered
 
-CAPS = Caps(10, 40, 1000.0)
+LIMITS = StepLimits(10, 40, 1000.0)
 STEP_S = 2.0
 
 
+def source_of(planned: PlannedAction) -> int:
+    move = planned.task_move
+    assert move is not None
+    return move.source
+
+
 def pause_ms(moves: Any) -> float:
-    return sum(1000 * (STEP_S + float(move["bytes"]) / 1000) for move in moves)
+    return sum(1000 * (STEP_S + float(move.bytes) / 1000) for move in moves)
 
 
 @pytest.mark.parametrize(
@@ -29,19 +38,19 @@ def test_it_is_kept_and_what_is_told_is_true(seed: int, budget: dict[str, float]
     """Counted again from the moves; the bounds hold for the measures of what was chosen."""
     snapshot = drawn(seed)
     moves = gathered(snapshot)
-    found = afforded(snapshot, moves, budget, CAPS, STEP_S)
-    spent = sum(move["bytes"] for move in found.moves)
+    found = afforded(snapshot, moves, budget, LIMITS, STEP_S)
+    spent = sum(move.bytes for move in found.plan)
     assert spent <= budget.get("bytes", spent)
-    assert len(found.moves) <= budget.get("moves", len(moves))
-    assert pause_ms(found.moves) <= budget.get("pause_ms", pause_ms(moves)) + 1e-6
-    assert spent <= budget.get("share", 1.0) * sum(move["bytes"] for move in moves)
-    assert found.told["used"]["bytes"] == spent
-    assert found.told["used"]["pause_ms"] == pytest.approx(pause_ms(found.moves), abs=0.1)
-    assert found.told["left_out"] == len(moves) - len(found.moves)
-    assert found.told["limits"] == budget
-    after = measures(snapshot, found.moves)
-    assert found.told["replication_bound"] <= after["replication_factor"] + 1e-6
-    assert found.told["imbalance_bound"] <= max(
+    assert len(found.plan) <= budget.get("moves", len(moves))
+    assert pause_ms(found.plan) <= budget.get("pause_ms", pause_ms(moves)) + 1e-6
+    assert spent <= budget.get("share", 1.0) * sum(move.bytes for move in moves)
+    assert found.summary["used"]["bytes"] == spent
+    assert found.summary["used"]["pause_ms"] == pytest.approx(pause_ms(found.plan), abs=0.1)
+    assert found.summary["left_out"] == len(moves) - len(found.plan)
+    assert found.summary["limits"] == budget
+    after = measures(snapshot, found.plan)
+    assert found.summary["replication_bound"] <= after["replication_factor"] + 1e-6
+    assert found.summary["imbalance_bound"] <= max(
         after["imbalance"], measures(snapshot, moves)["imbalance"]
     ) + 1e-6  # fmt: skip
 
@@ -57,7 +66,7 @@ def test_no_three_moves_are_better(seed: int) -> None:
         found = measures(snapshot, chosen)
         return max(0, int((found["imbalance"] - whole) / 0.01 + 1e-9)), found["replication_factor"]
 
-    found = value(afforded(snapshot, moves, {"moves": 3}, CAPS, STEP_S).moves)
+    found = value(afforded(snapshot, moves, {"moves": 3}, LIMITS, STEP_S).plan)
     best = min(value(chosen) for size in range(4) for chosen in combinations(moves, size))
     assert found[0] == best[0]
     assert found[1] <= best[1] * 1.001
@@ -70,13 +79,13 @@ def test_where_more_may_be_spent_nothing_gets_worse() -> None:
     whole = measures(snapshot, moves)["imbalance"]
     values = []
     for share in (0.0, 0.1, 0.25, 0.5, 0.75):
-        plan = afforded(snapshot, moves, {"share": share}, CAPS, STEP_S).moves
+        plan = afforded(snapshot, moves, {"share": share}, LIMITS, STEP_S).plan
         found = measures(snapshot, plan)
         excess = max(0, int((found["imbalance"] - whole) / 0.01 + 1e-9))
         values.append((excess, found["replication_factor"] / 1.001))
     assert values == sorted(values, reverse=True)
-    assert afforded(snapshot, moves, {"share": 0.0}, CAPS, STEP_S).moves == []
-    assert afforded(snapshot, moves, {"share": 1.0}, CAPS, STEP_S).moves == moves
+    assert afforded(snapshot, moves, {"share": 0.0}, LIMITS, STEP_S).plan == []
+    assert afforded(snapshot, moves, {"share": 1.0}, LIMITS, STEP_S).plan == moves
 
 
 def test_a_lost_node_is_emptied_first() -> None:
@@ -84,17 +93,29 @@ def test_a_lost_node_is_emptied_first() -> None:
     snapshot = drawn(2)
     snapshot.nodes[2] = replace(snapshot.nodes[2], active=False)
     moves = gathered(snapshot)
-    off = [move for move in moves if move["from"] == 2]
+    off = [move for move in moves if source_of(move) == 2]
     assert off
-    found = afforded(snapshot, moves, {"moves": len(off)}, CAPS, STEP_S)
-    assert found.moves == off
+    found = afforded(snapshot, moves, {"moves": len(off)}, LIMITS, STEP_S)
+    assert found.plan == off
+
+
+def test_actions_of_other_kinds_stay_in_the_plan() -> None:
+    """They cost nothing of what a budget limits; a plan of them alone is whole."""
+    snapshot = drawn(3)
+    others = resolve(snapshot, [AssignStream(1, 0), SetNodeActive(1, active=False)])
+    plan = [others[0], *gathered(snapshot), others[1]]
+    found = afforded(snapshot, plan, {"moves": 2}, LIMITS, STEP_S)
+    assert found.plan[0] == others[0]
+    assert found.plan[-1] == others[1]
+    assert len(found.plan) == 4
+    assert afforded(snapshot, others, {"moves": 2}, LIMITS, STEP_S).plan == others
 
 
 def test_without_known_state_a_share_is_one_of_the_moves() -> None:
     snapshot = drawn(1)
-    moves = [{**move, "bytes": 0} for move in gathered(snapshot)]
-    found = afforded(snapshot, moves, {"share": 0.5}, CAPS, STEP_S)
-    assert 0 < len(found.moves) <= len(moves) / 2
+    moves = [replace(move, bytes=0) for move in gathered(snapshot)]
+    found = afforded(snapshot, moves, {"share": 0.5}, LIMITS, STEP_S)
+    assert 0 < len(found.plan) <= len(moves) / 2
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 
 from controlplane.planning.effects import effects
 from controlplane.planning.measures import measures
+from controlplane.planning.resolution import resolve
+from controlplane.wire.routing import AssignStream, SetCapacity
 from tests.controlplane.planning.drawn import drawn, gathered
 
 
@@ -25,9 +27,19 @@ def test_each_is_the_difference_of_measures_from_scratch(seed: int) -> None:
         assert one.imbalance == pytest.approx(without["imbalance"] - whole["imbalance"], abs=1e-6)
         factor = without["replication_factor"] - whole["replication_factor"]
         assert one.replication_factor == pytest.approx(factor, abs=1e-6)
-        assert one.bytes == -moves[one.place]["bytes"]
+        assert one.bytes == -moves[one.place].bytes
         assert one.worst_share == pytest.approx(max(shares))
         assert shares[one.worst] == pytest.approx(max(shares))
+
+
+def test_an_action_of_another_kind_is_the_difference_as_well() -> None:
+    snapshot = drawn(4)
+    others = resolve(snapshot, [SetCapacity(0, 20.0, emulated=False), AssignStream(1, 0)])
+    plan = [others[0], *gathered(snapshot), others[1]]
+    first, *_, last = effects(snapshot, plan)
+    whole, without = measures(snapshot, plan), measures(snapshot, plan[1:])
+    assert first.imbalance == pytest.approx(without["imbalance"] - whole["imbalance"], abs=1e-6)
+    assert (last.imbalance, last.replication_factor, last.bytes) == (0, 0, 0)
 
 
 def test_some_places_are_as_among_all() -> None:

@@ -42,12 +42,12 @@ def test_by_default_nothing_that_moves_state_does(plan: Proposal) -> None:
     verdict = applies_by_itself(plan, PolicySettings(), WEDNESDAY)
     assert (verdict.allowed, verdict.code) == (False, "kind")
     assert "approved by a person" in verdict.text
-    assert PolicySettings().auto_kinds == ["admission", "shedding"]
+    assert PolicySettings().auto_kinds == []
 
 
 def test_size_is_bounded(plan: Proposal) -> None:
     verdict = applies_by_itself(plan, policy(plan, auto_moves=1), WEDNESDAY)
-    assert (verdict.code, verdict.number, verdict.limit) == ("moves", len(plan.moves), 1)
+    assert (verdict.code, verdict.number, verdict.limit) == ("moves", len(plan.actions), 1)
     plan.predicted["bytes"] = 11_000_000
     verdict = applies_by_itself(plan, policy(plan), WEDNESDAY)
     assert (verdict.code, verdict.number, verdict.limit) == ("bytes", 11_000_000, 10_000_000)
@@ -57,7 +57,7 @@ def test_size_is_bounded(plan: Proposal) -> None:
 def test_a_gain_is_asked_for(plan: Proposal) -> None:
     verdict = applies_by_itself(plan, policy(plan, auto_gain=0.99), WEDNESDAY)
     assert (verdict.code, verdict.limit) == ("gain", 0.99)
-    plan.moves = []
+    plan.actions = []
     assert code(plan, auto_gain=0.0) == "gain", "nothing to move is no gain at all"
 
 
@@ -113,7 +113,7 @@ def test_the_planner_must_have_a_good_record(
         entry = Proposal.objects.create(cluster=plan.cluster, requested_at=timezone.now())
         LedgerEntry.objects.create(
             proposal=entry, cluster=plan.cluster, planner="placement", algorithm="mms",
-            predicted={"imbalance": 0.5}, measured={"imbalance": imbalance}, at=WEDNESDAY,
+            approved={"imbalance": 0.5}, measured={"imbalance": imbalance}, at=WEDNESDAY,
         )  # fmt: skip
     asked: dict[str, Any] = {
         "auto_record": True,

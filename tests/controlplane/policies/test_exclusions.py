@@ -15,7 +15,7 @@ from controlplane.policies.exclusions import (
     remove_exclusion,
 )
 from tests.support.cluster import actor, placed
-from tests.support.execution import ready, scattered
+from tests.support.execution import moved_names, ready, scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR = timedelta(hours=1)
@@ -24,14 +24,14 @@ HOUR = timedelta(hours=1)
 def test_it_keeps_plans_off_until_it_expires(operator: Actor, sf: Cluster) -> None:
     """A plan computed meanwhile leaves the subject where it is."""
     cluster = scattered(operator, sf)
-    moved = {move["name"] for move in ready(operator, cluster).moves}
+    moved = set(moved_names(ready(operator, cluster)))
     shielded = sorted(moved)[0]
     now = timezone.now()
     add_exclusion(operator, cluster, "query", shielded, "being watched", now + HOUR)
-    assert shielded not in {move["name"] for move in ready(operator, cluster).moves}
+    assert shielded not in set(moved_names(ready(operator, cluster)))
     Exclusion.objects.update(expires_at=now - HOUR)
     assert prune_exclusions(now) == 1
-    assert shielded in {move["name"] for move in ready(operator, cluster).moves}
+    assert shielded in set(moved_names(ready(operator, cluster)))
     entry = AuditEntry.objects.filter(action="exclusion.expire").get()
     assert entry.actor == "weir"
     assert entry.before["owner"] == operator.name

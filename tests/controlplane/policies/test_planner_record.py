@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 def entry(
     cluster: Cluster,
-    predicted: dict[str, float],
+    approved: dict[str, float],
     measured: dict[str, float],
     *,
     planner: str = "placement",
@@ -26,7 +26,7 @@ def entry(
     )
     return LedgerEntry.objects.create(
         proposal=proposal, cluster=cluster, planner=planner, algorithm=algorithm,
-        predicted=predicted, measured=measured, outcome=outcome, at=now,
+        approved=approved, measured=measured, outcome=outcome, at=now,
     )  # fmt: skip
 
 

@@ -56,9 +56,9 @@ def test_the_table_has_what_each_takes_and_brings(operator: Actor, cluster: Clus
     assert table.replication_factor == rows[0].before["replication_factor"]
     for row, one in zip(rows, table.candidates, strict=True):
         assert one.proposal == row.pk
-        assert (one.moves, one.seal) == (len(row.moves), row.seal)
+        assert (one.actions, one.seal) == (len(row.actions), row.seal)
         assert one.imbalance == row.after["imbalance"]
-        assert one.lower_bound == row.lower_bound
+        assert one.bounds == row.bounds
         assert one.computed_s is not None
         assert one.steps is not None
     assert any(one.pareto for one in table.candidates)
@@ -78,10 +78,10 @@ def test_several_budgets_are_a_curve(operator: Actor, cluster: Cluster) -> None:
     levels: list[dict[str, Any]] = [{"moves": 2}, {"moves": 4}, {}]
     comparison = comparisons.compare(operator, cluster, TWO[:1], levels)
     rows = computed(comparison)
-    assert [len(row.moves) for row in rows][:2] <= [2, 4]
-    assert len(rows[2].moves) > 4
+    assert [len(row.actions) for row in rows][:2] <= [2, 4]
+    assert len(rows[2].actions) > 4
     first = rows[0]
-    assert first.predicted["left_out"] == len(rows[2].moves) - len(first.moves)
+    assert first.predicted["left_out"] == len(rows[2].actions) - len(first.actions)
     assert first.predicted["budget"]["limits"] == {"moves": 2}
     assert first.parameters["budget"] == {"moves": 2}
     table = compared(comparison)

@@ -9,9 +9,9 @@ from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.planning.measures import measures
-from controlplane.planning.snapshots import seal_of
+from controlplane.plans.plan import seal_of
 from controlplane.proposals import comparisons, computation, decisions, derivation, requests
-from tests.support.execution import carried_out, nodes_of, ready, scattered
+from tests.support.execution import carried_out, moves_of, nodes_of, ready, scattered
 
 Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,31 +26,31 @@ def base(operator: Actor, sf: Cluster) -> Proposal:
 def test_it_is_measured_priced_and_sealed_anew(operator: Actor, base: Proposal) -> None:
     derived = derivation.without(operator, base, [0, 2])
     assert (derived.state, derived.origin, derived.base) == ("ready", "derived", base)
-    kept = {move["query"] for at, move in enumerate(base.moves) if at not in (0, 2)}
-    assert {move["query"] for move in derived.moves} == kept
-    found = measures(base.snapshot, derived.moves)
+    kept = {move.query for at, move in enumerate(moves_of(base)) if at not in (0, 2)}
+    assert {move.query for move in moves_of(derived)} == kept
+    found = measures(base.snapshot, derived.plan)
     assert derived.after == found
-    assert derived.path[-1] == pytest.approx(found["imbalance"], abs=1e-5)
-    assert derived.predicted["moves"] == derived.undo["moves"] == len(base.moves) - 2
+    assert derived.imbalance_after[-1] == pytest.approx(found["imbalance"], abs=1e-5)
+    assert derived.predicted["moves"] == derived.rollback_cost["actions"] == len(base.actions) - 2
     assert derived.predicted["dropped"] == 2
     assert derived.snapshot_row == base.snapshot_row
     assert derived.snapshot_row is not None
-    assert derived.seal == seal_of(derived.moves, derived.snapshot_row.digest) != base.seal
+    assert derived.seal == seal_of(derived.actions, derived.snapshot_row.digest) != base.seal
     noted = AuditEntry.objects.get(action="proposal.derive")
-    assert noted.after["dropped"] == [base.moves[0]["name"], base.moves[2]["name"]]
+    assert noted.after["removed"] == [base.actions[place]["action"] for place in (0, 2)]
     base.refresh_from_db()
     assert base.state == "ready"
 
 
 def test_it_is_carried_out_as_any_other(operator: Actor, approver: Actor, base: Proposal) -> None:
-    dropped = base.moves[1]
+    dropped = moves_of(base)[1]
     before = nodes_of()
     derived = derivation.without(operator, base, [1])
     decisions.approve(approver, derived, derived.seal)
     progression.advance(derived.pk)
     from_step = carried_out(derived)
-    assert (derived.state, from_step.done) == ("done", len(base.moves) - 1)
-    assert nodes_of()[dropped["query"]] == before[dropped["query"]]
+    assert (derived.state, from_step.done) == ("done", len(base.actions) - 1)
+    assert nodes_of()[dropped.query] == before[dropped.query]
 
 
 def test_the_base_is_superseded_when_the_derived_one_is_approved(
@@ -108,7 +108,7 @@ def test_places_must_be_those_of_moves(operator: Actor, base: Proposal, places: 
 
 def test_something_must_be_left(operator: Actor, base: Proposal) -> None:
     with pytest.raises(Invalid):
-        derivation.without(operator, base, range(len(base.moves)))
+        derivation.without(operator, base, range(len(base.actions)))
 
 
 def test_only_a_ready_one_is_changed_by_operators_alone(

@@ -65,15 +65,16 @@ def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluste
     assert ledger.tend(end + timedelta(seconds=50)) == 1
     entry = LedgerEntry.objects.get()
     assert (entry.proposal, entry.planner, entry.outcome) == (done, "placement", "done")
-    assert (entry.moves, entry.samples) == (len(done.moves), 30)
-    assert entry.predicted["imbalance"] == pytest.approx(done.predicted["imbalance"])
-    assert entry.predicted["replication_factor"] == done.predicted["replication_factor"]
-    assert entry.predicted["bytes"] == done.predicted["bytes"]
-    assert entry.predicted["pause_ms"] == done.predicted["pause_ms"]
+    assert (entry.applied, entry.skipped, entry.samples) == (len(done.actions), 0, 30)
+    assert entry.approved == pytest.approx(entry.expected)
+    assert entry.approved["imbalance"] == pytest.approx(done.predicted["imbalance"])
+    assert entry.approved["replication_factor"] == done.predicted["replication_factor"]
+    assert entry.approved["bytes"] == done.predicted["bytes"]
+    assert entry.approved["pause_ms"] == done.predicted["pause_ms"]
     assert entry.measured == {
         "imbalance": pytest.approx(0.1 - 0.025),
         "replication_factor": 1.5,
-        "bytes": 1000 * len(done.moves),
+        "bytes": 1000 * len(done.actions),
         "pause_ms": 700.0,
         "latency_ms": 400.0,
     }
@@ -83,7 +84,7 @@ def test_the_latency_that_was_before_is_what_is_predicted(done: Proposal, cluste
     begin = Execution.objects.get(proposal=done).started_at
     measure(cluster, begin - timedelta(seconds=30), 20, p95=250.0)
     ledger.tend(end_of(done) + ledger.LATEST)
-    assert LedgerEntry.objects.get().predicted["latency_ms"] == 250.0
+    assert LedgerEntry.objects.get().approved["latency_ms"] == 250.0
 
 
 def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> None:
@@ -129,10 +130,10 @@ def test_of_a_stopped_one_the_moves_that_were_made_count(
     batch(cluster, step)
     ledger.tend(end_of(proposal) + ledger.LATEST)
     entry = LedgerEntry.objects.get()
-    assert (entry.outcome, entry.moves) == ("stopped", 1)
-    found = measures(proposal.snapshot, proposal.moves[:1])
-    assert entry.predicted["imbalance"] == pytest.approx(found["imbalance"])
-    assert entry.predicted["replication_factor"] == pytest.approx(found["replication_factor"])
+    assert (entry.outcome, entry.applied) == ("stopped", 1)
+    found = measures(proposal.snapshot, proposal.plan[:1])
+    assert entry.expected["imbalance"] == pytest.approx(found["imbalance"])
+    assert entry.expected["replication_factor"] == pytest.approx(found["replication_factor"])
 
 
 def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
@@ -149,7 +150,7 @@ def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
     assert proposal.state == "stale"
     assert ledger.tend(end_of(proposal) + ledger.LATEST) == 1
     entry = LedgerEntry.objects.get()
-    assert (entry.outcome, entry.moves) == ("stale", 1)
+    assert (entry.outcome, entry.applied) == ("stale", 1)
     assert record_of(cluster, proposal.planner).runs == 0
 
 
@@ -161,9 +162,9 @@ def test_of_one_rolled_back_the_state_before_is_predicted(
     carried_out(done)
     ledger.tend(end_of(done) + ledger.LATEST)
     entry = LedgerEntry.objects.get()
-    assert (entry.outcome, entry.moves) == ("rolled back", 2 * len(done.moves))
-    assert entry.predicted["imbalance"] == pytest.approx(done.before["imbalance"])
-    assert entry.measured["bytes"] == 2000 * len(done.moves)
+    assert (entry.outcome, entry.applied) == ("rolled back", 0)
+    assert entry.expected["imbalance"] == pytest.approx(done.before["imbalance"])
+    assert entry.measured["bytes"] == 2000 * len(done.actions)
 
 
 def test_one_that_cannot_be_judged_keeps_no_other_waiting(

@@ -1,6 +1,7 @@
 """A proposal runs exactly as sealed, or is refused with what drifted."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,12 +12,13 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
-from controlplane.planning.snapshots import seal_of
+from controlplane.plans.plan import seal_of
 from controlplane.proposals import computation, decisions, requests, transitions
 from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from tests.support.cluster import actor, placed, submit
+from tests.support.execution import moved_names, moves_of
 from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
@@ -45,14 +47,13 @@ def test_a_ready_proposal_holds_plan_bound_and_seal(operator: Actor, scattered: 
     proposal = ready(operator, scattered)
     before, after = proposal.before, proposal.after
     assert after["replication_factor"] < before["replication_factor"]
-    assert proposal.lower_bound is not None
-    assert proposal.lower_bound <= after["replication_factor"] + 1e-9
+    assert proposal.bounds["replication_factor"] <= after["replication_factor"] + 1e-9
     assert sum(after["loads"]) == 12
     assert after["traffic"] == pytest.approx(sum(after["rates"]))
     assert proposal.snapshot_row is not None
-    assert proposal.seal == seal_of(proposal.moves, proposal.snapshot_row.digest)
-    assert proposal.predicted["moves"] == proposal.undo["moves"] == len(proposal.moves)
-    assert proposal.path[-1] == pytest.approx(after["imbalance"], abs=1e-5)
+    assert proposal.seal == seal_of(proposal.actions, proposal.snapshot_row.digest)
+    assert proposal.predicted["moves"] == proposal.rollback_cost["actions"] == len(proposal.actions)
+    assert proposal.imbalance_after[-1] == pytest.approx(after["imbalance"], abs=1e-5)
 
 
 def test_no_placement_moves_a_split_query(operator: Actor, scattered: Cluster) -> None:
@@ -62,7 +63,7 @@ def test_no_placement_moves_a_split_query(operator: Actor, scattered: Cluster) -
     placement.drain(scattered.pk)
     proposal = ready(operator, scattered)
     assert split.pk in {query for query, *_ in proposal.snapshot.split}
-    assert split.pk not in {move["query"] for move in proposal.moves}
+    assert split.pk not in {move.query for move in moves_of(proposal)}
 
 
 def test_a_wrong_seal_is_refused(approver: Actor, scattered: Cluster) -> None:
@@ -76,7 +77,9 @@ def test_a_wrong_seal_is_refused(approver: Actor, scattered: Cluster) -> None:
 def test_moves_changed_behind_the_seal_are_refused(approver: Actor, scattered: Cluster) -> None:
     """The seal is recomputed: a row edited in the database is not what was approved."""
     proposal = ready(approver, scattered)
-    proposal.moves[0]["to"] = (proposal.moves[0]["to"] + 1) % 4
+    move = moves_of(proposal)[0]
+    other = replace(move, target=(move.target + 1) % 4).planned()
+    proposal.actions[0] = other.to_json()
     proposal.save()
     with pytest.raises(Conflict) as refused:
         decisions.approve(approver, proposal, proposal.seal)
@@ -92,13 +95,13 @@ def _rates(proposal: Proposal) -> None:
 
 
 def _lose_node(proposal: Proposal) -> None:
-    Node.objects.filter(index=proposal.moves[0]["to"]).update(active=False)
+    Node.objects.filter(index=moves_of(proposal)[0].target).update(active=False)
 
 
 def _move_elsewhere(proposal: Proposal) -> None:
-    move = proposal.moves[0]
-    other = Node.objects.exclude(index__in=(move["from"], move["to"]))[0]
-    Task.objects.filter(query=move["query"]).update(node=other)
+    move = moves_of(proposal)[0]
+    other = Node.objects.exclude(index__in=(move.source, move.target))[0]
+    Task.objects.filter(query=move.query).update(node=other)
 
 
 @pytest.mark.parametrize("drift", [_lose_node, _move_elsewhere, _other_capacity, _rates])
@@ -179,7 +182,7 @@ def test_a_grant_on_one_cluster_is_none_on_another(operator: Actor, scattered: C
 
 
 def test_what_is_excluded_is_not_moved(operator: Actor, scattered: Cluster) -> None:
-    moved = {move["name"] for move in ready(operator, scattered).moves}
+    moved = set(moved_names(ready(operator, scattered)))
     until = timezone.now() + timedelta(hours=1)
     for kind, subject in (("query", min(moved)), ("node", "node 3"), ("stream", "s1")):
         Exclusion.objects.create(
@@ -187,11 +190,11 @@ def test_what_is_excluded_is_not_moved(operator: Actor, scattered: Cluster) -> N
             created_at=timezone.now(), expires_at=until,
         )  # fmt: skip
     proposal = ready(operator, scattered)
-    names = {move["name"] for move in proposal.moves}
+    names = set(moved_names(proposal))
     assert names
     assert min(moved) not in names
     assert not names & {"q1", "q4", "q7", "q10"}
-    assert 3 not in {move[end] for move in proposal.moves for end in ("from", "to")}
+    assert 3 not in {n for move in moves_of(proposal) for n in (move.source, move.target)}
     assert proposal.predicted["left_out"] > 0
 
 

@@ -23,7 +23,7 @@ from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
 from controlplane.watch import LOOPS, judge, prune, watch, watch_cluster
 from tests.support.cluster import actor
-from tests.support.execution import begun, scattered
+from tests.support.execution import begun, moves_of, scattered
 from tests.support.watching import measured, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,7 +120,7 @@ def test_what_the_policy_does_not_allow_waits_with_the_reason(
 
 def len_of(proposal: Proposal) -> int:
     proposal.refresh_from_db()
-    return len(proposal.moves)
+    return len(proposal.actions)
 
 
 def test_a_plan_that_gains_too_little_is_not_proposed(spread: Cluster, now: datetime) -> None:
@@ -304,7 +304,7 @@ def test_a_lost_node_is_emptied(spread: Cluster, now: datetime) -> None:
     assert newest(spread, "node lost").code == "recommended"
     proposal.refresh_from_db()
     there = Task.objects.filter(node__index=1).count()
-    assert len([move for move in proposal.moves if move["from"] == 1]) == there == 3
+    assert len([move for move in moves_of(proposal) if move.source == 1]) == there == 3
 
 
 def test_trouble_in_one_cluster_does_not_keep_the_others_waiting(

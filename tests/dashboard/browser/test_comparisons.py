@@ -38,8 +38,9 @@ def written_ledger() -> None:
         }  # fmt: skip
         LedgerEntry.objects.create(
             proposal=one, cluster=one.cluster, planner=one.planner, algorithm=one.algorithm,
-            predicted=promised, measured={name: off * value for name, value in promised.items()},
-            moves=len(one.moves), samples=30, at=timezone.now() - timedelta(minutes=at),
+            approved=promised, expected=promised,
+            measured={name: off * value for name, value in promised.items()},
+            applied=len(one.actions), samples=30, at=timezone.now() - timedelta(minutes=at),
         )  # fmt: skip
 
 

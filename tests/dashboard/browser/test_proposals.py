@@ -65,7 +65,7 @@ def drawn(page: Page, chart: str, count: int) -> None:
 
 def test_it_is_approved_watched_and_rolled_back(page_of: Page, proposal: Proposal) -> None:
     """Nobody reloads the page; the charts stay, and a dialog that is open is left alone."""
-    page, moves = page_of, len(proposal.moves)
+    page, moves = page_of, len(proposal.actions)
     drawn(page, "path", moves + 1)
     page.evaluate("document.querySelector('[data-figure=path]').dataset.same = 'yes'")
     page.get_by_role("button", name="Approve").click()

@@ -4,14 +4,14 @@ from dashboard.figures.proposal import (
     MAX_POINTS,
     StepShown,
     balance_of_steps,
-    imbalance_on_the_way,
+    imbalance_by_action,
     proposal_figures,
     worst_of,
 )
 
 
 def test_the_way_begins_at_the_start_and_shows_its_bound() -> None:
-    found = imbalance_on_the_way(0.4, [0.3, 0.35, 0.1])
+    found = imbalance_by_action(0.4, [0.3, 0.35, 0.1])
     way, now, bound = found["data"]
     assert (way["x"], way["y"]) == ([0, 1, 2, 3], [0.4, 0.3, 0.35, 0.1])
     assert (now["y"], bound["y"]) == ([0.4, 0.4], [0.0, 0.0])
@@ -56,4 +56,4 @@ def test_a_proposal_without_moves_has_its_charts() -> None:
 def test_ticks_are_whole_moves_and_few() -> None:
     """Nobody carries out half a move."""
     for moves, tick in ((1, 1), (10, 1), (11, 2), (21, 5), (51, 10), (50_000, 5_000)):
-        assert imbalance_on_the_way(0.4, [0.1] * moves)["layout"]["xaxis"]["dtick"] == tick
+        assert imbalance_by_action(0.4, [0.1] * moves)["layout"]["xaxis"]["dtick"] == tick

@@ -35,8 +35,9 @@ def ledger(ready: Proposal) -> LedgerEntry:
     """One entry."""
     return LedgerEntry.objects.create(
         proposal=ready, cluster=ready.cluster, planner="placement", algorithm="mms",
-        predicted={"imbalance": 0.2, "bytes": 2e6}, measured={"imbalance": 0.25, "bytes": 3e6},
-        moves=3, samples=30, at=timezone.now(),
+        approved={"imbalance": 0.2, "bytes": 2e6}, expected={"imbalance": 0.22, "bytes": 2e6},
+        measured={"imbalance": 0.25, "bytes": 3e6},
+        applied=3, skipped=1, samples=30, at=timezone.now(),
     )  # fmt: skip
 
 
@@ -133,14 +134,14 @@ def test_effects_are_shown_and_moves_dropped(
     path = f"/proposals/{ready.pk}/effects/"
     assert 'name="place"' not in text(viewing, path)
     content = text(operating, path)
-    assert content.count('name="place"') == len(ready.moves)
+    assert content.count('name="place"') == len(ready.actions)
     refused = operating.post(f"{BASE}/proposals/{ready.pk}/without/", {"place": ["99"]})
     assert refused["Location"] == f"{BASE}/proposals/{ready.pk}/"
-    if len(ready.moves) > 1:
+    if len(ready.actions) > 1:
         answer = operating.post(f"{BASE}/proposals/{ready.pk}/without/", {"place": ["0"]})
         derived = Proposal.objects.get(base=ready)
         assert answer["Location"] == f"{BASE}/proposals/{derived.pk}/"
-        assert len(derived.moves) == len(ready.moves) - 1
+        assert len(derived.actions) == len(ready.actions) - 1
 
 
 def test_what_has_no_plan_has_no_effects(operating: Client, operator: Actor, sf: Cluster) -> None:

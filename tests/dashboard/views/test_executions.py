@@ -15,7 +15,7 @@ from controlplane.proposals import computation
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made
-from tests.support.execution import batch, carried_out, ready, scattered, under_way
+from tests.support.execution import batch, carried_out, moves_of, ready, scattered, under_way
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -194,7 +194,7 @@ def test_the_steps_say_what_they_took(approving: Client, proposal: Proposal) -> 
     start(approving, proposal)
     step_through(proposal)
     content = page_of(approving, proposal)
-    assert "1 of 6 moves" in content.replace(f"of {len(proposal.moves)} moves", "of 6 moves")
+    assert "1 of 6 moves" in content.replace(f"of {len(proposal.actions)} moves", "of 6 moves")
     assert "1,000 B" in content
     assert "700 ms" in content
     assert "moved</span> in step 1" in content
@@ -216,7 +216,7 @@ def test_steps_come_in_pages(approving: Client, proposal: Proposal) -> None:
     Step.objects.all().update(state="done", acknowledged_at=timezone.now())
     Step.objects.bulk_create(
         Step(
-            execution=execution, number=number, direction="forward", first=1, past=1, state="done",
+            execution=execution, number=number, direction="forward", first=1, stop=1, state="done",
             published_at=timezone.now(), acknowledged_at=timezone.now(),
         )
         for number in range(2, 41)
@@ -245,7 +245,7 @@ def test_the_fleet_and_the_cluster_show_what_is_carried_out(
     assert f"executing {proposal.pk}</a>" in approving.get("/").content.decode()
     aside = approving.get("/clusters/sf/aside/").content.decode()
     assert "Being carried out" in aside
-    assert f"1 of {len(proposal.moves)} moves" in aside
+    assert f"1 of {len(proposal.actions)} actions" in aside
 
 
 def test_tasks_of_split_queries_are_planned_by_the_migration_planner(
@@ -264,7 +264,7 @@ def test_tasks_of_split_queries_are_planned_by_the_migration_planner(
     computation.compute(asked.pk)
     asked.refresh_from_db()
     assert asked.state == "ready", asked.error
-    task = asked.moves[0]["first"]
+    task = moves_of(asked)[0].task
     assert f'<span class="tag">task {task}</span>' in page_of(operating, asked)
 
 

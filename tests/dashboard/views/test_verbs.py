@@ -8,6 +8,7 @@ from django.contrib.messages import get_messages
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
+from controlplane.plans.plan import TaskMove, rows_of
 from controlplane.plans.proposal_states import SAID
 from dashboard.queries.forms import DEFAULTS
 
@@ -185,16 +186,19 @@ def test_a_computation_is_cancelled(operating: Client, sf: Cluster) -> None:
     assert "There is no plan" in operating.get(page).content.decode()
 
 
-def test_moves_are_downloaded_without_formulas(operating: Client, ready: Proposal) -> None:
+def test_actions_are_downloaded_without_formulas(operating: Client, ready: Proposal) -> None:
     """A query's name must not run as a formula in a reviewer's spreadsheet."""
-    move = {"query": 1, "name": "=1+1", "from": 0, "to": 1, "outcome": None, "note": ""}
-    Proposal.objects.filter(pk=ready.pk).update(moves=[move])
-    rows = operating.get(f"/clusters/sf/proposals/{ready.pk}/moves.csv").content.decode()
-    assert rows.splitlines() == [
-        "query,name,first,past,from,to,bytes,state", "1,'=1+1,0,1,node 0,node 1,0,waiting",
-    ]  # fmt: skip
-    answer = operating.get(f"/clusters/sf/proposals/{ready.pk}/moves.json").json()
-    assert answer == {"proposal": ready.pk, "seal": ready.seal, "moves": [move]}
+    query = Query.objects.all()[0]
+    Query.objects.filter(pk=query.pk).update(name="=1+1")
+    rows = rows_of([TaskMove(query.pk, 0, 0, 1, 5).planned()])
+    Proposal.objects.filter(pk=ready.pk).update(actions=rows)
+    table = operating.get(f"/clusters/sf/proposals/{ready.pk}/actions.csv").content.decode()
+    assert table.splitlines() == [
+        "kind,object,task,before,after,bytes,status,step,code",
+        "move_tasks,'=1+1,,node 0,node 1,5,waiting,,",
+    ]
+    answer = operating.get(f"/clusters/sf/proposals/{ready.pk}/actions.json").json()
+    assert answer == {"proposal": ready.pk, "seal": ready.seal, "actions": rows}
 
 
 def test_capacity_is_declared(operating: Client, sf: Cluster) -> None:
