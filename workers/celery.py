@@ -11,6 +11,7 @@ from django.conf import settings
 from controlplane.task_names import (
     ARCHIVE,
     PRUNE,
+    REVIEW_PROPOSALS,
     ROLL_UP,
     TEND_EXECUTIONS,
     TEND_LAB,
@@ -29,6 +30,11 @@ app.conf.beat_schedule = {
     "tend": {"task": TEND_ROUTING, "schedule": 5.0, "options": {"expires": 5}},
     "tend executions": {"task": TEND_EXECUTIONS, "schedule": 2.0, "options": {"expires": 2}},
     "tend webhooks": {"task": TEND_WEBHOOKS, "schedule": 5.0, "options": {"expires": 5}},
+    "review proposals": {
+        "task": REVIEW_PROPOSALS,
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
     "tend ledger": {"task": TEND_LEDGER, "schedule": 10.0, "options": {"expires": 10}},
     "tend lab": {"task": TEND_LAB, "schedule": 15.0, "options": {"expires": 15}},
     "watch": {"task": WATCH, "schedule": 10.0, "options": {"expires": 10}},

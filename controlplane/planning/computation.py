@@ -61,7 +61,7 @@ def compute_plan(
     snapshot = row.value()
     allowed = execution_plan.allowed(snapshot, plan)
     summary: dict[str, Any] = {}
-    left_out = len(plan) - len(allowed)
+    excluded = len(plan) - len(allowed)
     if budget:
         afforded = budgets.afforded(snapshot, allowed, budget, limits, step_s, progress)
         allowed, summary = afforded.plan, {"budget": afforded.summary}
@@ -78,7 +78,7 @@ def compute_plan(
         after=after,
         predicted=cost.to_json()
         | cluster_values(after)
-        | {"safe": ordered.safe, "left_out": left_out}
+        | {"safe": ordered.safe, "excluded": excluded, "left_out": len(plan) - len(rows)}
         | summary,
         rollback_cost=rollback_cost(ordered.plan, limits, step_s),
         seal=seal_of(rows, row.digest),

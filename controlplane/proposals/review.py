@@ -1,11 +1,9 @@
 """The effect of a proposal that waits, recomputed for the actions that can still be applied."""
 
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from django.utils import timezone
 
@@ -13,16 +11,8 @@ from controlplane.models import Proposal
 from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import take_snapshot
-from controlplane.plans.proposal_states import State
 from controlplane.policies.gains import gain_between
-from controlplane.proposals.notifications import tell
 from controlplane.topology.applicability import counted, obstacles
-
-logger = logging.getLogger(__name__)
-
-# A waiting proposal is reviewed as often, if reviewing it takes no more than a twentieth of that.
-EVERY: Final = timedelta(seconds=20)
-TIMES: Final = 20.0
 
 
 @dataclass(frozen=True)
@@ -97,38 +87,3 @@ def gain_lost(
     now = gain_between(proposal.planner, before, after, promised.measure)
     left = abs(now.after - now.before) if now.share > 0 else 0.0
     return min(1.0, max(0.0, 1 - left / was))
-
-
-def review_waiting(now: datetime) -> int:
-    """Review the proposals that wait for a decision, as far as it is time; returns how many."""
-    waiting = Proposal.objects.filter(
-        state__in=(State.READY, State.APPROVED), snapshot_row__isnull=False
-    ).select_related("cluster", "snapshot_row")
-    reviewed = 0
-    for proposal in waiting.order_by("requested_at").iterator(chunk_size=1):
-        if not _is_due(proposal, now):
-            continue
-        try:
-            before, fresh = proposal.review, review(proposal)
-        except Exception:
-            # An error in one proposal does not affect the others.
-            logger.exception("No review of %s", proposal)
-            continue
-        if _differs(before, fresh):
-            tell(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")
-        reviewed += 1
-    return reviewed
-
-
-def _is_due(proposal: Proposal, now: datetime) -> bool:
-    last = Review.from_json(proposal.review)
-    if last is None:
-        return now - proposal.requested_at >= EVERY
-    pause = max(EVERY, timedelta(seconds=TIMES * last.took_s))
-    return now - datetime.fromisoformat(last.at) >= pause
-
-
-def _differs(before: Mapping[str, Any], fresh: Review) -> bool:
-    return not before or (before["applicable"], before["gain_lost"]) != (
-        fresh.applicable, fresh.gain_lost,
-    )  # fmt: skip

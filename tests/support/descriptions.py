@@ -93,7 +93,7 @@ JSON = st.recursive(
 POLICIES = st.fixed_dictionaries(
     {},
     optional={
-        "auto_kinds": st.sampled_from([[], ["placement"], ["migration", "shedding"]]),
+        "auto_kinds": st.sampled_from([[], ["placement"], ["placement", "migration"]]),
         "auto_days": st.sets(st.integers(0, 6)).map(sorted),
         "approvers": st.sampled_from(["operator", "approver", "admin"]),
         "four_eyes": st.booleans(),

@@ -5,8 +5,13 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from controlplane.executions import progression, reconcile
-from controlplane.proposals import ledger
-from controlplane.task_names import ADVANCE, TEND_EXECUTIONS, TEND_LEDGER
+from controlplane.proposals import ledger, staleness
+from controlplane.task_names import (
+    ADVANCE,
+    REVIEW_PROPOSALS,
+    TEND_EXECUTIONS,
+    TEND_LEDGER,
+)
 
 
 @shared_task(
@@ -32,3 +37,9 @@ def tend_executions() -> None:
 def tend_ledger() -> None:
     """Write what became of executions that have settled; the next beat writes what this did not."""
     ledger.tend(timezone.now())
+
+
+@shared_task(name=REVIEW_PROPOSALS)
+def review_proposals() -> None:
+    """Recompute the effects of the proposals that wait for their execution."""
+    staleness.review_waiting(timezone.now())

@@ -18,7 +18,7 @@ from controlplane.watch.codes import CODES
 
 POLICY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "Placements apply by themselves at night": {
-        "auto_kinds": ["placement", "admission", "shedding"],
+        "auto_kinds": ["placement"],
         "auto_from": "22:00",
         "auto_until": "05:00",
         "watch": "act",

@@ -237,7 +237,9 @@ def test_another_execution_waits_for_its_turn(approver: Actor, cluster: Cluster)
     """At most one per cluster; the second begins by itself when the first has ended."""
     first, second = ready(approver, cluster), ready(approver, cluster)
     # About nothing that the first one moves.
-    Proposal.objects.filter(pk=second.pk).update(actions=[], state="approved", approved_by="x")
+    Proposal.objects.filter(pk=second.pk).update(
+        actions=[], before={}, after={}, state="approved", approved_by="x"
+    )
     decisions.approve(approver, first, first.seal)
     progression.advance(first.pk)
     progression.advance(second.pk)

@@ -10,9 +10,8 @@ from controlplane.policies.settings import PolicySettings
 
 def test_the_default_policy() -> None:
     assert summary(PolicySettings()) == (
-        "New queries are placed at once. Stream redirects and armed shedding ladders apply by"
-        " themselves, whoever asked for them. Moves of queries and moves of tasks wait for an"
-        " approver. The watch loops recommend, and leave it to people."
+        "New queries are placed at once. Moves of queries and moves of tasks wait for an approver."
+        " The watch loops recommend, and leave it to people."
     )
 
 

@@ -123,7 +123,9 @@ def test_workers_that_are_asked_at_once_publish_each_step_once(
 def test_of_two_executions_of_a_cluster_one_begins(approver: Actor, cluster: Cluster) -> None:
     first, second = ready(approver, cluster), ready(approver, cluster)
     # About nothing that the first one moves, or it would be superseded.
-    Proposal.objects.filter(pk=second.pk).update(actions=[], state="approved", approved_by="x")
+    Proposal.objects.filter(pk=second.pk).update(
+        actions=[], before={}, after={}, state="approved", approved_by="x"
+    )
     decisions.approve(approver, first, first.seal)
     at_once(partial(progression.advance, first.pk), partial(progression.advance, second.pk))
     states = sorted(Proposal.objects.values_list("state", flat=True))

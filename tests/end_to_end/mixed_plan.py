@@ -1,0 +1,108 @@
+"""A planner that only the tests have: its plans of mixed actions on a running Weir."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from playwright.sync_api import Page
+
+from tests.support.running_weir import RunningWeir
+
+API = "/api/v1/clusters/sf"
+CLI = "from controlplane.cli.main import main; raise SystemExit(main())"
+MINUTES = 5 * 60.0
+State = dict[str, Any]
+
+
+def read(page: Page, path: str) -> Any:
+    """Return what the API answers."""
+    answer = page.request.get(f"{API}/{path}")
+    assert answer.ok, answer.text()
+    return answer.json()
+
+
+def post(page: Page, path: str, body: Any, method: str = "post") -> Any:
+    """Post to the API and return its answer."""
+    cookies = {one["name"]: one["value"] for one in page.context.cookies()}
+    headers = {"X-CSRFToken": cookies["csrftoken"], "Referer": page.url}
+    answer = getattr(page.request, method)(f"{API}/{path}", data=body, headers=headers)
+    assert answer.ok, answer.text()
+    return answer.json()
+
+
+def weir_prints(weir: RunningWeir, *words: str) -> Any:
+    """Return what the command line prints as JSON."""
+    name, _ = weir.login()
+    found = subprocess.run(
+        [sys.executable, "-c", CLI, *words, "--user", name, "--json"],
+        env={**os.environ, **weir.environment}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def wait_for(page: Page, proposal: int, *states: str) -> Any:
+    """Wait until the proposal is in one of these states, and return it."""
+    deadline = time.monotonic() + MINUTES
+    while (row := read(page, f"proposals/{proposal}"))["state"] not in states:
+        assert row["state"] not in ("failed", "stale", "superseded"), (row["error"], row["drift"])
+        assert time.monotonic() < deadline, row
+        time.sleep(0.5)
+    return row
+
+
+def wait_for_steps(page: Page, proposal: int, count: int) -> Any:
+    """Wait until so many steps of the execution are done, and return it."""
+    deadline = time.monotonic() + MINUTES
+    while True:
+        execution = read(page, f"proposals/{proposal}/execution?per_page=100")
+        if sum(step["state"] == "done" for step in execution["step_rows"]) >= count:
+            return execution
+        assert time.monotonic() < deadline, execution
+        time.sleep(0.5)
+
+
+def actions_of(page: Page, proposal: int) -> list[Any]:
+    """Return all actions of a proposal with their status."""
+    rows: list[Any] = read(page, f"proposals/{proposal}/actions?per_page=1000")["actions"]
+    return rows
+
+
+def state_of(weir: RunningWeir, actions: list[Any]) -> list[Any]:
+    """Return, for each action, the state of its object in the database."""
+    with closing(sqlite3.connect(f"file:{weir.data / 'db.sqlite3'}?mode=ro", uri=True)) as rows:
+        return [_state(rows, row["action"]) for row in actions]
+
+
+def _state(rows: sqlite3.Connection, action: State) -> Any:
+    one: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
+        "move_tasks": (
+            "select n.'index' from controlplane_task t join controlplane_node n on n.id=t.node_id"
+            " where t.query_id=? and t.'index'<=? order by t.'index' desc limit 1",
+            lambda: (action["query"], action["moves"][0][1]),
+        ),
+        "assign_stream": (
+            "select split from controlplane_stream where id=?", lambda: (action["stream"],),
+        ),
+        "set_key_grouping": (
+            "select scheme from controlplane_query where id=?", lambda: (action["query"],),
+        ),
+        "set_node_active": (
+            "select active from controlplane_node where 'index'=?", lambda: (action["node"],),
+        ),
+        "set_drop_rule": (
+            "select shed from controlplane_drop where stream_id=? and query_id is null",
+            lambda: (action["stream"],),
+        ),
+    }  # fmt: skip
+    statement, parameters = one[action["op"]]
+    found = rows.execute(statement.replace("'index'", '"index"'), parameters()).fetchone()
+    if action["op"] != "set_drop_rule":
+        return found and found[0]
+    return json.loads(found[0])["steps"][-1][1] if found else 0.0

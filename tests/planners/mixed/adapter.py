@@ -1,0 +1,65 @@
+"""How the planner is connected."""
+
+from typing import Any
+
+from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.measures import Better, Measure, Unit
+from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.wire.routing import (
+    Action,
+    AssignStream,
+    MoveTasks,
+    SetDropRule,
+    SetKeyGrouping,
+    SetNodeActive,
+)
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.key_groupings import SCHEMES, scheme_text
+from tests.planners.mixed.planner import PLANNER, MixedProblem
+
+
+def _relief(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
+    offered = float(model.offered.sum())
+    return 1 - float(model.rates.sum()) / offered if offered else 0.0
+
+
+def plan(request: PlanRequest) -> PlannerResult:
+    """Return moves, drop rules of records and of windows, a redirect, another key grouping."""
+    snapshot, share = request.snapshot, request.parameters["share"]
+    problem = MixedProblem(
+        {query.id: query.node for query in snapshot.queries},
+        tuple(node.index for node in snapshot.nodes if node.active),
+        tuple(stream.id for stream in snapshot.streams),
+        snapshot.split_count,
+        share,
+    )
+    found = request.algorithm.solve(problem, request.own, request.progress)
+    records, windows = found.relieved
+    present = snapshot.splits[found.redirected]
+    actions: list[Action] = [
+        SetDropRule(records, INPUT, Shed.of(share, INPUT)),
+        *(MoveTasks(query, ((node, 0, 1),)) for query, node in found.targets.items()),
+        SetDropRule(windows, INPUT, Shed(((ALWAYS, share),), INPUT, 2000, 2000)),
+        AssignStream(found.redirected, (present + 1) % snapshot.split_count),
+    ]
+    for query, grouping, _ in snapshot.groupings:
+        other = next(name for name in SCHEMES if scheme_text(name) != grouping)
+        actions.append(SetKeyGrouping(query, scheme_text(other)))
+    for query, _, spans, _, _ in snapshot.split:
+        node, task, _ = spans[0]
+        target = next(other for other in problem.nodes[:-1] if other != node)
+        actions.append(MoveTasks(query, ((target, task, task + 1),)))
+    return PlannerResult([*actions, SetNodeActive(found.closed, active=False)], {"relief": 1.0})
+
+
+ADAPTER = PlannerAdapter(
+    planner=PLANNER,
+    default="rotate",
+    effect="actions of every kind",
+    hint="Rotates queries, sheds load, redirects a stream and closes the last node.",
+    plan=plan,
+    improves=("relief",),
+    measures=(Measure("relief", "Load shed", Unit.SHARE, Better.HIGHER, _relief),),
+    moves_state=True,
+)

@@ -1,0 +1,74 @@
+"""The algorithm: rotate some queries, relieve the first streams, close the last node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.planner import Algorithm, Planner, Run
+from algorithms.vocabulary import Parameters, Progress, parameter
+
+
+@dataclass(frozen=True)
+class MixedProblem:
+    """Queries with their nodes, active nodes, streams by id, split nodes of the streams."""
+
+    queries: Mapping[int, int]
+    nodes: tuple[int, ...]
+    streams: tuple[int, ...]
+    split_nodes: int
+    share: float
+
+
+@dataclass(frozen=True)
+class MixedPlan:
+    """Targets by query, the streams to relieve, the stream to redirect, the node to close."""
+
+    targets: Mapping[int, int]
+    relieved: tuple[int, ...]
+    redirected: int
+    closed: int
+
+
+@dataclass(frozen=True)
+class Relief(Parameters):
+    """How much load is shed."""
+
+    share: float = parameter(0.2, help="Share of records to drop.", minimum=0.0, maximum=1.0)
+
+
+@dataclass(frozen=True)
+class Rotate(Parameters):
+    """Rotate queries over the nodes that stay."""
+
+    count: int = parameter(4, help="Queries to move.", minimum=0, maximum=100)
+
+    def solve(self, problem: MixedProblem, progress: Progress | None = None) -> MixedPlan:
+        """Return the plan; the last node hosts nothing of what is moved."""
+        staying = problem.nodes[:-1]
+        chosen = list(problem.queries.items())[: self.count]
+        targets = {
+            query: next(other for other in (*staying[place % len(staying) :], *staying)
+                        if other != node)
+            for place, (query, node) in enumerate(chosen)
+        }  # fmt: skip
+        if progress is not None:
+            progress(1.0)
+        return MixedPlan(targets, problem.streams[:2], problem.streams[-1], problem.nodes[-1])
+
+
+def _read(data: object, relief: Any) -> MixedProblem:
+    raise NotImplementedError("this planner plans for clusters only")
+
+
+def _report(run: Run) -> dict[str, Any]:
+    return {"moves": len(run.plan.targets)}
+
+
+PLANNER = Planner(
+    name="mixed",
+    title="Actions of every kind",
+    algorithms=(Algorithm("rotate", "Rotate", "offline", Rotate),),
+    problem=Relief,
+    read=_read,
+    report=_report,
+)
