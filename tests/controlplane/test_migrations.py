@@ -8,7 +8,9 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from controlplane.models import Cluster, Policy, RoutingVersion
+from controlplane.executions.steps import rollback_of
+from controlplane.models import Cluster, Policy, Proposal, RoutingVersion
+from controlplane.plans.plan import TaskMove, seal_of, task_moves
 from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.policies.store import policy_of
 from controlplane.topology.rows import current_table
@@ -132,3 +134,72 @@ def test_the_settings_of_a_policy_are_kept() -> None:
     assert policy == settings_of({**PolicySettings().model_dump(), **given,
                                   "auto_kinds": ["placement"]})  # fmt: skip
     assert Policy.objects.get().changed_by == "eve"
+
+
+def moved(query: int, source: int, target: int, **more: Any) -> dict[str, Any]:
+    """Return a move as an earlier release stored it."""
+    return {
+        "query": query, "name": f"q{query}", "from": source, "to": target, "bytes": 7,
+        "outcome": None, "note": "", **more,
+    }  # fmt: skip
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_moves_become_actions_and_executions_go_on() -> None:
+    """A ready proposal becomes stale; one that is executed can be rolled back."""
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    try:
+        old = migrated([("controlplane", "0026_policy_settings")])
+        cluster = old.get_model("controlplane", "Cluster").objects.create(slug="a", name="a")
+        snapshot = old.get_model("controlplane", "Snapshot").objects.create(
+            digest="d" * 64, data=b"", size=0, taken_at=now
+        )
+        proposals = old.get_model("controlplane", "Proposal").objects
+        common = {
+            "cluster": cluster, "requested_at": now, "snapshot_row": snapshot, "seal": "old",
+            "moves": [moved(5, 0, 1), moved(6, 2, 3, first=4, past=5)], "path": [0.1, 0.2],
+            "undo": {"moves": 2, "bytes": 14, "seconds": 4.0}, "lower_bound": 1.5,
+            "predicted": {"moves": 2, "bytes": 14, "bytes_bound": 3.0}, "approved_by": "eve",
+        }  # fmt: skip
+        proposals.create(state="ready", **common)
+        running = proposals.create(state="executing", **common)
+        execution = old.get_model("controlplane", "Execution").objects.create(
+            proposal=running, cluster=cluster, started_at=now, done=2, undo=common["undo"]
+        )
+        old.get_model("controlplane", "Step").objects.create(
+            execution=execution,
+            number=1,
+            direction="forward",
+            first=0,
+            past=2,
+            skipped=[1],
+            published_at=now,
+            state="done",
+        )
+        old.get_model("controlplane", "LedgerEntry").objects.create(
+            proposal=running,
+            cluster=cluster,
+            planner="placement",
+            algorithm="mms",
+            at=now,
+            predicted={"bytes": 7, "imbalance": 0.4},
+            moves=1,
+        )
+    finally:
+        migrated(newest)
+    waiting, running = Proposal.objects.order_by("pk")
+    assert (waiting.state, bool(waiting.error)) == ("stale", True)
+    assert running.state == "executing"
+    assert task_moves(running.plan) == [TaskMove(5, 0, 0, 1, 7), TaskMove(6, 4, 2, 3, 7)]
+    assert running.seal == seal_of(running.actions, "d" * 64) != "old"
+    assert running.bounds == {"replication_factor": 1.5, "bytes": 3.0}
+    assert (running.predicted["actions"], running.rollback_cost["actions"]) == (2, 2)
+    (step,) = running.execution.steps.all()
+    assert (step.applied, step.stop, step.skipped) == (1, 2, [[1, "changed"]])
+    (back,) = rollback_of(running.execution)
+    assert back.task_move == TaskMove(5, 0, 1, 0, 7)
+    entry = running.ledger
+    assert (entry.expected, entry.applied, entry.skipped) == ({"bytes": 7, "imbalance": 0.4}, 1, 1)
+    assert entry.approved == {"bytes": 14, "imbalance": 0.4}
