@@ -21,12 +21,12 @@ _SIGNS: Final = (b"\\u0000", b"\\ud", b"\\uD", b"NaN", b"Infinity")
 def unstorable(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Yield the places in a JSON value of what cannot be stored, and what is wrong there."""
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, item in value.items():
             yield from unstorable(name, (*path, name))
-            yield from unstorable(one, (*path, name))
+            yield from unstorable(item, (*path, name))
     elif isinstance(value, list):
-        for at, one in enumerate(value):
-            yield from unstorable(one, (*path, at))
+        for index, item in enumerate(value):
+            yield from unstorable(item, (*path, index))
     elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
         yield path, "Has a character that is none (NUL, or half of one)"
     elif isinstance(value, float) and not math.isfinite(value):

@@ -45,17 +45,17 @@ def faults_by_field(refusal: Invalid | Conflict, field: str) -> Fields:
 
 def whole_numbers(values: Mapping[str, str], *names: str) -> dict[str, int]:
     """Return the whole numbers of these fields. Raises `Invalid` with a fault per field."""
-    found: dict[str, int] = {}
+    whole_numbers: dict[str, int] = {}
     faults: Fields = {}
     for name in names:
         number = whole_number(values.get(name, ""))
         if number is None:
             faults[name] = ["Enter a whole number"]
         else:
-            found[name] = number
+            whole_numbers[name] = number
     if faults:
         raise Invalid(faults)
-    return found
+    return whole_numbers
 
 
 def whole_number(text: str) -> int | None:

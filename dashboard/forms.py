@@ -67,8 +67,8 @@ def moment(text: str, faults: Fields) -> datetime | None:
     if not text.strip():
         return None
     try:
-        found = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         faults["ends_at"] = ["Must be a date and a time"]
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

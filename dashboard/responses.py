@@ -29,8 +29,8 @@ def show(
 
 def _clusters(request: PageRequest) -> QuerySet[Cluster]:
     """Return the clusters that the actor may see, by slug."""
-    found, seen = Cluster.objects.order_by("slug"), request.actor.clusters
-    return found if seen is None else found.filter(pk__in=seen)
+    clusters, seen = Cluster.objects.order_by("slug"), request.actor.clusters
+    return clusters if seen is None else clusters.filter(pk__in=seen)
 
 
 def show_list(
@@ -55,6 +55,6 @@ def refusal_text(refusal: WeirError) -> str:
     if isinstance(refusal, Invalid) and refusal.fields:
         return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
     if isinstance(refusal, Conflict) and refusal.data and refusal.code not in TOLD:
-        told = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
-        return f"{refusal}. ({', '.join(told)})"
+        lines = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
+        return f"{refusal}. ({', '.join(lines)})"
     return f"{refusal}."

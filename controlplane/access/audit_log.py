@@ -41,8 +41,8 @@ class AuditFilters:
 
 def audit_page(filters: AuditFilters) -> Page[AuditEntry]:
     """Return one page, the newest first."""
-    found = _filtered(filters).order_by("-at", "-id")
-    return page_of(found, filters.page, filters.per_page, list)
+    rows = _filtered(filters).order_by("-at", "-id")
+    return page_of(rows, filters.page, filters.per_page, list)
 
 
 def audit_slice(filters: AuditFilters, place: Place) -> Slice[AuditEntry]:
@@ -51,20 +51,20 @@ def audit_slice(filters: AuditFilters, place: Place) -> Slice[AuditEntry]:
 
 
 def _filtered(filters: AuditFilters) -> QuerySet[AuditEntry]:
-    found: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
+    audit_entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
     if filters.clusters is not None:
-        found = found.filter(cluster__in=filters.clusters)
+        audit_entries = audit_entries.filter(cluster__in=filters.clusters)
     if filters.action:
-        found = found.filter(action=filters.action)
+        audit_entries = audit_entries.filter(action=filters.action)
     if filters.request:
-        found = found.filter(request=filters.request)
+        audit_entries = audit_entries.filter(request=filters.request)
     if filters.cluster:
-        found = found.filter(cluster__slug=filters.cluster)
+        audit_entries = audit_entries.filter(cluster__slug=filters.cluster)
     if filters.text:
-        found = found.filter(
+        audit_entries = audit_entries.filter(
             Q(actor__icontains=filters.text)
             | Q(action__icontains=filters.text)
             | Q(object__icontains=filters.text)
             | Q(reason__icontains=filters.text)
         )
-    return found
+    return audit_entries

@@ -51,10 +51,10 @@ class Actor:
         """Return this actor, acting on a cluster."""
         if self.cluster_id == cluster.pk:
             return self
-        there = replace(self, cluster_id=cluster.pk)
+        actor = replace(self, cluster_id=cluster.pk)
         if "_ranks" in self.__dict__:
-            there.__dict__["_ranks"] = self._ranks
-        return there
+            actor.__dict__["_ranks"] = self._ranks
+        return actor
 
     @cached_property
     def _ranks(self) -> dict[int | None, int]:
@@ -64,10 +64,10 @@ class Actor:
         if self.user.is_superuser:
             return {None: _RANK[ADMIN]}
         groups = self.user.groups.filter(name__in=ROLES).values_list("name", flat=True)
-        found: dict[int | None, int] = {None: max((_RANK[name] for name in groups), default=0)}
+        ranks: dict[int | None, int] = {None: max((_RANK[name] for name in groups), default=0)}
         for cluster, role in self.user.grants.values_list("cluster", "role"):
-            found[cluster] = max(found.get(cluster, 0), _RANK[role])
-        return found
+            ranks[cluster] = max(ranks.get(cluster, 0), _RANK[role])
+        return ranks
 
     def may(self, role: str, cluster_id: int | None = None) -> bool:
         """Tell whether the actor has a role, or one above it: on a cluster, or on all."""

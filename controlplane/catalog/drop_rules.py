@@ -12,26 +12,26 @@ from controlplane.wire.shedding import ALWAYS, INPUT
 
 def drops_of(stream: Stream) -> QuerySet[Drop]:
     """Return the drops of a stream's arcs: the input arc first, then by the query's name."""
-    found = Drop.objects.filter(stream=stream).select_related("stream", "query")
-    return found.order_by(F("query__name").asc(nulls_first=True), "id")
+    drops = Drop.objects.filter(stream=stream).select_related("stream", "query")
+    return drops.order_by(F("query__name").asc(nulls_first=True), "id")
 
 
 def drops_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
     """Return the drops of the arcs of some streams, each stream's input arc first."""
-    found: dict[int, list[Drop]] = defaultdict(list)
+    drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(stream__in=ids).select_related("stream", "query")
     for drop in rows.order_by(F("query_id").asc(nulls_first=True)):
-        found[drop.stream_id].append(drop)
-    return found
+        drops[drop.stream_id].append(drop)
+    return drops
 
 
 def drops_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
     """Return the drops on the arcs to some queries."""
-    found: dict[int, list[Drop]] = defaultdict(list)
+    drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(query__in=ids).select_related("stream", "query")
     for drop in rows.order_by("id"):
-        found[drop.query_id or INPUT].append(drop)
-    return found
+        drops[drop.query_id or INPUT].append(drop)
+    return drops
 
 
 def moment_of(since_ms: int) -> datetime | None:

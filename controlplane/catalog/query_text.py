@@ -48,9 +48,9 @@ def checked(
         computation = computation_of(text, kinds, right)
     except BadQuery as bad:
         for named, why in bad.fields.items():
-            field, told = _of_pair(named, why)
+            field, faults_by_field = _of_pair(named, why)
             known = faults.setdefault(PREFIX + field, [])
-            known += [] if told in known else [told]
+            known += [] if faults_by_field in known else [faults_by_field]
         raise Invalid(faults) from None
     if faults:
         raise Invalid(faults)
@@ -59,7 +59,7 @@ def checked(
 
 def output_columns(computation: Computation) -> list[OutputColumn]:
     """Return the columns of the results: the key, then the aggregates."""
-    keys = [OutputColumn(name, str(one.kind), "key") for name, one in computation.key]
+    keys = [OutputColumn(name, str(expression.kind), "key") for name, expression in computation.key]
     values = [OutputColumn(n, _kind_of(a.function, a.kind), "aggregate")
               for n, a in computation.aggregates]  # fmt: skip
     return keys + values
@@ -76,8 +76,8 @@ def tasks_faults(tasks: int, *, keyed: bool) -> Fields:
 
 def places(fields: Fields) -> dict[str, Place]:
     """Return where the faults are, of the fields whose first fault has a place."""
-    found = {field: place_of(faults[0]) for field, faults in fields.items() if faults}
-    return {field: place for field, place in found.items() if place is not None}
+    by_field = {field: place_of(faults[0]) for field, faults in fields.items() if faults}
+    return {field: place for field, place in by_field.items() if place is not None}
 
 
 def _kind_of(function: str, kind: Kind) -> str:
@@ -115,8 +115,8 @@ def _names_faults(text: QueryText) -> Fields:
         if len(named) > MOST_NAMED:
             faults[PREFIX + field] = [f"At most {MOST_NAMED}, not {len(named):,}"]
         for name in named:
-            if told := _name_faults(field, name, text):
-                faults[f"{PREFIX}{field}.{name[:MAX_NAME]}"] = told
+            if messages := _name_faults(field, name, text):
+                faults[f"{PREFIX}{field}.{name[:MAX_NAME]}"] = messages
     return faults
 
 

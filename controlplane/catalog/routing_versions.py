@@ -19,11 +19,11 @@ def versions_slice(
 
     Without their operations. Raises `Invalid`.
     """
-    found = RoutingVersion.objects.filter(cluster=cluster).defer("ops")
+    routing_versions = RoutingVersion.objects.filter(cluster=cluster).defer("ops")
     proposal = optional_whole(values, "proposal")
     if proposal is not None:
-        found = found.filter(proposal=proposal)
-    return slice_of(found, ("-version", "-pk"), place, list)
+        routing_versions = routing_versions.filter(proposal=proposal)
+    return slice_of(routing_versions, ("-version", "-pk"), place, list)
 
 
 def version_by_number(cluster: Cluster, number: int) -> RoutingVersion:
@@ -42,11 +42,11 @@ def routing_between(
 
     Newest first, without their operations.
     """
-    found = cluster.routing_versions.filter(created_at__gte=start, created_at__lt=end)
-    newest = found.order_by("-version").values_list("version", flat=True)[:limit]
+    rows = cluster.routing_versions.filter(created_at__gte=start, created_at__lt=end)
+    newest = rows.order_by("-version").values_list("version", flat=True)[:limit]
     shown = Q(version__gte=min(newest, default=0)) | Q(proposal__isnull=False)
     return (
-        found.filter(shown)
+        rows.filter(shown)
         .order_by("-version")
         .select_related("proposal")
         .defer("ops", "proposal__moves", "proposal__path")

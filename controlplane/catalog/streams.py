@@ -78,8 +78,8 @@ class StreamRow:
 
 def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
     """Return one page of streams with the number of live queries that read each."""
-    found = _ordered(cluster, filters).order_by(*_order(filters))
-    return page_of(found, filters.page, filters.per_page, rows_of_streams)
+    rows = _ordered(cluster, filters).order_by(*_order(filters))
+    return page_of(rows, filters.page, filters.per_page, rows_of_streams)
 
 
 def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Slice[StreamRow]:
@@ -89,10 +89,10 @@ def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Sli
 
 def _ordered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
     """Return the streams with the columns that they are ordered by."""
-    found = _filtered(cluster, filters)
+    rows = _filtered(cluster, filters)
     if "queries" in filters.order:
-        found = found.annotate(query_count=_live_readers())
-    return found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
+        rows = rows.annotate(query_count=_live_readers())
+    return rows.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
 
 
 def _order(filters: StreamFilters) -> tuple[str, str]:
@@ -122,14 +122,14 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
 def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
     """Return the dead letters by stream and reason; a list is shown without Redis, too."""
     clusters = Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams})
-    found: dict[int, dict[str, int]] = {}
+    counts: dict[int, dict[str, int]] = {}
     try:
         for slug in clusters.values_list("slug", flat=True):
             for stream, reasons in dead_letters.counted(redis_client(), slug).items():
-                found[stream] = {str(reason): count for reason, count in reasons.items()}
+                counts[stream] = {str(reason): count for reason, count in reasons.items()}
     except RedisError:
         return None
-    return found
+    return counts
 
 
 def kinds_told(schema: StreamSchema | None, name: str) -> str:
@@ -141,10 +141,10 @@ def kinds_told(schema: StreamSchema | None, name: str) -> str:
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
     """Return a stream of the cluster; raises `NotFound`."""
-    found = cluster.streams.filter(pk=pk).first()
-    if found is None:
+    row = cluster.streams.filter(pk=pk).first()
+    if row is None:
         raise NotFound("stream", pk)
-    return rows_of_streams([found])[0]
+    return rows_of_streams([row])[0]
 
 
 def stream_by_key(cluster: Cluster, key: str) -> Stream:
@@ -152,17 +152,17 @@ def stream_by_key(cluster: Cluster, key: str) -> Stream:
     streams = Stream.objects.filter(cluster=cluster).select_related("cluster")
     # Ids of more digits than the column holds would be an error of the database.
     by_id = streams.filter(pk=int(key)).first() if re.fullmatch("[0-9]{1,18}", key) else None
-    found = by_id or streams.filter(name=key).first()
-    if found is None:
+    stream = by_id or streams.filter(name=key).first()
+    if stream is None:
         raise NotFound("stream", key)
-    return found
+    return stream
 
 
 def _filtered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
-    found = Stream.objects.filter(cluster=cluster)
+    streams = Stream.objects.filter(cluster=cluster)
     if filters.text:
-        found = found.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
-    return found if filters.split is None else found.filter(split=filters.split)
+        streams = streams.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
+    return streams if filters.split is None else streams.filter(split=filters.split)
 
 
 def _live_readers() -> Any:

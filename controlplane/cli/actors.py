@@ -21,9 +21,9 @@ def actor_of(given: Namespace) -> Actor:
     name = given.user or env.text("WEIR_USER") or login
     user = User.objects.filter(username=name, is_active=True).first()
     if user is None:
-        told = f"there is no active user {name} in Weir"
+        text = f"there is no active user {name} in Weir"
         advice = "--as USER or WEIR_USER=USER; manage.py createsuperuser makes one"
-        raise Refused(Code.FORBIDDEN, told, advice=advice)
+        raise Refused(Code.FORBIDDEN, text, advice=advice)
     return Actor(user, request=f"weir by {login}"[:40])
 
 

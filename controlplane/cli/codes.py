@@ -45,5 +45,5 @@ class Refused(Exception):
 
     def lines(self) -> list[str]:
         """Return what standard error is told."""
-        told = [f"weir: {self.what}", *(f"  {line}" for line in self.where)]
-        return [*told, f"weir: what to do: {self.advice}"] if self.advice else told
+        lines = [f"weir: {self.what}", *(f"  {line}" for line in self.where)]
+        return [*lines, f"weir: what to do: {self.advice}"] if self.advice else lines

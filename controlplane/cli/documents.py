@@ -13,8 +13,8 @@ def text_of(path: Path) -> str:
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except UnicodeDecodeError as wrong:
-        told = f"{path}: is no UTF-8 at byte {wrong.start}"
-        raise Refused(Code.WRONG, told, advice="save it as UTF-8") from None
+        text = f"{path}: is no UTF-8 at byte {wrong.start}"
+        raise Refused(Code.WRONG, text, advice="save it as UTF-8") from None
 
 
 def description_in(path: Path) -> ClusterDescription:

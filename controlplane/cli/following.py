@@ -64,9 +64,9 @@ def told_since(before: Followed | None, now: Followed) -> Iterator[Told]:
             yield _told(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
     if now.execution is not None and (before is None or before.execution != now.execution):
         going = now.execution
-        told = f"{going['done']} of {going['of']} moves, {going['cap_reason']}"
-        told += f"; waits: {going['waits']}" if going["waits"] else ""
-        yield _told(now, "execution", told, **going)
+        text = f"{going['done']} of {going['of']} moves, {going['cap_reason']}"
+        text += f"; waits: {going['waits']}" if going["waits"] else ""
+        yield _told(now, "execution", text, **going)
     if now.sample and (before is None or before.sample != now.sample):
         yield _told(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 

@@ -21,8 +21,8 @@ Columns = Mapping[str, str]
 
 def console(*, error: bool = False) -> Console:
     """Return the terminal; whatever is no terminal is 80 columns wide."""
-    found = Console(stderr=error, highlight=False, soft_wrap=False)
-    return found if found.is_terminal else Console(stderr=error, highlight=False, width=WIDTH)
+    terminal = Console(stderr=error, highlight=False, soft_wrap=False)
+    return terminal if terminal.is_terminal else Console(stderr=error, highlight=False, width=WIDTH)
 
 
 def print_json(value: Any, *, line: bool = False) -> None:

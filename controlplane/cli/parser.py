@@ -57,15 +57,15 @@ def _group(commands: Any, name: str, about: str) -> Any:
 
 def _command(commands: Any, name: str, run: str, about: str, *, acts: bool = True) -> Any:
     """Add a command; run: module and function below controlplane.cli that carry it out."""
-    one = commands.add_parser(name, help=about, description=f"{about}.", allow_abbrev=False)
-    one.set_defaults(run=run, user="", database=acts)
-    one.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    command = commands.add_parser(name, help=about, description=f"{about}.", allow_abbrev=False)
+    command.set_defaults(run=run, user="", database=acts)
+    command.add_argument("--json", action="store_true", help="print JSON, for scripts")
     if acts:
-        one.add_argument(
+        command.add_argument(
             "--as", dest="user", default="", metavar="USER",
             help="the user of Weir who acts (default: WEIR_USER, else the login name)",
         )  # fmt: skip
-    return one
+    return command
 
 
 def _clusters(group: Any) -> None:
@@ -74,181 +74,197 @@ def _clusters(group: Any) -> None:
     _command(
         group, "health", "health.shown", "progress, restarts and incidents of a cluster"
     ).add_argument("cluster")
-    one = _command(group, "decide", "health.decided", "decide about an incident of a cluster")
-    one.add_argument("cluster")
-    one.add_argument("incident", type=int, help="its number, as `health` prints it")
-    one.add_argument("choice", help="one of its choices")
-    one.add_argument("--reason", default="", help="kept in the audit log")
-    one = _command(group, "skip-batch", "stuck_batch.skip",
+    command = _command(group, "decide", "health.decided", "decide about an incident of a cluster")
+    command.add_argument("cluster")
+    command.add_argument("incident", type=int, help="its number, as `health` prints it")
+    command.add_argument("choice", help="one of its choices")
+    command.add_argument("--reason", default="", help="kept in the audit log")
+    command = _command(group, "skip-batch", "stuck_batch.skip",
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
-    one.add_argument("cluster")
-    one.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
-    one.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
+    command.add_argument("cluster")
+    command.add_argument(
+        "--batch", type=int, metavar="N", help="skip this batch: its records are lost"
+    )
+    command.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
     for name, about in (("start", "ask for a running application"), ("stop", "ask for none")):
-        one = _command(group, name, f"clusters.{name}", about)
-        one.add_argument("cluster")
-        one.add_argument("--reason", default="", help="kept in the audit log")
-    one = _command(group, "nodes", "clusters.set_nodes", "change the number of nodes")
-    one.add_argument("cluster")
-    one.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
-    one.add_argument("--reason", default="", help="kept in the audit log")
-    one = _command(group, "limit", "clusters.limit", "bound the micro-batches")
-    one.add_argument("cluster")
-    one.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
-    one.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
-    one.add_argument("--reason", default="", help="kept in the audit log")
+        command = _command(group, name, f"clusters.{name}", about)
+        command.add_argument("cluster")
+        command.add_argument("--reason", default="", help="kept in the audit log")
+    command = _command(group, "nodes", "clusters.set_nodes", "change the number of nodes")
+    command.add_argument("cluster")
+    command.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
+    command.add_argument("--reason", default="", help="kept in the audit log")
+    command = _command(group, "limit", "clusters.limit", "bound the micro-batches")
+    command.add_argument("cluster")
+    command.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
+    command.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
+    command.add_argument("--reason", default="", help="kept in the audit log")
 
 
-def _paged(one: Any) -> None:
-    one.add_argument("--page", type=int, default=1, metavar="N")
-    one.add_argument("--per-page", type=int, default=50, metavar="N", help="up to 1000 (50)")
+def _paged(command: Any) -> None:
+    command.add_argument("--page", type=int, default=1, metavar="N")
+    command.add_argument("--per-page", type=int, default=50, metavar="N", help="up to 1000 (50)")
 
 
 def _streams(group: Any) -> None:
-    one = _command(group, "list", "streams.listed", "the streams of a cluster")
-    one.add_argument("cluster")
-    one.add_argument("--search", default="", metavar="TEXT", help="in name or title")
-    one.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
-    one.add_argument("--reverse", action="store_true", help="the largest first")
-    _paged(one)
+    command = _command(group, "list", "streams.listed", "the streams of a cluster")
+    command.add_argument("cluster")
+    command.add_argument("--search", default="", metavar="TEXT", help="in name or title")
+    command.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
+    command.add_argument("--reverse", action="store_true", help="the largest first")
+    _paged(command)
     add_streams(group, _command)
 
 
 def _queries(group: Any) -> None:
-    one = _command(group, "list", "queries.listed", "the queries of a cluster")
-    one.add_argument("cluster")
-    one.add_argument("--state", default="live", help="live (default), all, pending, running, ...")
-    one.add_argument("--search", default="", metavar="TEXT", help="in the name")
-    one.add_argument("--node", type=int, metavar="INDEX")
-    one.add_argument("--stream", default="", metavar="NAME")
-    _paged(one)
-    one = _command(group, "show", "queries.shown", "one query")
-    one.add_argument("cluster")
-    one.add_argument("name")
-    one = _command(group, "retain", "queries.retained", "change how long windows are kept")
-    one.add_argument("cluster")
-    one.add_argument("name")
-    one.add_argument("--seconds", type=int, metavar="N", help="of event time")
-    one.add_argument("--windows", type=int, metavar="N", help="at most")
-    one.add_argument("--reason", default="", help="kept in the audit log")
-    one = _command(group, "submit", "queries.submitted", "submit queries: all of them or none")
-    one.add_argument("cluster")
-    one.add_argument("name", nargs="?", help="of one query; several come from --input")
-    one.add_argument("--stream", action="append", default=[], metavar="NAME", help="may repeat")
-    one.add_argument(
+    command = _command(group, "list", "queries.listed", "the queries of a cluster")
+    command.add_argument("cluster")
+    command.add_argument(
+        "--state", default="live", help="live (default), all, pending, running, ..."
+    )
+    command.add_argument("--search", default="", metavar="TEXT", help="in the name")
+    command.add_argument("--node", type=int, metavar="INDEX")
+    command.add_argument("--stream", default="", metavar="NAME")
+    _paged(command)
+    command = _command(group, "show", "queries.shown", "one query")
+    command.add_argument("cluster")
+    command.add_argument("name")
+    command = _command(group, "retain", "queries.retained", "change how long windows are kept")
+    command.add_argument("cluster")
+    command.add_argument("name")
+    command.add_argument("--seconds", type=int, metavar="N", help="of event time")
+    command.add_argument("--windows", type=int, metavar="N", help="at most")
+    command.add_argument("--reason", default="", help="kept in the audit log")
+    command = _command(group, "submit", "queries.submitted", "submit queries: all of them or none")
+    command.add_argument("cluster")
+    command.add_argument("name", nargs="?", help="of one query; several come from --input")
+    command.add_argument("--stream", action="append", default=[], metavar="NAME", help="may repeat")
+    command.add_argument(
         "--aggregate",
         action="append",
         default=[],
         metavar="NAME=EXPRESSION",
         help="such as records=count(*); may repeat",
     )
-    one.add_argument(
+    command.add_argument(
         "--key",
         action="append",
         default=[],
         metavar="COLUMN",
         help="a column to group by, such as stream; may repeat",
     )
-    one.add_argument("--where", default="", metavar="CONDITION", help="which records count")
-    one.add_argument("--window", type=float, default=60.0, metavar="SECONDS")
-    one.add_argument("--slide", type=float, metavar="SECONDS", help="the window's by default")
-    one.add_argument(
+    command.add_argument("--where", default="", metavar="CONDITION", help="which records count")
+    command.add_argument("--window", type=float, default=60.0, metavar="SECONDS")
+    command.add_argument("--slide", type=float, metavar="SECONDS", help="the window's by default")
+    command.add_argument(
         "--retention",
         type=int,
         metavar="SECONDS",
         help="event time for which windows are kept (604800: seven days)",
     )
-    one.add_argument(
+    command.add_argument(
         "--retention-windows", type=int, metavar="N", help="windows kept at most (1000000)"
     )
-    one.add_argument(
+    command.add_argument(
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",
     )  # fmt: skip
-    one = _command(group, "end", "queries.ended", "end live queries: all of them or none")
-    one.add_argument("cluster")
-    one.add_argument("names", nargs="+", metavar="name")
-    one.add_argument("--reason", default="", help="kept in the audit log")
+    command = _command(group, "end", "queries.ended", "end live queries: all of them or none")
+    command.add_argument("cluster")
+    command.add_argument("names", nargs="+", metavar="name")
+    command.add_argument("--reason", default="", help="kept in the audit log")
 
 
 def _plan(commands: Any) -> None:
     about = "ask a planner for a plan: a proposal, or with --input a plan for a described cluster"
-    one = _command(commands, "plan", "planning.planned", about)
-    one.add_argument("planner", help="placement or migration")
-    one.add_argument("cluster", nargs="?", help="a cluster that Weir runs")
-    one.add_argument(
+    command = _command(commands, "plan", "planning.planned", about)
+    command.add_argument("planner", help="placement or migration")
+    command.add_argument("cluster", nargs="?", help="a cluster that Weir runs")
+    command.add_argument(
         "--input", type=Path, metavar="FILE", help="a description; no database; - is stdin"
     )
-    one.add_argument("--algorithm", default="", metavar="NAME", help="the planner's default")
-    one.add_argument(
+    command.add_argument("--algorithm", default="", metavar="NAME", help="the planner's default")
+    command.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="may be repeated"
     )
-    one.add_argument("--no-wait", dest="wait", action="store_false", help="do not wait for it")
-    one.add_argument("--here", action="store_true", help="compute in this process, not a worker")
-    one.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(600)")
+    command.add_argument("--no-wait", dest="wait", action="store_false", help="do not wait for it")
+    command.add_argument(
+        "--here", action="store_true", help="compute in this process, not a worker"
+    )
+    command.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(600)")
 
 
 def _proposals(group: Any) -> None:
-    one = _command(group, "list", "proposals.listed", "the proposals of a cluster, newest first")
-    one.add_argument("cluster")
-    one.add_argument("--state", default="", help="ready, executing, done, ...")
-    _paged(one)
-    one = _command(group, "show", "proposals.shown", "a proposal, its seal, and what may be done")
-    one.add_argument("id", type=int)
-    one.add_argument("--moves", type=int, default=20, metavar="N", help="how many moves (20)")
+    command = _command(
+        group, "list", "proposals.listed", "the proposals of a cluster, newest first"
+    )
+    command.add_argument("cluster")
+    command.add_argument("--state", default="", help="ready, executing, done, ...")
+    _paged(command)
+    command = _command(
+        group, "show", "proposals.shown", "a proposal, its seal, and what may be done"
+    )
+    command.add_argument("id", type=int)
+    command.add_argument("--moves", type=int, default=20, metavar="N", help="how many moves (20)")
     for verb in SAID:
-        one = _command(
+        command = _command(
             group, verb.path, "proposals.said", f"{verb.about[0].lower()}{verb.about[1:]}"
         )
-        one.set_defaults(verb=verb.path, seal="")
-        one.add_argument("id", type=int)
+        command.set_defaults(verb=verb.path, seal="")
+        command.add_argument("id", type=int)
         if verb.seal:
-            one.add_argument("--seal", required=True, help="as `weir proposals show` prints it")
-        one.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
+            command.add_argument("--seal", required=True, help="as `weir proposals show` prints it")
+        command.add_argument(
+            "--reason", default="", required=verb.reason, help="kept in the audit log"
+        )
 
 
 def _watch(commands: Any) -> None:
-    one = _command(commands, "watch", "watching.watched", "follow a cluster, or one proposal")
-    one.add_argument("cluster")
-    one.add_argument(
+    command = _command(commands, "watch", "watching.watched", "follow a cluster, or one proposal")
+    command.add_argument("cluster")
+    command.add_argument(
         "--proposal", type=int, metavar="ID", help="until it ends; 0 where it was carried out"
     )
-    one.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
-    one.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
+    command.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
+    command.add_argument(
+        "--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer"
+    )
 
 
 def _tail(commands: Any) -> None:
-    one = _command(commands, "tail", "following.tailed", "follow the windows of a query")
-    one.add_argument("cluster")
-    one.add_argument("query")
-    one.add_argument("--final-only", action="store_true", help="leave out what still changes")
-    one.add_argument("--after", default="", metavar="ID", help="go on behind an event's id")
-    one.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
-    one.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
+    command = _command(commands, "tail", "following.tailed", "follow the windows of a query")
+    command.add_argument("cluster")
+    command.add_argument("query")
+    command.add_argument("--final-only", action="store_true", help="leave out what still changes")
+    command.add_argument("--after", default="", metavar="ID", help="go on behind an event's id")
+    command.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
+    command.add_argument(
+        "--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer"
+    )
 
 
 def _lab(group: Any) -> None:
-    one = _command(group, "list", "lab.listed", "the experiments", acts=False)
-    one.add_argument("planner", nargs="?", default="")
-    one = _command(group, "run", "lab.run", "run an experiment here and now", acts=False)
-    one.add_argument("planner")
-    one.add_argument("experiment")
-    one.add_argument("--param", action="append", default=[], metavar="NAME=VALUE")
-    one.add_argument("--values", nargs="+", metavar="X", help="values of what is swept")
-    one.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
-    one.add_argument("--seeds", metavar="N", help="workloads per point")
-    one.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json or .html")
+    command = _command(group, "list", "lab.listed", "the experiments", acts=False)
+    command.add_argument("planner", nargs="?", default="")
+    command = _command(group, "run", "lab.run", "run an experiment here and now", acts=False)
+    command.add_argument("planner")
+    command.add_argument("experiment")
+    command.add_argument("--param", action="append", default=[], metavar="NAME=VALUE")
+    command.add_argument("--values", nargs="+", metavar="X", help="values of what is swept")
+    command.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
+    command.add_argument("--seeds", metavar="N", help="workloads per point")
+    command.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json or .html")
 
 
 def _documents(commands: Any) -> None:
-    one = _command(commands, "export", "documents.exported", "describe a whole cluster")
-    one.add_argument("cluster")
-    one.add_argument("--no-measures", dest="measures", action="store_false",
+    command = _command(commands, "export", "documents.exported", "describe a whole cluster")
+    command.add_argument("cluster")
+    command.add_argument("--no-measures", dest="measures", action="store_false",
                      help="leave out what queries were measured at")  # fmt: skip
     about = "bring a described cluster into Weir; without --apply only say what that would do"
-    one = _command(commands, "import", "documents.imported", about)
-    one.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
-    one.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
-    one.add_argument("--reason", default="", help="kept in the audit log")
+    command = _command(commands, "import", "documents.imported", about)
+    command.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
+    command.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
+    command.add_argument("--reason", default="", help="kept in the audit log")
     _command(commands, "schema", "documents.schema", "the JSON schema of a description",
              acts=False)  # fmt: skip

@@ -93,7 +93,7 @@ def print_proposal(actor: Actor, proposal: Proposal, moves: int) -> None:
 def _print_moves(rows: list[dict[str, Any]], most: int) -> None:
     columns = {"query": "name", "task": "number", "from": "number", "to": "number",
                "bytes": "number"}  # fmt: skip
-    told = [[m["name"], m.get("first"), m["from"], m["to"], m["bytes"]] for m in rows[:most]]
-    print_table(columns, told, "nothing moves")
+    table = [[m["name"], m.get("first"), m["from"], m["to"], m["bytes"]] for m in rows[:most]]
+    print_table(columns, table, "nothing moves")
     if len(rows) > most:
         say(f"and {len(rows) - most:,} more (--moves, --json)")

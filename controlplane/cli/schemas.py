@@ -29,7 +29,7 @@ def inferred_from(path: Path, named: str | None) -> Inferred:
     """Return the schema that the records of a file suggest. Raises `Refused`, `Invalid`."""
     kind = Format(named) if named else format_of_file(path.name)
     if kind is None:
-        known = ", ".join(one.value for one in Format)
+        known = ", ".join(item.value for item in Format)
         raise Refused(Code.WRONG, f"{path}: its name says no format", advice=f"--format: {known}")
     return infer(*sample_of_file(path, kind))
 
@@ -60,13 +60,18 @@ def say_schema(schema: StreamSchema) -> None:
     })  # fmt: skip
 
 
-def say_inferred(found: Inferred) -> None:
+def say_inferred(inferred: Inferred) -> None:
     """Print what a sample suggests for people."""
     columns = {"column": "name", "type": "name", "nullable": "text", "note": "text"}
-    rows = [[one.name, one.type, _NULLABLE[one.nullable], one.note] for one in found.columns]
+    rows = [
+        [column.name, column.type, _NULLABLE[column.nullable], column.note]
+        for column in inferred.columns
+    ]
     print_table(columns, rows)
-    say(f"event time: {found.event_time or 'time of arrival'}; {found.records:,} records read")
-    for field, why in found.faults.items():
+    say(
+        f"event time: {inferred.event_time or 'time of arrival'}; {inferred.records:,} records read"
+    )
+    for field, why in inferred.faults.items():
         say(f"{field}: {why}")
 
 
@@ -74,8 +79,8 @@ def say_changes(changes: list[Assessed]) -> bool:
     """Print what a change of a schema would do; return True if nothing of it is refused."""
     if not changes:
         say("nothing would change")
-    for one in changes:
-        mark = "refused" if one.refusal else "allowed"
-        detail = f" ({one.change.detail})" if one.change.detail else ""
-        say(f"{mark}: {one.sentence()}{'' if one.refusal else detail}")
-    return not any(one.refusal for one in changes)
+    for change in changes:
+        mark = "refused" if change.refusal else "allowed"
+        detail = f" ({change.change.detail})" if change.change.detail else ""
+        say(f"{mark}: {change.sentence()}{'' if change.refusal else detail}")
+    return not any(change.refusal for change in changes)

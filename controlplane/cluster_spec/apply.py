@@ -92,8 +92,8 @@ def _import(
 def _new_cluster(part: ClusterPart) -> Cluster:
     cluster = Cluster(**part.model_dump())
     if HIDDEN in part.log_url:
-        told = "An export leaves the password out: put it in"
-        raise BadDescription({"cluster.log_url": [told]})
+        text = "An export leaves the password out: put it in"
+        raise BadDescription({"cluster.log_url": [text]})
     with told_at("cluster"):
         _clean(cluster)
     cluster.save()

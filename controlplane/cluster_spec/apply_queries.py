@@ -22,9 +22,9 @@ def bring_queries(
     """Submit the queries that do not live yet, and place them where the description says."""
     live = {part.name: part for part in before.queries}
     _refuse_changed(description.queries, live)
-    new = [(at, part) for at, part in enumerate(description.queries) if part.name not in live]
+    new = [(index, part) for index, part in enumerate(description.queries) if part.name not in live]
     for chunk in chunks(new, queries.MAX_BULK):
-        with told_at("queries", [at for at, _ in chunk]):
+        with told_at("queries", [index for index, _ in chunk]):
             queries.submit_many(actor, cluster, [query_spec(part) for _, part in chunk])
     report.left += _left(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
@@ -43,11 +43,11 @@ def _left(description: ClusterDescription, before: ClusterDescription) -> list[s
     goes_on = "is not named by the description: it goes on"
     go_on = "are not named by the description: they go on"
     moves = "elsewhere than described: moving {} is a proposal's business"
-    one, several = f"is {moves.format('it')}", f"are {moves.format('them')}"
+    present, several = f"is {moves.format('it')}", f"are {moves.format('them')}"
     merges = "merged elsewhere than described: moving that takes a command of its own"
     return [
         *counted(unnamed, f"live query {goes_on}", f"live queries {go_on}"),
-        *counted(elsewhere, f"running query {one}", f"running queries {several}"),
+        *counted(elsewhere, f"running query {present}", f"running queries {several}"),
         *counted(merged, f"running query is {merges}", f"running queries are {merges}"),
     ]
 
@@ -61,8 +61,10 @@ def _merged_elsewhere(part: QueryPart, live: QueryPart | None) -> bool:
 
 def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -> None:
     faults = {
-        f"queries[{at}]": [f"A live query is called {part.name} and is another one: end it first"]
-        for at, part in enumerate(parts)
+        f"queries[{index}]": [
+            f"A live query is called {part.name} and is another one: end it first"
+        ]
+        for index, part in enumerate(parts)
         if part.name in live and _computed(part) != _computed(live[part.name])
     }
     if faults:

@@ -41,9 +41,11 @@ def bring_streams(
 ) -> None:
     """Register the streams that are not there, and what is declared anew of the others."""
     known = {part.name: part for part in before}
-    wanted = [(at, part) for at, part in enumerate(parts) if _differs(part, known.get(part.name))]
+    wanted = [
+        (index, part) for index, part in enumerate(parts) if _differs(part, known.get(part.name))
+    ]
     for chunk in chunks(wanted, streams.MAX_SPECS):
-        with told_at("streams", [at for at, _ in chunk]):
+        with told_at("streams", [index for index, _ in chunk]):
             streams.register(actor, cluster, [_stream_spec(part) for _, part in chunk])
     new = [part for _, part in wanted if part.name not in known]
     for part in new:

@@ -27,7 +27,9 @@ def bring_drops(
 ) -> None:
     """Let arcs drop what is described; the queries of split arcs run by now, or are refused."""
     known = {part.arc: part for part in before}
-    wanted = [(at, part) for at, part in enumerate(parts) if not _holds(part, known.get(part.arc))]
+    wanted = [
+        (index, part) for index, part in enumerate(parts) if not _holds(part, known.get(part.arc))
+    ]
     rows = {stream.name: stream for stream in cluster.streams.all()} if wanted else {}
 
     def make(part: DropPart) -> None:
@@ -70,18 +72,18 @@ def bring_blackouts(
     now: datetime,
 ) -> None:
     """Add the blackouts of which there is none with the same span."""
-    there = Counter(part.span for part in before)
+    present = Counter(part.span for part in before)
     reasons = {(part.span, part.reason) for part in before}
     missing: list[tuple[int, BlackoutPart]] = []
     over = otherwise = 0
-    for at, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if not part.cron and part.ends_at is not None and part.ends_at <= now:
             over += 1
-        elif there[part.span]:
-            there[part.span] -= 1
+        elif present[part.span]:
+            present[part.span] -= 1
             otherwise += (part.span, part.reason.strip()) not in reasons
         else:
-            missing.append((at, part))
+            missing.append((index, part))
 
     def make(part: BlackoutPart) -> None:
         add_blackout(actor, cluster, **part.model_dump())
@@ -92,7 +94,7 @@ def bring_blackouts(
     several = "have other reasons than described: remove them to have them made anew"
     report.left += _over("blackout", over)
     report.left += counted(otherwise, f"blackout {anew}", f"blackouts {several}")
-    report.left += _unnamed("blackout", there.total())
+    report.left += _unnamed("blackout", present.total())
 
 
 def bring_exclusions(
@@ -105,16 +107,16 @@ def bring_exclusions(
 ) -> None:
     """Let no plan move what is described; whoever imports owns what this adds or changes."""
     known = {part.about: part for part in before}
-    live = [(at, part) for at, part in enumerate(parts) if part.until > now]
-    wanted = [(at, part) for at, part in live if _says_otherwise(part, known.get(part.about))]
+    live = [(index, part) for index, part in enumerate(parts) if part.until > now]
+    wanted = [(index, part) for index, part in live if _says_otherwise(part, known.get(part.about))]
 
     def make(part: ExclusionPart) -> None:
         add_exclusion(actor, cluster, part.kind, part.subject, part.reason, part.until)
 
     each("exclusions", wanted, make)
     names = [(" ".join(part.about), part.about in known) for _, part in wanted]
-    noted(report.created, "exclusions", [name for name, there in names if not there])
-    noted(report.changed, "exclusions", [name for name, there in names if there])
+    noted(report.created, "exclusions", [name for name, subject_name in names if not subject_name])
+    noted(report.changed, "exclusions", [name for name, subject_name in names if subject_name])
     report.left += _over("exclusion", len(parts) - len(live))
     report.left += _unnamed("exclusion", len(known.keys() - {part.about for part in parts}))
 
@@ -130,5 +132,5 @@ def _over(what: str, count: int) -> list[str]:
 
 
 def _unnamed(what: str, count: int) -> list[str]:
-    one = f"{what} is not named by the description: it stays"
-    return counted(count, one, f"{what}s are not named by the description: they stay")
+    reason = f"{what} is not named by the description: it stays"
+    return counted(count, reason, f"{what}s are not named by the description: they stay")

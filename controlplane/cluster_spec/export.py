@@ -53,8 +53,8 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
     blackouts, exclusions, drops that are being lifted.
     """
     now = timezone.now()
-    found = cluster.queries.filter(state__in=DESCRIBED).select_related("merge_node")
-    queries = list(found.order_by("id"))
+    selected = cluster.queries.filter(state__in=DESCRIBED).select_related("merge_node")
+    queries = list(selected.order_by("id"))
     streams = list(cluster.streams.order_by("name"))
     nodes = list(cluster.nodes.order_by("index"))
     names = {stream.pk: stream.name for stream in streams}
@@ -85,12 +85,12 @@ def _node(node: Node) -> NodePart:
     )  # fmt: skip
 
 
-def _stream(one: Stream) -> StreamPart:
-    schema = schema_of(one.schema)
+def _stream(stream: Stream) -> StreamPart:
+    schema = schema_of(stream.schema)
     part = None if schema is None else SchemaPart(**schema.to_json())
     return StreamPart(
-        name=one.name, title=one.title, declared_rate=one.declared_rate, rate=one.rate,
-        split=one.split, schema=part, meta=one.meta,
+        name=stream.name, title=stream.title, declared_rate=stream.declared_rate, rate=stream.rate,
+        split=stream.split, schema=part, meta=stream.meta,
     )  # fmt: skip
 
 
@@ -102,11 +102,11 @@ def _cluster(cluster: Cluster) -> ClusterPart:
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:
     """Return the ids of the streams of each query, in the order in which it names them."""
-    found: dict[int, list[int]] = {}
+    reads: dict[int, list[int]] = {}
     rows = QueryStream.objects.filter(query__cluster=cluster, query__state__in=DESCRIBED)
     for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
-        found.setdefault(query, []).append(stream)
-    return found
+        reads.setdefault(query, []).append(stream)
+    return reads
 
 
 def _query(
@@ -117,7 +117,7 @@ def _query(
     return QueryPart(
         name=query.name,
         streams=[names[stream] for stream in reads if stream not in right],
-        text=TextPart(**row | {"right": [names[one] for one in right]}),
+        text=TextPart(**row | {"right": [names[name] for name in right]}),
         ends_at=query.ends_at,
         tasks=query.task_count,
         scheme=query.scheme,
@@ -133,8 +133,8 @@ def _measured(query: Query, measured: Measured) -> MeasuredPart | None:
     if not any(known):
         return None
     return MeasuredPart(
-        records_per_s=[round(one.records_per_s, 3) if one else 0.0 for one in known],
-        state_bytes=[one.state_bytes if one else 0 for one in known],
+        records_per_s=[round(measures.records_per_s, 3) if measures else 0.0 for measures in known],
+        state_bytes=[measures.state_bytes if measures else 0 for measures in known],
     )
 
 
@@ -146,7 +146,7 @@ def _placement(cluster: Cluster) -> dict[str, Place]:
     for name, count, index, node in rows.order_by("query_id", "index").values_list(*columns):
         begins.setdefault(name, []).append((index, node))
         counts[name] = count
-    return {name: _place(found, counts[name]) for name, found in begins.items()}
+    return {name: _place(begin, counts[name]) for name, begin in begins.items()}
 
 
 def _place(begins: list[tuple[int, int]], count: int) -> Place:
@@ -173,7 +173,7 @@ def _exclusions(
     cluster: Cluster, now: datetime, known: Mapping[str, set[str]]
 ) -> list[ExclusionPart]:
     """Return those that hold of what is described: a query may have ended meanwhile."""
-    found = [
+    parts = [
         ExclusionPart.model_validate(
             {"kind": row.kind, "subject": row.subject, "until": row.expires_at,
              "reason": row.reason}
@@ -181,13 +181,13 @@ def _exclusions(
         for row in live_exclusions(cluster, now)
         if row.subject in known[row.kind]
     ]  # fmt: skip
-    return sorted(found, key=lambda part: part.about)
+    return sorted(parts, key=lambda part: part.about)
 
 
 def _drops(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
     rows = cluster.drops.select_related("stream", "query")
-    found = [_drop(row) for row in rows if row.query_id in described]
-    return sorted((part for part in found if part is not None), key=lambda part: part.arc)
+    parts = [_drop(row) for row in rows if row.query_id in described]
+    return sorted((part for part in parts if part is not None), key=lambda part: part.arc)
 
 
 def _drop(row: Drop) -> DropPart | None:

@@ -75,15 +75,15 @@ def plan_for(
     given = chosen_parameters(planner, chosen, dict(parameters), cluster)
     snapshot = snapshot_of(description)
     offered = _with_nowhere(description, snapshot) if planner == "placement" else snapshot
-    found = planning.planned(planner, chosen.name, given, offered, progress)
-    placed = {move["query"]: move["to"] for move in found.moves if move["from"] == _NOWHERE}
+    planned = planning.planned(planner, chosen.name, given, offered, progress)
+    placed = {move["query"]: move["to"] for move in planned.moves if move["from"] == _NOWHERE}
     if placed:
         snapshot = _now_placed(description, snapshot, placed)
     policy = settings_of(description.policy.given())
     row = _row(snapshot)
     columns = planning.columns_of(
         row,
-        [move for move in found.moves if move["from"] != _NOWHERE],
+        [move for move in planned.moves if move["from"] != _NOWHERE],
         caps_of(policy),
         2 * description.cluster.trigger_ms / 1000,
         budget=given.get("budget"),
@@ -93,8 +93,8 @@ def plan_for(
         planner=planner,
         algorithm=chosen.name,
         parameters=given,
-        lower_bound=found.lower_bound,
-        bytes_bound=found.bytes_bound,
+        lower_bound=planned.lower_bound,
+        bytes_bound=planned.bytes_bound,
         placed={names[query]: node for query, node in sorted(placed.items())},
         columns=columns,
     )
@@ -117,9 +117,9 @@ def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
         streams=_read(description, queries),
         queries=queries,
         state={
-            number: one.measured.state_bytes[0]
-            for number, one in single
-            if one.measured is not None and one.measured.state_bytes
+            number: query.measured.state_bytes[0]
+            for number, query in single
+            if query.measured is not None and query.measured.state_bytes
         },
         split=split,
         excluded=_excluded(description, ids),
@@ -128,7 +128,7 @@ def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
 
 def _excluded(description: ClusterDescription, ids: Mapping[str, int]) -> list[Excluded]:
     now = timezone.now()
-    live = sorted(one.about for one in description.exclusions if one.until > now)
+    live = sorted(exclusion.about for exclusion in description.exclusions if exclusion.until > now)
     return [Excluded(kind, ids[subject] if kind == "stream" else subject) for kind, subject in live]
 
 
@@ -137,7 +137,7 @@ def _numbered(description: ClusterDescription) -> list[tuple[int, QueryPart]]:
 
 
 def _streams(description: ClusterDescription) -> dict[str, int]:
-    return {stream.name: at for at, stream in enumerate(description.streams, start=1)}
+    return {stream.name: index for index, stream in enumerate(description.streams, start=1)}
 
 
 def _row_of(ids: Mapping[str, int], number: int, query: QueryPart, node: int) -> QueryRow:

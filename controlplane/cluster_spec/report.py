@@ -46,11 +46,11 @@ def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
         yield items[begin : begin + size]
 
 
-def counted(count: int, one: str, several: str) -> list[str]:
+def counted(count: int, noun: str, several: str) -> list[str]:
     """Return a sentence about so many things, none about nothing."""
     if not count:
         return []
-    return [f"{count:,} {one if count == 1 else several}"]
+    return [f"{count:,} {noun if count == 1 else several}"]
 
 
 @contextmanager
@@ -59,9 +59,11 @@ def told_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
     try:
         yield
     except Invalid as invalid:
-        faults = {path_of(part, name): told for name, told in invalid.fields.items()}
+        faults = {path_of(part, name): messages for name, messages in invalid.fields.items()}
         for row, fields in invalid.rows.items():
-            faults |= {path_of(part, places[row], name): told for name, told in fields.items()}
+            faults |= {
+                path_of(part, places[row], name): messages for name, messages in fields.items()
+            }
         raise BadDescription(faults) from None
 
 
@@ -71,12 +73,14 @@ def each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], object]) 
     Raises `BadDescription`.
     """
     faults: dict[str, list[str]] = {}
-    for at, row in rows:
+    for index, row in rows:
         try:
             make(row)
         except Invalid as invalid:
             fields = invalid.fields.items()
-            faults |= {path_of(part, at, _NAMES.get(name, name)): told for name, told in fields}
+            faults |= {
+                path_of(part, index, _NAMES.get(name, name)): field for name, field in fields
+            }
     if faults:
         raise BadDescription(faults)
 
@@ -86,5 +90,5 @@ def path_of(*parts: int | str) -> str:
     path: Path = ()
     for part in parts:
         steps = str(part).split(".") if isinstance(part, str) else [part]
-        path += tuple(int(one) if str(one).isdigit() else one for one in steps)
+        path += tuple(int(step) if str(step).isdigit() else step for step in steps)
     return place_of(path)

@@ -60,8 +60,8 @@ def addable() -> list[DemoCluster]:
     """Return the demonstrations that this Weir can replay and that are no clusters yet."""
     if not settings.DEMOS:
         return []
-    there = set(Cluster.objects.filter(slug__in=SLUGS).values_list("slug", flat=True))
-    return [CLUSTERS[slug] for slug in SLUGS if slug not in there]
+    present = set(Cluster.objects.filter(slug__in=SLUGS).values_list("slug", flat=True))
+    return [CLUSTERS[slug] for slug in SLUGS if slug not in present]
 
 
 def add(actor: Actor, slug: str) -> Cluster:

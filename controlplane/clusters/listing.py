@@ -67,18 +67,18 @@ def clusters_slice(
 
     values: q, a part of slug or name, and state. Raises `Invalid`.
     """
-    found = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
+    clusters = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
     if text := str(values.get("q", "")).strip()[:100]:
-        found = found.filter(Q(slug__icontains=text) | Q(name__icontains=text))
+        clusters = clusters.filter(Q(slug__icontains=text) | Q(name__icontains=text))
     if state := one_of(values, "state", [str(state) for state in Cluster.State.values]):
-        found = found.filter(state=state)
-    return slice_of(found, ("slug", "pk"), place, list)
+        clusters = clusters.filter(state=state)
+    return slice_of(clusters, ("slug", "pk"), place, list)
 
 
 def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
     """Return one row per cluster by slug, of all or of those with these ids."""
-    found = Cluster.objects.select_related("health").order_by("slug")
-    clusters = list(found if seen is None else found.filter(pk__in=seen))
+    rows = Cluster.objects.select_related("health").order_by("slug")
+    clusters = list(rows if seen is None else rows.filter(pk__in=seen))
     live = _count(Query.objects.filter(state=Query.State.RUNNING))
     pending = _count(Query.objects.filter(state=Query.State.PENDING))
     streams = _count(Stream.objects.all())

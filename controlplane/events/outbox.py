@@ -30,9 +30,9 @@ _OF_BOTH: Final = frozenset({_State.FAILED, _State.STALE})
 TEST: Final = "test"
 
 
-def enqueue(cluster_id: int, told: Mapping[str, Any]) -> int:
+def enqueue(cluster_id: int, event: Mapping[str, Any]) -> int:
     """Write an event down for each webhook that wants it; returns how many."""
-    kinds = _kinds(told)
+    kinds = _kinds(event)
     if not kinds:
         return 0
     active = Webhook.objects.filter(Q(cluster=None) | Q(cluster=cluster_id), active=True)
@@ -40,9 +40,9 @@ def enqueue(cluster_id: int, told: Mapping[str, Any]) -> int:
     if not hooks:
         return 0
     slug = Cluster.objects.values_list("slug", flat=True).get(pk=cluster_id)
-    state = f".{told['state']}" if told.get("state") else ""
-    data = {name: told.get(name) for name in ("id", "state", "text", "url", "version")}
-    write(hooks, f"{told['kind']}{state}".replace(" ", "_"), {"cluster": slug} | data)
+    state = f".{event['state']}" if event.get("state") else ""
+    data = {name: event.get(name) for name in ("id", "state", "text", "url", "version")}
+    write(hooks, f"{event['kind']}{state}".replace(" ", "_"), {"cluster": slug} | data)
     return len(hooks)
 
 
@@ -60,9 +60,9 @@ def write(hooks: list[Webhook], kind: str, data: Mapping[str, Any]) -> list[Deli
     return rows
 
 
-def _kinds(told: Mapping[str, Any]) -> frozenset[str]:
-    if told["kind"] != "proposal":
-        return _KINDS.get(told["kind"], frozenset())
-    if told["state"] in _OF_BOTH:
+def _kinds(event: Mapping[str, Any]) -> frozenset[str]:
+    if event["kind"] != "proposal":
+        return _KINDS.get(event["kind"], frozenset())
+    if event["state"] in _OF_BOTH:
         return frozenset({Kind.PROPOSALS, Kind.EXECUTIONS})
-    return frozenset({Kind.EXECUTIONS if told["state"] in _OF_EXECUTION else Kind.PROPOSALS})
+    return frozenset({Kind.EXECUTIONS if event["state"] in _OF_EXECUTION else Kind.PROPOSALS})

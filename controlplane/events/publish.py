@@ -51,15 +51,15 @@ def event(
     )
 
 
-def announce(cluster_id: int, told: Event, *, passing: bool = False) -> None:
+def announce(cluster_id: int, event: Event, *, passing: bool = False) -> None:
     """Tell the browsers once the transaction is committed; a lost Redis is logged, not raised.
 
     Webhooks are told too, of what is written down for them in the same transaction. passing: of
     interest for a moment only, such as progress; webhooks are not told.
     """
     if not passing:
-        outbox.enqueue(cluster_id, told)
-    message = {"type": "cluster.event", "event": told}
+        outbox.enqueue(cluster_id, event)
+    message = {"type": "cluster.event", "event": event}
     after_commit("tell the browsers", partial(_send, cluster_id, message))
 
 

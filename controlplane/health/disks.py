@@ -30,12 +30,12 @@ def full_disks() -> list[FullDisk]:
     Asked of the file system, as a full disk takes no report of it. Each disk is named once.
     """
     directories = [Path(settings.DATA_DIR), Path(env.text("WEIR_CHECKPOINTS") or settings.DATA_DIR)]
-    found: dict[int, FullDisk] = {}
+    by_device: dict[int, FullDisk] = {}
     for directory in directories:
         try:
             free, device = shutil.disk_usage(directory).free, directory.stat().st_dev
         except OSError:
             continue
         if free < checks.FULL_BYTES:
-            found.setdefault(device, FullDisk(str(directory), free))
-    return list(found.values())
+            by_device.setdefault(device, FullDisk(str(directory), free))
+    return list(by_device.values())

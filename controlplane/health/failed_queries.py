@@ -27,8 +27,8 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
             faults[fault["query"], fault["run"]] = fault
     ended = 0
     for (query, run), fault in faults.items():
-        mine = Query.objects.filter(pk=query, cluster=cluster, run=run)
-        running = mine.filter(state=Query.State.RUNNING)
+        queries = Query.objects.filter(pk=query, cluster=cluster, run=run)
+        running = queries.filter(state=Query.State.RUNNING)
         why = fault["why"]
         if running.update(state=Query.State.ENDING, detail=why[:300], fault=_kept(fault)):
             _tell(cluster, Query.objects.get(pk=query), why)

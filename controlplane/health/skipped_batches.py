@@ -47,10 +47,10 @@ def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatc
 
 
 def _refuse(batch: int, stuck: StuckBatch | None) -> None:
-    told = "no batch does" if stuck is None else f"batch {stuck.batch} does"
+    text = "no batch does" if stuck is None else f"batch {stuck.batch} does"
     raise Conflict(
         "not_stuck",
-        f"Batch {batch} has not failed {attempts.FAILURES} times in a row: {told}",
+        f"Batch {batch} has not failed {attempts.FAILURES} times in a row: {text}",
         {"batch": None if stuck is None else stuck.batch},
     )
 
@@ -60,7 +60,7 @@ def _saved(actor: Actor, cluster: Cluster, stuck: StuckBatch, reason: str) -> Sk
     row = SkippedBatch.objects.create(
         cluster=cluster, batch=stuck.batch, start=attempt.start, stop=attempt.end,
         records=dict(losses.records), total=losses.total,
-        transfers=[[one.query, one.task, one.source, one.target] for one in losses.transfers],
+        transfers=[[row.query, row.task, row.source, row.target] for row in losses.transfers],
         failures=attempt.failures, cause=stuck.cause, reason=reason, by=actor.name,
         asked_at=timezone.now(),
     )  # fmt: skip

@@ -95,23 +95,25 @@ def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
         }
         moved = _transfers(cluster, attempt)
     except (LogAway, RedisError) as error:
-        told = f"{error}. What would be lost is not known"
-        raise Away("log_away", told, _AGAIN_S) from error
+        text = f"{error}. What would be lost is not known"
+        raise Away("log_away", text, _AGAIN_S) from error
     return Losses({name: count for name, count in sorted(counts.items()) if count}, moved)
 
 
 def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[Transfer]:
     """Return the tasks that hand their state on in a batch, or did in the one before."""
-    client, found = redis_client(), []
+    client, found_transfers = redis_client(), []
     for before in (attempt.arriving, attempt.leaving):
         if before < 0:
             continue
         try:
             old = read_table(client, cluster.slug, before)
-            found += list(transfers(old, read_table(client, cluster.slug, attempt.version, old)))
+            found_transfers += list(
+                transfers(old, read_table(client, cluster.slug, attempt.version, old))
+            )
         except RoutingMissing:
             logger.warning("routing %s of %s is not in Redis", before, cluster.slug)
-    return found
+    return found_transfers
 
 
 @lru_cache(maxsize=16)

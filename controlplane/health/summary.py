@@ -35,7 +35,9 @@ class Health:
     @property
     def undecided(self) -> list[Incident]:
         """Return the incidents that wait for a decision."""
-        return [one for one in self.incidents if one.state == Incident.State.UNDECIDED]
+        return [
+            incident for incident in self.incidents if incident.state == Incident.State.UNDECIDED
+        ]
 
     @property
     def is_quiet(self) -> bool:

@@ -41,7 +41,7 @@ def thin_out(now: datetime) -> int:
     before = (now - WHOLE_FOR).replace(second=0, microsecond=0)
     old = AttachedProgress.objects.filter(t__lt=before).order_by("query_id", "t")
     keys = old.values_list("query_id", "t", "pk").iterator(chunk_size=2000)
-    gone = 0
+    deleted = 0
     for pks in _crowded(keys):
         with transaction.atomic():
             rows = list(AttachedProgress.objects.filter(pk__in=pks).order_by("t"))
@@ -49,28 +49,28 @@ def thin_out(now: datetime) -> int:
             keep.values = merged([row.values for row in rows])
             keep.save(update_fields=["values"])
             others = AttachedProgress.objects.filter(pk__in=[row.pk for row in rows[:-1]])
-            gone += others.delete()[0]
-    return gone
+            deleted += others.delete()[0]
+    return deleted
 
 
 def merged(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what stands for several batches, oldest first, of one minute."""
-    slowest = max(values, key=lambda one: one["duration_ms"])
+    slowest = max(values, key=lambda sample: sample["duration_ms"])
     kept = dict(values[-1]) | {name: slowest[name] for name in OF_SLOWEST}
     for name in MEAN:
-        known = [one[name] for one in values if one[name] is not None]
+        known = [sample[name] for sample in values if sample[name] is not None]
         kept[name] = sum(known) / len(known) if known else None
-    return kept | {"rows": sum(one["rows"] for one in values)}
+    return kept | {"rows": sum(sample["rows"] for sample in values)}
 
 
 def _crowded(keys: Iterator[tuple[int, datetime, int]]) -> list[list[int]]:
     """Return the ids of the rows of every run and minute that has more than one."""
-    found = []
+    crowded = []
     for _, rows in groupby(keys, key=lambda key: (key[0], key[1].replace(second=0, microsecond=0))):
         pks = [pk for _, _, pk in rows]
         if len(pks) > 1:
-            found.append(pks)
-    return found
+            crowded.append(pks)
+    return crowded
 
 
 def _cap() -> None:
@@ -82,6 +82,6 @@ def _cap() -> None:
 
 
 def _delete(pks: Any) -> None:
-    gone = list(pks)
-    for at in range(0, len(gone), CHUNK):
-        AttachedProgress.objects.filter(pk__in=gone[at : at + CHUNK]).delete()
+    ids = list(pks)
+    for start in range(0, len(ids), CHUNK):
+        AttachedProgress.objects.filter(pk__in=ids[start : start + CHUNK]).delete()

@@ -66,25 +66,25 @@ class Report:
 
 
 @transaction.atomic
-def report(actor: Actor, told: Report) -> AttachedJob:
+def report(actor: Actor, message: Report) -> AttachedJob:
     """Store a report and return its job; the same report again changes nothing.
 
     Raises `Forbidden`, `Conflict` where the job has more open runs than Weir keeps.
     """
     require_viewer(actor)
     now = timezone.now()
-    job = _seen(actor, told, now)
-    runs = _runs_of(job, told.events, now)
+    job = _seen(actor, message, now)
+    runs = _runs_of(job, message.events, now)
     rows: dict[tuple[UUID, int], Mapping[str, Any]] = {}
-    for event in told.events:
+    for event in message.events:
         # Spark's clock is another machine's: what claims to come from the future came now.
-        at = min(event.at, now)
-        fold(runs[event.run_id], event.kind, at, event.name, event.progress, event.error)
-        if event.progress is not None and at > now - KEPT:
-            rows[event.run_id, event.progress["batch"]] = progress_values(event.progress, at)
+        moment = min(event.at, now)
+        fold(runs[event.run_id], event.kind, moment, event.name, event.progress, event.error)
+        if event.progress is not None and moment > now - KEPT:
+            rows[event.run_id, event.progress["batch"]] = progress_values(event.progress, moment)
     for run in runs.values():
         run.save()
-    if told.ended:
+    if message.ended:
         _end_open(job, now)
     _store(runs, rows)
     return job
@@ -99,17 +99,17 @@ def remove(actor: Actor, job: AttachedJob) -> None:
         audit.record(actor, "attached.remove", str(job), before=before)
 
 
-def _seen(actor: Actor, told: Report, now: datetime) -> AttachedJob:
+def _seen(actor: Actor, report: Report, now: datetime) -> AttachedJob:
     """Return the job, brought up to date and locked, so that its reports follow each other."""
-    mine = AttachedJob.objects.filter(owner=actor.name)
-    job = mine.select_for_update().filter(application=told.job.application).first()
+    jobs = AttachedJob.objects.filter(owner=actor.name)
+    job = jobs.select_for_update().filter(application=report.job.application).first()
     if job is None:
-        _make_room(mine)
-        job = AttachedJob(owner=actor.name, application=told.job.application, first_seen=now)
-    job.name, job.spark_version = told.job.name, told.job.spark_version
+        _make_room(jobs)
+        job = AttachedJob(owner=actor.name, application=report.job.application, first_seen=now)
+    job.name, job.spark_version = report.job.name, report.job.spark_version
     job.last_seen = now
-    job.dropped = max(job.dropped, told.dropped)
-    job.ended_at = (job.ended_at or now) if told.ended else None
+    job.dropped = max(job.dropped, report.dropped)
+    job.ended_at = (job.ended_at or now) if report.ended else None
     is_new = job.pk is None
     job.save()
     if is_new:
@@ -118,9 +118,9 @@ def _seen(actor: Actor, told: Report, now: datetime) -> AttachedJob:
     return job
 
 
-def _make_room(mine: Any) -> None:
+def _make_room(jobs: Any) -> None:
     """Forget the jobs that have been silent longest, so that one more stays in the limit."""
-    spare = mine.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
+    spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
     AttachedJob.objects.filter(pk__in=list(spare)).delete()
 
 
@@ -132,9 +132,13 @@ def _runs_of(job: AttachedJob, events: Sequence[Event], now: datetime) -> dict[U
     if fresh:
         _make_room_for_runs(job, len(fresh))
     for event in fresh:
-        at = min(event.at, now)
+        moment = min(event.at, now)
         runs[event.run_id] = AttachedQuery(
-            job=job, query_id=event.query_id, run_id=event.run_id, started_at=at, state_at=at
+            job=job,
+            query_id=event.query_id,
+            run_id=event.run_id,
+            started_at=moment,
+            state_at=moment,
         )
     return runs
 

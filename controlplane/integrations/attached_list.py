@@ -66,8 +66,8 @@ class JobFilters:
 
 def jobs_page(filters: JobFilters) -> Page[JobRow]:
     """Return one page of jobs, those heard of last first."""
-    found = _filtered(filters).order_by("-last_seen", "-pk")
-    return page_of(found, filters.page, filters.per_page, _job_rows)
+    rows = _filtered(filters).order_by("-last_seen", "-pk")
+    return page_of(rows, filters.page, filters.per_page, _job_rows)
 
 
 def jobs_slice(filters: JobFilters, place: Place) -> Slice[JobRow]:
@@ -77,10 +77,10 @@ def jobs_slice(filters: JobFilters, place: Place) -> Slice[JobRow]:
 
 def _filtered(filters: JobFilters) -> QuerySet[AttachedJob]:
     runs = AttachedQuery.objects.order_by("-started_at", "-pk")[:SHOWN_RUNS]
-    found = AttachedJob.objects.annotate(total=Count("queries")).prefetch_related(
+    attached_jobs = AttachedJob.objects.annotate(total=Count("queries")).prefetch_related(
         Prefetch("queries", queryset=runs, to_attr="newest")
     )
-    return found.filter(name__icontains=filters.text) if filters.text else found
+    return attached_jobs.filter(name__icontains=filters.text) if filters.text else attached_jobs
 
 
 def _job_rows(jobs: Sequence[AttachedJob]) -> list[JobRow]:

@@ -23,30 +23,30 @@ _STATE_OF = {
 def fold(
     run: AttachedQuery,
     kind: str,
-    at: datetime,
+    moment: datetime,
     name: str,
     progress: Mapping[str, Any] | None,
     error: str,
 ) -> None:
     """Change the run as the event says; older or repeated events change nothing."""
     run.name = name or run.name
-    run.started_at = min(run.started_at, at)
+    run.started_at = min(run.started_at, moment)
     if progress is not None:
-        _take_progress(run, progress, at)
+        _take_progress(run, progress, moment)
     if run.over:
         return
     if kind == TERMINATED:
         run.state = AttachedQuery.State.FAILED if error else AttachedQuery.State.TERMINATED
-        run.state_at, run.ended_at, run.detail = at, at, error
-    elif at >= run.state_at:
-        run.state, run.state_at = _STATE_OF[kind], at
+        run.state_at, run.ended_at, run.detail = moment, moment, error
+    elif moment >= run.state_at:
+        run.state, run.state_at = _STATE_OF[kind], moment
 
 
-def progress_values(progress: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+def progress_values(progress: Mapping[str, Any], moment: datetime) -> dict[str, Any]:
     """Return the values of `AttachedProgress` for a progress of the API."""
     state, watermark = progress.get("state"), progress.get("watermark")
     return {
-        "t": round(at.timestamp() * 1000),
+        "t": round(moment.timestamp() * 1000),
         "batch": progress["batch"],
         "rows": progress["rows"],
         "input": progress["input_rate"],
@@ -75,10 +75,10 @@ def measured(values: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(values["t"] / 1000, UTC)
 
 
-def _take_progress(run: AttachedQuery, progress: Mapping[str, Any], at: datetime) -> None:
+def _take_progress(run: AttachedQuery, progress: Mapping[str, Any], moment: datetime) -> None:
     if run.last_batch is not None and progress["batch"] < run.last_batch:
         return
-    run.last_batch, run.last_progress_at = progress["batch"], at
-    run.last = progress_values(progress, at)
+    run.last_batch, run.last_progress_at = progress["batch"], moment
+    run.last = progress_values(progress, moment)
     run.sources = [dict(source) for source in progress["sources"]]
     run.sink = dict(progress["sink"])

@@ -72,19 +72,19 @@ def again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
     row.delivered_at = None
     row.save(update_fields=["state", "tries", "next_at", "delivered_at"])
     Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
-    told = {"event": str(row.event), "type": row.kind}
-    audit.record(actor, "webhook.again", hook.name, cluster=hook.cluster, after=told)
+    values = {"event": str(row.event), "type": row.kind}
+    audit.record(actor, "webhook.again", hook.name, cluster=hook.cluster, after=values)
     send_on_commit(SEND_WEBHOOK, hook.pk)
     return row
 
 
 def prune(now: datetime) -> int:
     """Delete the messages that are over and older than a week; returns how many."""
-    gone = 0
+    deleted = 0
     old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(state="waiting")
     while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
-        gone += Delivery.objects.filter(pk__in=ids).delete()[0]
-    return gone
+        deleted += Delivery.objects.filter(pk__in=ids).delete()[0]
+    return deleted
 
 
 def wait_after(tries: int) -> timedelta:
@@ -152,11 +152,11 @@ def _save(hook: Webhook, delivery: Delivery, *, delivered: bool, down: bool) -> 
     else:
         delivery.next_at = now + wait_after(delivery.tries)
     delivery.save()
-    mine = Webhook.objects.filter(pk=hook.pk)
+    rows = Webhook.objects.filter(pk=hook.pk)
     if down:
         hook.failures += 1
         rests_until = now + wait_after(hook.failures)
-        mine.update(failures=F("failures") + 1, rests_until=rests_until)
+        rows.update(failures=F("failures") + 1, rests_until=rests_until)
     elif hook.failures:
         hook.failures = 0
-        mine.update(failures=0, rests_until=None)
+        rows.update(failures=0, rests_until=None)

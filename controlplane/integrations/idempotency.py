@@ -60,17 +60,17 @@ def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
                 )
             return Claim(row.pk, name)
         except IntegrityError:
-            found = _known(user, key, asked, name, now)
-        if found is not None:
-            return found
+            answer = _known(user, key, asked, name, now)
+        if answer is not None:
+            return answer
     raise _in_progress(LEASE)
 
 
 def keep(claimed: Claim, status: int, content_type: str, body: bytes) -> None:
     """Keep the answer, in the transaction of the work. Raises `Conflict` if the claim was lost."""
-    mine = KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None)
+    claimed_rows = KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None)
     packed = zlib.compress(body, 1)
-    if mine.update(status=status, content_type=content_type[:100], body=packed) != 1:
+    if claimed_rows.update(status=status, content_type=content_type[:100], body=packed) != 1:
         raise _in_progress(LEASE)
 
 
@@ -86,11 +86,11 @@ def body_of(answer: KeptAnswer) -> bytes:
 
 def prune(now: datetime) -> int:
     """Delete the answers that are kept no longer; returns how many."""
-    gone = 0
+    deleted = 0
     old = KeptAnswer.objects.filter(expires_at__lt=now)
     while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
-        gone += KeptAnswer.objects.filter(pk__in=ids).delete()[0]
-    return gone
+        deleted += KeptAnswer.objects.filter(pk__in=ids).delete()[0]
+    return deleted
 
 
 def _known(user: User, key: str, asked: str, name: str, now: datetime) -> Claim | KeptAnswer | None:
@@ -99,13 +99,13 @@ def _known(user: User, key: str, asked: str, name: str, now: datetime) -> Claim 
     if row is None:
         return None
     if row.expires_at <= now or (row.status is None and row.claimed_until <= now):
-        mine = KeptAnswer.objects.filter(pk=row.pk, claim=row.claim, status=row.status)
+        claimed_rows = KeptAnswer.objects.filter(pk=row.pk, claim=row.claim, status=row.status)
         columns = {"fingerprint": asked, "claim": name, "status": None, "body": b""}
-        taken = mine.update(**columns, **_times(now))
+        taken = claimed_rows.update(**columns, **_times(now))
         return Claim(row.pk, name) if taken == 1 else None
     if row.fingerprint != asked:
-        told = "This key was used for another request: choose a new one for each request"
-        raise Conflict("key_reused", told, {"key": key})
+        text = "This key was used for another request: choose a new one for each request"
+        raise Conflict("key_reused", text, {"key": key})
     if row.status is None:
         raise _in_progress(row.claimed_until - now)
     return row
@@ -116,5 +116,5 @@ def _times(now: datetime) -> dict[str, datetime]:
 
 
 def _in_progress(left: timedelta) -> Conflict:
-    told = "The request with this key still runs: ask again for its answer"
-    return Conflict("in_progress", told, {"after_s": max(1, round(left.total_seconds()))})
+    text = "The request with this key still runs: ask again for its answer"
+    return Conflict("in_progress", text, {"after_s": max(1, round(left.total_seconds()))})

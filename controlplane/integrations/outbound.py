@@ -54,11 +54,11 @@ class Target:
 def resolved(url: str) -> Target:
     """Return where a URL leads. Raises `Refused`, `Unreachable` if its name does not resolve."""
     scheme, host, port = _parts(url)
-    found = _addresses(host, port)
-    for address in found:
+    addresses = _addresses(host, port)
+    for address in addresses:
         if not _is_allowed(address, scheme):
             raise Refused(_why(host, address, scheme))
-    return Target(url, str(found[0]))
+    return Target(url, str(addresses[0]))
 
 
 def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
@@ -148,7 +148,9 @@ def _ssl() -> ssl.SSLContext:
 
 
 def _parts(url: str) -> tuple[str, str, int]:
-    if len(url) > MAX_URL or any(one.isspace() or ord(one) < ord(" ") for one in url):
+    if len(url) > MAX_URL or any(
+        character.isspace() or ord(character) < ord(" ") for character in url
+    ):
         raise Refused(f"Is no URL of at most {MAX_URL} characters")
     try:
         parts = urlsplit(url)
@@ -166,18 +168,20 @@ def _parts(url: str) -> tuple[str, str, int]:
 
 def _addresses(host: str, port: int) -> list[Address]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unreachable(f"{host[:100]} has no address: is the name spelled right?") from error
     # A link-local address can carry its interface: fe80::1%eth0.
-    texts = dict.fromkeys(str(one[4][0]).partition("%")[0] for one in found)
+    texts = dict.fromkeys(str(answer[4][0]).partition("%")[0] for answer in answers)
     return [ipaddress.ip_address(text) for text in texts]
 
 
 def _is_allowed(address: Address, scheme: str) -> bool:
     if any(_within(address, network) for network in _allowed_networks()):
         return True
-    return scheme == "https" and all(_is_public(one) for one in (address, *_embedded(address)))
+    return scheme == "https" and all(
+        _is_public(candidate) for candidate in (address, *_embedded(address))
+    )
 
 
 def _is_public(address: Address) -> bool:
@@ -189,12 +193,14 @@ def _embedded(address: Address) -> list[Address]:
     """Return the IPv4 addresses that an IPv6 address leads to."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
-    found: list[Address] = [one for one in (address.ipv4_mapped, address.sixtofour) if one]
+    addresses: list[Address] = [
+        embedded for embedded in (address.ipv4_mapped, address.sixtofour) if embedded
+    ]
     if address.teredo:
-        found += address.teredo
+        addresses += address.teredo
     if address in _NAT64:
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return found
+        addresses.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return addresses
 
 
 def _why(host: str, address: Address, scheme: str) -> str:

@@ -114,9 +114,9 @@ def test(actor: Actor, hook: Webhook) -> Delivery:
     """Have a message of type test sent, to an inactive webhook too. Raises `Forbidden`."""
     require(actor, ADMIN, hook.cluster)
     Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
-    told = f"{actor.name} tries whether this webhook works"
+    text = f"{actor.name} tries whether this webhook works"
     slug = None if hook.cluster is None else hook.cluster.slug
-    return outbox.write([hook], outbox.TEST, {"cluster": slug, "text": told})[0]
+    return outbox.write([hook], outbox.TEST, {"cluster": slug, "text": text})[0]
 
 
 def seen(actor: Actor) -> "QuerySet[Webhook]":
@@ -129,18 +129,18 @@ def seen(actor: Actor) -> "QuerySet[Webhook]":
     visible = actor.clusters
     if visible is None:
         visible = frozenset(Cluster.objects.values_list("pk", flat=True))
-    mine = [pk for pk in visible if actor.may(ADMIN, pk)]
-    if not mine:
+    administered = [pk for pk in visible if actor.may(ADMIN, pk)]
+    if not administered:
         require(actor, ADMIN)
-    return rows.filter(cluster__in=mine)
+    return rows.filter(cluster__in=administered)
 
 
 def by_id(actor: Actor, pk: int) -> Webhook:
     """Return a webhook that the actor may manage. Raises `Forbidden`, `NotFound`."""
-    found = seen(actor).filter(pk=pk).first()
-    if found is None:
+    hook = seen(actor).filter(pk=pk).first()
+    if hook is None:
         raise NotFound("webhook", pk)
-    return found
+    return hook
 
 
 def secret_of(hook: Webhook) -> str:
@@ -151,8 +151,8 @@ def secret_of(hook: Webhook) -> str:
 def signed(hook: Webhook, event: str, body: str, now: datetime) -> dict[str, str]:
     """Return the headers of a message that is sent at a moment."""
     seconds = int(now.timestamp())
-    told = f"{event}.{seconds}.{body}".encode()
-    signature = base64.b64encode(hmac.digest(_key(hook), told, "sha256")).decode()
+    signed_text = f"{event}.{seconds}.{body}".encode()
+    signature = base64.b64encode(hmac.digest(_key(hook), signed_text, "sha256")).decode()
     return {
         "webhook-id": event,
         "webhook-timestamp": str(seconds),
@@ -161,8 +161,8 @@ def signed(hook: Webhook, event: str, body: str, now: datetime) -> dict[str, str
 
 
 def _key(hook: Webhook) -> bytes:
-    told = f"weir.webhook.{hook.salt}".encode()
-    return hmac.digest(settings.SECRET_KEY.encode(), told, hashlib.sha256)
+    label = f"weir.webhook.{hook.salt}".encode()
+    return hmac.digest(settings.SECRET_KEY.encode(), label, hashlib.sha256)
 
 
 def _columns(spec: WebhookSpec) -> dict[str, object]:

@@ -54,7 +54,7 @@ class Slice(Generic[T]):
 
 
 def slice_of(
-    found: QuerySet[M],
+    values: QuerySet[M],
     order: Sequence[str],
     place: Place,
     row: Callable[[Sequence[M]], Sequence[T]],
@@ -64,13 +64,13 @@ def slice_of(
     Raises `Invalid` for a cursor of another order, or that is none.
     """
     # One more than is shown tells whether there is a next page, without another query.
-    rows = _rows(found.order_by(*order), order, place.after, place.limit + 1)
+    rows = _rows(values.order_by(*order), order, place.after, place.limit + 1)
     shown = rows[: place.limit]
     more = len(rows) > place.limit
     total = None
     if not place.after:
         # All rows at hand need not be counted again.
-        total = found.count() if more else len(rows)
+        total = values.count() if more else len(rows)
     return Slice(row(shown), _written(order, shown[-1]) if more else "", total)
 
 

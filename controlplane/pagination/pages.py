@@ -41,14 +41,14 @@ class Page(Generic[T]):
 
 
 def page_of(
-    found: QuerySet[M], number: int, per_page: int, row: Callable[[Sequence[M]], Sequence[T]]
+    rows: QuerySet[M], number: int, per_page: int, row: Callable[[Sequence[M]], Sequence[T]]
 ) -> Page[T]:
     """Return one page; a number past the end gives the last page."""
-    total = found.count()
+    total = rows.count()
     last = max(1, -(-total // per_page))
     number = min(max(1, number), last)
     begin = (number - 1) * per_page
-    return Page(row(list(found[begin : begin + per_page])), total, number, per_page)
+    return Page(row(list(rows[begin : begin + per_page])), total, number, per_page)
 
 
 def whole(values: Mapping[str, Any], name: str, default: int, maximum: int = 10**6) -> int:

@@ -23,31 +23,31 @@ MOST_MINUTES: Final = 7 * 24 * 60
 MOST: Final = 100
 
 
-def in_blackout(cluster: Cluster, at: datetime) -> Blackout | None:
+def in_blackout(cluster: Cluster, moment: datetime) -> Blackout | None:
     """Return the blackout that holds at a moment, the one that ends last; None where none does."""
     held = [
         (until, row)
         for row in Blackout.objects.filter(cluster=cluster)
-        if (until := blackout_until(row, at))
+        if (until := blackout_until(row, moment))
     ]
     return max(held, key=lambda pair: pair[0])[1] if held else None
 
 
-def blackout_until(row: Blackout, at: datetime) -> datetime | None:
+def blackout_until(row: Blackout, moment: datetime) -> datetime | None:
     """Return when a blackout that holds at a moment ends; None where it does not hold."""
     if not row.cron:
         assert row.starts_at is not None
         assert row.ends_at is not None
-        return row.ends_at if row.starts_at <= at < row.ends_at else None
+        return row.ends_at if row.starts_at <= moment < row.ends_at else None
     # The last moment of the cron line before `at`: if its minutes are over, so are all before.
     try:
         begun = next(
-            CronSim(row.cron, at.astimezone(UTC) + timedelta(microseconds=1), reverse=True)
+            CronSim(row.cron, moment.astimezone(UTC) + timedelta(microseconds=1), reverse=True)
         )
     except (StopIteration, CronSimError):
         return None
     until = begun + timedelta(minutes=row.minutes)
-    return until if at < until else None
+    return until if moment < until else None
 
 
 def add_blackout(

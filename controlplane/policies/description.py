@@ -13,25 +13,25 @@ _UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 def summary(policy: PolicySettings) -> str:
     """Return what applies by itself, in a few sentences."""
     kinds = [KIND_WORDS[kind] for kind in KIND_WORDS if kind in policy.auto_kinds]
-    told = ["New queries are placed at once."]
+    lines = ["New queries are placed at once."]
     if kinds:
-        told.append(
+        lines.append(
             f"{_listed(kinds).capitalize()} apply by themselves{_when(policy)}{_who(policy)}."
         )
     if any(kind in policy.auto_kinds for kind in MOVING):
-        told.append(f"What moves state does so with {_bounds(policy)}.")
+        lines.append(f"What moves state does so with {_bounds(policy)}.")
     rest = [KIND_WORDS[kind] for kind in MOVING if kind not in policy.auto_kinds]
     if rest:
-        told.append(f"{_listed(rest).capitalize()} wait for {_approver(policy)}.")
-    told.append(_watching(policy))
-    return " ".join(told)
+        lines.append(f"{_listed(rest).capitalize()} wait for {_approver(policy)}.")
+    lines.append(_watching(policy))
+    return " ".join(lines)
 
 
 def _when(policy: PolicySettings) -> str:
-    told = f" on {days_told(policy.auto_days)}" if policy.auto_days else ""
+    text = f" on {days_told(policy.auto_days)}" if policy.auto_days else ""
     if policy.auto_from is not None and policy.auto_until is not None:
-        told += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
-    return told
+        text += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
+    return text
 
 
 def _who(policy: PolicySettings) -> str:
@@ -39,16 +39,16 @@ def _who(policy: PolicySettings) -> str:
 
 
 def _bounds(policy: PolicySettings) -> str:
-    told = (
+    text = (
         f"at most {policy.auto_moves:,} moves and {size_told(policy.auto_bytes)},"
         f" for a gain of {policy.auto_gain:.0%} at least"
     )
     if policy.auto_record:
-        told += (
+        text += (
             f", once {policy.auto_record_runs} plans of its planner were carried out"
             f" and were off by {policy.auto_record_error:.0%} at most"
         )
-    return told
+    return text
 
 
 def _approver(policy: PolicySettings) -> str:
@@ -57,12 +57,12 @@ def _approver(policy: PolicySettings) -> str:
 
 
 def _watching(policy: PolicySettings) -> str:
-    told = {
+    sentences = {
         "off": "The watch loops are off.",
         "recommend": "The watch loops recommend, and leave it to people.",
         "act": "The watch loops act where this allows it, and recommend the rest.",
     }
-    return told[policy.watch]
+    return sentences[policy.watch]
 
 
 def days_told(days: Sequence[int]) -> str:

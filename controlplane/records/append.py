@@ -44,10 +44,10 @@ class Appended:
 
 def schema_of_stream(stream: Stream) -> StreamSchema:
     """Return the schema of a stream. Raises `Conflict` (no_schema) where it has none yet."""
-    found = schema_of(stream.schema)
-    if found is None:
+    schema = schema_of(stream.schema)
+    if schema is None:
         raise Conflict("no_schema", f"The stream {stream.name} has no schema yet: declare one")
-    return found
+    return schema
 
 
 def append(
@@ -67,8 +67,8 @@ def append(
         data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
         raise Busy("log_full", str(full), FULL_S, data) from full
     except LogAway as away:
-        told = f"{away}. Whether it has taken the records is not known"
-        raise Away("log_away", told, AWAY_S) from away
+        message = f"{away}. Whether it has taken the records is not known"
+        raise Away("log_away", message, AWAY_S) from away
     except StaleStamp as stale:
         raise Conflict("stale_sequence", str(stale), {"high": stale.high}) from stale
     except StampReused as reused:

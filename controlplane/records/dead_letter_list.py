@@ -78,10 +78,10 @@ class DeadLetterRow:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values, by `FIELDS`."""
-        one = self.letter
+        letter = self.letter
         return {
-            "id": one.id, "stream": self.stream, "position": one.position, "index": one.index,
-            "reason": str(one.reason), "message": one.message, "records": one.records,
+            "id": letter.id, "stream": self.stream, "position": letter.position,
+            "index": letter.index, "reason": str(letter.reason), "message": letter.message, "records": letter.records,
             "record": self.record,
         }  # fmt: skip
 
@@ -97,13 +97,13 @@ class DeadLetterPage:
 
 def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLetterPage:
     """Return a page of dead letters, the newest first."""
-    found: list[DeadLetter] = []
+    letters: list[DeadLetter] = []
     for letter in _newest(cluster, filters.before):
-        if len(found) == filters.per_page:
-            return DeadLetterPage(_rows(cluster, found), found[-1].number, filters)
+        if len(letters) == filters.per_page:
+            return DeadLetterPage(_rows(cluster, letters), letters[-1].number, filters)
         if filters.hold(letter):
-            found.append(letter)
-    return DeadLetterPage(_rows(cluster, found), 0, filters)
+            letters.append(letter)
+    return DeadLetterPage(_rows(cluster, letters), 0, filters)
 
 
 def chosen_letters(
@@ -143,16 +143,19 @@ def record_text(letter: DeadLetter) -> str:
 
 def _newest(cluster: Cluster, before: int) -> Iterator[DeadLetter]:
     client = redis_client()
-    while found := dead_letters.newest(client, cluster.slug, before=before, limit=MAX_PER_PAGE):
-        yield from found
-        before = found[-1].number
+    while newest := dead_letters.newest(client, cluster.slug, before=before, limit=MAX_PER_PAGE):
+        yield from newest
+        before = newest[-1].number
         if before <= 1:
             return
 
 
 def _rows(cluster: Cluster, letters: list[DeadLetter]) -> list[DeadLetterRow]:
     names = _names(cluster)
-    return [DeadLetterRow(one, names.get(one.stream, ""), record_text(one)) for one in letters]
+    return [
+        DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
+        for letter in letters
+    ]
 
 
 def _names(cluster: Cluster) -> dict[int, str]:

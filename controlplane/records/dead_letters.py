@@ -60,20 +60,20 @@ class Replayed:
     next: int | None = None
 
 
-def require_few(found: Conformed) -> None:
+def require_few(conformed: Conformed) -> None:
     """Raise `Invalid` if a body has more bad records than are kept as dead letters."""
-    if len(found.faults) > MAX_BAD:
-        told = f"{len(found.faults):,} of {found.count:,} records are not valid"
+    if len(conformed.faults) > MAX_BAD:
+        text = f"{len(conformed.faults):,} of {conformed.count:,} records are not valid"
         most = f"at most {MAX_BAD:,} of a request become dead letters"
-        raise Invalid({"records": [f"{told}, and {most}: nothing was appended"]})
+        raise Invalid({"records": [f"{text}, and {most}: nothing was appended"]})
 
 
-def keep_faulty(stream: Stream, found: Conformed, stamp: Stamp | None) -> None:
+def keep_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> None:
     """Keep the bad records of a body as dead letters; once for a request that has a stamp."""
     place = _place(stamp)
     letters = [
         DeadLetter(stream.pk, place, index, Reason.BODY, why, text.encode())
-        for index, why, text in found.faulty()
+        for index, why, text in conformed.faulty()
     ]
     if letters and dead_letters.keep(redis_client(), stream.cluster.slug, letters):
         dead_letters.add_count(
@@ -153,10 +153,10 @@ class _Schemas:
             rows = Stream.objects.filter(cluster=self._cluster, pk=pk).select_related("cluster")
             stream = rows.first()
             try:
-                found = None if stream is None else (stream, append.schema_of_stream(stream))
+                entry = None if stream is None else (stream, append.schema_of_stream(stream))
             except Conflict:
-                found = None
-            self._known[pk] = found
+                entry = None
+            self._known[pk] = entry
         return self._known[pk]
 
 
@@ -190,18 +190,18 @@ def _appended_again(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: s
         return "its stream is gone, or has no schema"
     stream, schema = known
     try:
-        found = _conformed(letter, schema, stream.retired, zone)
+        conformed = _conformed(letter, schema, stream.retired, zone)
     except (BadBlockBytes, ValueError) as error:
         return f"it cannot be read: {error}"
     except Invalid as invalid:
         return reason_of(invalid.fields)
-    return _refusal(found, schema) or _append(actor, stream, found.batch, letter)
+    return _refusal(conformed, schema) or _append(actor, stream, conformed.batch, letter)
 
 
-def _refusal(found: Conformed, schema: StreamSchema) -> str:
-    if found.faults:
-        return reason_of(next(iter(found.faults.values())))
-    if _is_ahead(found.batch, schema):
+def _refusal(conformed: Conformed, schema: StreamSchema) -> str:
+    if conformed.faults:
+        return reason_of(next(iter(conformed.faults.values())))
+    if _is_ahead(conformed.batch, schema):
         return f"it is dated more than {schema.max_future_s:g} s ahead of now"
     return ""
 

@@ -36,16 +36,16 @@ def append_body(
     `records.append` does.
     """
     require_operator(actor, stream.cluster)
-    found = conform(body, kind, append.schema_of_stream(stream), zone)
+    conformed = conform(body, kind, append.schema_of_stream(stream), zone)
     if on_bad is OnBad.REJECT:
-        found.require_all()
-    dead_letters.require_few(found)
+        conformed.require_all()
+    dead_letters.require_few(conformed)
     position = ""
-    if found.batch.num_rows:
-        position = append.append(actor, stream, found.batch, stamp).position
+    if conformed.batch.num_rows:
+        position = append.append(actor, stream, conformed.batch, stamp).position
     try:
-        dead_letters.keep_faulty(stream, found, stamp)
+        dead_letters.keep_faulty(stream, conformed, stamp)
     except RedisError as error:
-        told = f"The dead letters were not kept: {error}. Send the request again, with its stamp"
-        raise Away("dead_letters_away", told, AWAY_S) from error
-    return Appended(position, found.batch.num_rows, len(found.faults))
+        text = f"The dead letters were not kept: {error}. Send the request again, with its stamp"
+        raise Away("dead_letters_away", text, AWAY_S) from error
+    return Appended(position, conformed.batch.num_rows, len(conformed.faults))

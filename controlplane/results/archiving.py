@@ -126,10 +126,10 @@ def archive_windows(now: datetime) -> int:
         deadline = time.monotonic() + PASS_S
         return sum(
             archive_cluster(
-                Pass(client, one, _KNOWN.setdefault(one.pk, Known()), now_ms, deadline,
-                     frozenset(followed(client, one.slug, now_ms)))
+                Pass(client, cluster, _KNOWN.setdefault(cluster.pk, Known()), now_ms, deadline,
+                     frozenset(followed(client, cluster.slug, now_ms)))
             )
-            for one in clusters
+            for cluster in clusters
         )  # fmt: skip
     finally:
         client.register_script(_RELEASE)(keys=[_LOCK], args=[token])
@@ -146,26 +146,26 @@ def archive_cluster(turn: Pass) -> int:
     slug = turn.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
     marks = watermarks.read(turn.client, slug)
-    there = closing.stored(turn.client, slug)
-    live = _live(turn, there)
+    present = closing.stored(turn.client, slug)
+    live = _live(turn, present)
     moved = _archive_live(turn, marks, live)
-    moved += _archive_ended(turn, marks, sorted(set(there) - set(live)))
+    moved += _archive_ended(turn, marks, sorted(set(present) - set(live)))
     return moved + _cut_long(turn, live)
 
 
-def _live(turn: Pass, there: Sequence[int]) -> list[int]:
+def _live(turn: Pass, stored: Sequence[int]) -> list[int]:
     """Return which queries are not over, and learn their times."""
     states = (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING)
-    found = Query.objects.filter(cluster=turn.cluster, state__in=states).values_list(
+    queries = Query.objects.filter(cluster=turn.cluster, state__in=states).values_list(
         "pk", flat=True
     )
-    live = sorted(set(there).intersection(found))
+    live = sorted(set(stored).intersection(queries))
     known = turn.known
     known.times |= times_of(turn.cluster.pk, set(live) - known.times.keys())
-    for gone in known.times.keys() - set(live):
-        del known.times[gone]
+    for ended in known.times.keys() - set(live):
+        del known.times[ended]
         for of_query in (known.done, known.since, known.slow):
-            of_query.pop(gone, None)
+            of_query.pop(ended, None)
     return [query for query in live if query in known.times]
 
 
@@ -173,12 +173,13 @@ def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
     """Archive the windows that have become final, first those that are waited for."""
     due, known = _due(turn, marks, live), turn.known
     # Slow ones are last, and have their turn one after the other.
-    queries = sorted(due, key=lambda one: (known.slow.get(one, 0.0), one not in turn.followed,
-                                           known.since[one]))  # fmt: skip
+    queries = sorted(
+        due, key=lambda pk: (known.slow.get(pk, 0.0), pk not in turn.followed, known.since[pk])
+    )
     moved = 0
-    for at in range(0, len(queries), TOGETHER):
-        some = queries[at : at + TOGETHER]
-        if at and not turn.goes_on(min(known.since[query] for query in some)):
+    for start in range(0, len(queries), TOGETHER):
+        some = queries[start : start + TOGETHER]
+        if start and not turn.goes_on(min(known.since[query] for query in some)):
             break
         moved += _freeze_and_move(turn, {query: due[query] for query in some})
     return moved
@@ -200,9 +201,9 @@ def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
 
 def _freeze_and_move(turn: Pass, due: Mapping[int, int]) -> int:
     frozen = closing.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
-    there = [query for query, outcome in frozen.items() if outcome]
-    moved, done = move_windows(turn, there)
-    for query in done | (set(frozen) - set(there)):
+    present = [query for query, outcome in frozen.items() if outcome]
+    moved, done = move_windows(turn, present)
+    for query in done | (set(frozen) - set(present)):
         if frozen[query] != closing.BEHIND:
             turn.known.done[query] = due[query] // turn.known.times[query].slide_ms
             turn.known.since.pop(query, None)
@@ -212,24 +213,24 @@ def _freeze_and_move(turn: Pass, due: Mapping[int, int]) -> int:
 def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
     """Archive all windows of queries that have ended: what was final, then what was cut off."""
     slug, moved = turn.cluster.slug, 0
-    found = Query.objects.filter(pk__in=over[:ENDED], cluster=turn.cluster)
-    rows = found.only("name", "cluster", "state", "ended_at", "retention_s")
+    ended_rows = Query.objects.filter(pk__in=over[:ENDED], cluster=turn.cluster)
+    rows = ended_rows.only("name", "cluster", "state", "ended_at", "retention_s")
     ended = {query.pk: query for query in rows}
     closed: list[Query] = []
-    for query in sorted(over[:ENDED], key=lambda one: turn.known.slow.get(one, 0.0)):
+    for query in sorted(over[:ENDED], key=lambda query_id: turn.known.slow.get(query_id, 0.0)):
         if query not in ended:
             # Nobody can ask for them any more.
             closing.drop(turn.client, slug, query)
         elif _is_closed(ended[query].ended_at, marks, turn.now_ms):
             closed.append(ended[query])
-    for at in range(0, len(closed), TOGETHER):
+    for start in range(0, len(closed), TOGETHER):
         if turn.is_over:
             break
-        some = closed[at : at + TOGETHER]
+        some = closed[start : start + TOGETHER]
         # Beyond its retention a query does not wait for its users' aggregates.
         for is_old in (False, True):
-            moved += _close(turn, marks, [one for one in some if _is_old(turn, one) == is_old],
-                            hurry=is_old)  # fmt: skip
+            batch = [pk for pk in some if _is_old(turn, pk) == is_old]
+            moved += _close(turn, marks, batch, hurry=is_old)
     return moved
 
 
@@ -251,9 +252,9 @@ def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool
     slug = turn.cluster.slug
     known = readable([query.pk for query in ended])
     if hurry:
-        for one in ended:
-            if one.pk not in known:
-                drop_all(turn.client, turn.cluster, one)
+        for query_id in ended:
+            if query_id.pk not in known:
+                drop_all(turn.client, turn.cluster, query_id)
     times = times_of(turn.cluster.pk, known)
     final = {query: times[query].final_until(marks) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
@@ -276,9 +277,9 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
     known, moved = turn.known, 0
     some = [query for query in live if query > known.counted][:COUNTED]
     known.counted = some[-1] if len(some) == COUNTED else 0
-    for at, (query, until) in enumerate(_too_long(turn, some)):
+    for index, (query, until) in enumerate(_too_long(turn, some)):
         # One is cut in every pass, so that Redis is bounded however long the others take.
-        if at and turn.is_over:
+        if index and turn.is_over:
             known.counted = query - 1
             break
         if computation_of(query) is None:
@@ -292,21 +293,21 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
 def _too_long(turn: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
     """Return the queries that have more than they keep, in order, and until when that is to go."""
     kept, slug = _retention(queries), turn.cluster.slug
-    found: list[tuple[int, int]] = []
+    too_long: list[tuple[int, int]] = []
     for query, (count, first, last) in sorted(closing.extent(turn.client, slug, queries).items()):
         kept_ms, kept_windows = kept[query]
         until = last - kept_ms if first < last - kept_ms else None
         if count > kept_windows:
             until = closing.start_behind(turn.client, slug, query, count - kept_windows)
         if until is not None:
-            found.append((query, until))
-    return found
+            too_long.append((query, until))
+    return too_long
 
 
 def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Return by query for how long (ms of event time) its windows are kept, and how many."""
-    found = Query.objects.filter(pk__in=queries)
-    rows = found.values_list("pk", "retention_s", "retention_windows")
+    retentions = Query.objects.filter(pk__in=queries)
+    rows = retentions.values_list("pk", "retention_s", "retention_windows")
     return {pk: (seconds * 1000, windows) for pk, seconds, windows in rows}
 
 
@@ -319,7 +320,7 @@ def move_windows(
     had no time is left for the next pass, with all behind it.
     `hurry`: it is moved, too, with the reason in the place of the value.
     """
-    left = {query: (one, _OLDEST) for query, one in readable(queries).items()}
+    left = {query: (computation, _OLDEST) for query, computation in readable(queries).items()}
     moved, done = 0, set(queries) - left.keys()
     while left:
         pages = read_pages(turn.client, turn.cluster.slug, left, 0.0 if hurry else PAGE_S)
@@ -345,8 +346,8 @@ def move_windows(
 
 def _ready(page: WindowsPage, *, hurry: bool) -> list[StoredWindow]:
     """Return the frozen windows of a page, up to the first that is not computed yet."""
-    frozen = [one for one in page.windows if page.is_frozen(one)]
-    return frozen if hurry else list(takewhile(lambda one: one.row.tried, frozen))
+    frozen = [window for window in page.windows if page.is_frozen(window)]
+    return frozen if hurry else list(takewhile(lambda window: window.row.tried, frozen))
 
 
 def _is_last(page: WindowsPage) -> bool:
@@ -358,16 +359,16 @@ def _move(turn: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | N
     """Write windows of queries into the archive, then remove them from Redis; return how many."""
     archive.insert_all(
         turn.cluster.pk,
-        {query: [_archived(one, final_at_ms) for one in windows]
+        {query: [_archived(window, final_at_ms) for window in windows]
          for query, (windows, final_at_ms) in frozen.items()},
     )  # fmt: skip
     # Only now: until here both have them.
     slug = turn.cluster.slug
-    gone = {query: ([member for one in windows for member in one.members], windows[-1].place)
+    moved = {query: ([member for window in windows for member in window.members], windows[-1].place)
             for query, (windows, _) in frozen.items()}  # fmt: skip
-    closing.remove_all(turn.client, slug, gone)
+    closing.remove_all(turn.client, slug, moved)
     for query in turn.followed.intersection(frozen):
-        note_final(turn.client, slug, query, max(one.row.batch for one in frozen[query][0]))
+        note_final(turn.client, slug, query, max(item.row.batch for item in frozen[query][0]))
     return sum(len(windows) for windows, _ in frozen.values())
 
 

@@ -48,8 +48,8 @@ class FeedPlace:
                 raise ValueError
             return cls(int(number[:18]), cursor_read(final))
         except ValueError:
-            told = "is no id of an event of this feed: begin without one"
-            raise Invalid({"Last-Event-ID": [told]}) from None
+            message = "is no id of an event of this feed: begin without one"
+            raise Invalid({"Last-Event-ID": [message]}) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def feed_events(
     if not is_final_only:
         entries = feed.entries_after(redis_client(), cluster.slug, query.pk, place.number)
         number = entries[-1].number if entries else newest
-        members = {one: None for entry in entries for one in entry.members or ()}
+        members = {member: None for entry in entries for member in entry.members or ()}
         places = list(dict.fromkeys(map(place_of, members)))
         is_missed = _is_missed(entries, place.number, newest)
         if is_missed or len(places) > MOST:
@@ -101,7 +101,7 @@ def _is_missed(entries: Sequence[FeedEntry], number: int, newest: int) -> bool:
     if not entries:
         # Redis may have been emptied: then it counts from the beginning.
         return newest != number
-    return entries[0].number > number + 1 or any(one.members is None for one in entries)
+    return entries[0].number > number + 1 or any(entry.members is None for entry in entries)
 
 
 def event_row(event: FeedEvent) -> dict[str, Any]:
@@ -122,23 +122,25 @@ class _Look:
         page = read_places(
             redis_client(), self.cluster.slug, self.query.pk, self.names.computation, places
         )
-        shown = [self.names.shown(raw_of_stored(page, one)) for one in page.windows]
+        shown = [self.names.shown(raw_of_stored(page, window)) for window in page.windows]
         # Who is cut off within them gets all of them again.
-        found = [
-            FeedEvent("changed", before, one) for one in shown if one.state is WindowState.OPEN
+        events = [
+            FeedEvent("changed", before, event)
+            for event in shown
+            if event.state is WindowState.OPEN
         ]
-        if found:
-            found[-1] = replace(found[-1], place=replace(before, number=number))
-        return found
+        if events:
+            events[-1] = replace(events[-1], place=replace(before, number=number))
+        return events
 
     def archived(self, place: FeedPlace) -> list[FeedEvent]:
         """Return the windows that were archived behind a place."""
         least = place.final + b"\x00" if place.final else b""
-        found = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
+        rows = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
         events = []
-        for one in found:
-            window = self.names.shown(raw_of_archived(one))
-            events.append(FeedEvent(str(window.state), replace(place, final=one.place), window))
+        for row in rows:
+            window = self.names.shown(raw_of_archived(row))
+            events.append(FeedEvent(str(window.state), replace(place, final=row.place), window))
         return events
 
 
@@ -154,8 +156,8 @@ def _follow(cluster: Cluster, query: Query) -> int:
     try:
         return feed.follow(redis_client(), cluster.slug, query.pk, time.time_ns() // 1_000_000)
     except feed.TooManyFollowed:
-        told = f"{feed.MAX_FOLLOWED} queries of this cluster are followed already"
-        raise TryLater("too_many_followed", told, 60) from None
+        text = f"{feed.MAX_FOLLOWED} queries of this cluster are followed already"
+        raise TryLater("too_many_followed", text, 60) from None
 
 
 def _is_over(cluster: Cluster, query: Query) -> bool:

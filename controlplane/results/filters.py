@@ -136,13 +136,13 @@ def key_values(text: str, computation: Computation, streams: Mapping[int, str]) 
         return None
     wanted = _named(text, [name for name, _ in computation.key])
     ids = {name: pk for pk, name in streams.items()}
-    found = []
+    key_values = []
     for (name, expression), value in zip(computation.key, wanted, strict=True):
         if is_stream(name, expression):
-            found.append(ids.get(str(value), -1))
+            key_values.append(ids.get(str(value), -1))
         else:
-            found.append(_typed(name, expression.kind, value))
-    return found
+            key_values.append(_typed(name, expression.kind, value))
+    return key_values
 
 
 def is_stream(name: str, expression: Any) -> bool:

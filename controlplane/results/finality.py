@@ -32,10 +32,10 @@ class Times:
 def times_of(cluster_id: int, queries: Iterable[int]) -> dict[int, Times]:
     """Return the times of queries of a cluster by id; those that are gone are left out."""
     wanted = sorted(queries)
-    found: dict[int, Times] = {}
-    for at in range(0, len(wanted), _CHUNK):
-        found |= _times_of(cluster_id, wanted[at : at + _CHUNK])
-    return found
+    times: dict[int, Times] = {}
+    for start in range(0, len(wanted), _CHUNK):
+        times |= _times_of(cluster_id, wanted[start : start + _CHUNK])
+    return times
 
 
 def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
@@ -43,7 +43,7 @@ def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
     links = QueryStream.objects.filter(query__in=ids).values_list("query_id", "stream_id")
     for query, stream in links:
         streams.setdefault(query, []).append(stream)
-    idle = _idle_after(sorted({one for some in streams.values() for one in some}))
+    idle = _idle_after(sorted({query_id for some in streams.values() for query_id in some}))
     rows = Query.objects.filter(pk__in=ids, cluster=cluster_id).values_list(
         "pk", "text", "scheme", "submitted_at"
     )
@@ -62,19 +62,21 @@ def _times(text: str, reading: Reading) -> Times:
 
 def _idle_after(streams: Sequence[int]) -> dict[int, int]:
     """Return after how long without a record (ms) each stream holds nobody up."""
-    found: dict[int, int] = {}
-    for at in range(0, len(streams), _CHUNK):
-        rows = Stream.objects.filter(pk__in=streams[at : at + _CHUNK])
-        found |= {pk: _idle_ms(schema) for pk, schema in rows.values_list("pk", "schema")}
-    return found
+    idle: dict[int, int] = {}
+    for start in range(0, len(streams), _CHUNK):
+        rows = Stream.objects.filter(pk__in=streams[start : start + _CHUNK])
+        idle |= {pk: _idle_ms(schema) for pk, schema in rows.values_list("pk", "schema")}
+    return idle
 
 
 def _reading(
     streams: Sequence[int], idle: Mapping[int, int], scheme: str, submitted_at: Any
 ) -> Reading:
-    mine = {pk: idle[pk] for pk in streams if pk in idle}
+    idle_streams = {pk: idle[pk] for pk in streams if pk in idle}
     # Whether somebody merges a query's windows holds for its whole life.
-    return Reading(list(mine), bool(scheme), round(submitted_at.timestamp() * 1000), mine)
+    return Reading(
+        list(idle_streams), bool(scheme), round(submitted_at.timestamp() * 1000), idle_streams
+    )
 
 
 def _idle_ms(schema: Mapping[str, Any]) -> int:

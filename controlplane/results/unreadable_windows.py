@@ -39,16 +39,16 @@ def computation_of(query: int) -> Computation | None:
 def readable(queries: Sequence[int]) -> dict[int, Computation]:
     """Return what queries compute, without those where that cannot be read."""
     texts = dict(Query.objects.filter(pk__in=queries).values_list("pk", "text"))
-    computations, found = computations_of(texts), {}
+    computations, parsed = computations_of(texts), {}
     for query in queries:
         computation = computations.get(query)
         if isinstance(computation, Computation):
             _logged.discard(query)
-            found[query] = computation
+            parsed[query] = computation
         elif query not in _logged:
             logger.warning("Windows of query %s stay in Redis: %s", query, computation or "gone")
             _logged.add(query)
-    return found
+    return parsed
 
 
 def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: int) -> int:

@@ -101,15 +101,15 @@ class Names:
         The kind is None for the stream, of which the name is shown.
         """
         columns = dict(self.computation.key) if self.computation else {}
-        found: list[tuple[str, Kind | None, frozenset[type]]] = []
+        described: list[tuple[str, Kind | None, frozenset[type]]] = []
         for name in dict.fromkeys(self.text.key):
             column = columns.get(name)
             if column is not None and is_stream(name, column):
-                found.append((name, None, frozenset()))
+                described.append((name, None, frozenset()))
             else:
                 kind = column.kind if column is not None else Kind.NULL
-                found.append((name, kind, _as_they_are(kind)))
-        return found
+                described.append((name, kind, _as_they_are(kind)))
+        return described
 
     @cached_property
     def _values(self) -> list[tuple[str, Kind, frozenset[type]]]:
@@ -135,7 +135,7 @@ def plain(value: Any, kind: Kind) -> Any:
         case None | bool() | int() | float() | str() | datetime():
             return value
         case list() | tuple():
-            return [plain(one, Kind.NULL) for one in value]
+            return [plain(item, Kind.NULL) for item in value]
         case Decimal():
             return decimal_text(value)
     # Dates, and whatever a user's aggregate returns.

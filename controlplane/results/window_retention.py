@@ -33,15 +33,15 @@ class Kept:
 
 def prune_windows(now: datetime) -> int:
     """Delete archived windows that their queries keep no longer; return how many."""
-    now_ms, gone, last = _ms(now), 0, 0
-    while gone < MOST:
+    now_ms, deleted, last = _ms(now), 0, 0
+    while deleted < MOST:
         rows = list(ArchivedQuery.objects.filter(pk__gt=last).order_by("pk")[:_CHUNK])
         if not rows:
             break
         last, kept = rows[-1].pk, _kept([row.pk for row in rows])
         for row in rows:
-            gone += _prune(row, kept.get(row.pk), now_ms, max(1, MOST - gone))
-    return gone
+            deleted += _prune(row, kept.get(row.pk), now_ms, max(1, MOST - deleted))
+    return deleted
 
 
 def _kept(queries: list[int]) -> Mapping[int, Kept]:
@@ -60,17 +60,17 @@ def _ms(moment: datetime) -> int:
 
 def _prune(row: ArchivedQuery, kept: Kept | None, now_ms: int, most: int) -> int:
     if kept is None or (kept.ended_ms is not None and kept.ended_ms + kept.ms < now_ms):
-        gone = archive.delete_oldest(row.pk, most)
-        if gone < most:
+        deleted = archive.delete_oldest(row.pk, most)
+        if deleted < most:
             row.delete()
-        return gone
-    gone = archive.delete_oldest(row.pk, min(most, max(0, row.windows - kept.windows)))
+        return deleted
+    deleted = archive.delete_oldest(row.pk, min(most, max(0, row.windows - kept.windows)))
     before_ms = row.newest_ms - kept.ms
     due = row.pruned_ms is None or before_ms - row.pruned_ms > kept.ms // _SLACK
-    if due and gone < most:
-        left = most - gone
+    if due and deleted < most:
+        left = most - deleted
         aged = archive.delete_before(row.pk, start_bytes(before_ms), left)
         if aged < left:
             ArchivedQuery.objects.filter(pk=row.pk).update(pruned_ms=before_ms)
-        gone += aged
-    return gone
+        deleted += aged
+    return deleted

@@ -95,7 +95,7 @@ def wait_until_ready(
     """
     open_probes = dict(probes)
     begun = told_at = time.monotonic()
-    told = ""
+    reported = ""
     while open_probes:
         missing = {
             name: why for name, probe in open_probes.items() if (why := _safely(probe, name))
@@ -103,9 +103,9 @@ def wait_until_ready(
         open_probes = {name: probe for name, probe in open_probes.items() if name in missing}
         text = ", ".join(missing.values())
         now = time.monotonic()
-        if text and (text != told or now - told_at > TOLD_EVERY_S):
+        if text and (text != reported or now - told_at > TOLD_EVERY_S):
             say(f"waiting for {text}{_so_far(now - begun)}")
-            told, told_at = text, now
+            reported, told_at = text, now
         pause(0.25)
 
 

@@ -36,9 +36,9 @@ def tail(log: Path, lines: int = 12, start: int = 0) -> list[str]:
 
 def last_error(log: Path, start: int = 0) -> str:
     """Return the last line that speaks of an error, else the last line, else nothing."""
-    found = tail(log, 400, start)
-    errors = [line for line in found if _ERROR.search(line)]
-    return (errors or found or [""])[-1].strip()
+    lines = tail(log, 400, start)
+    errors = [line for line in lines if _ERROR.search(line)]
+    return (errors or lines or [""])[-1].strip()
 
 
 @dataclass(slots=True)

@@ -92,10 +92,10 @@ def kill_all(find: Callable[[], list[psutil.Process]], patience_s: float = 10.0)
     Looking again after each round catches what was forked meanwhile.
     """
     deadline = time.monotonic() + patience_s
-    while found := find():
+    while pids := find():
         if time.monotonic() > deadline:
             return False
-        send(found, signal.SIGKILL)
+        send(pids, signal.SIGKILL)
         # Not psutil.wait_procs: it would take our children's return codes from their Popen.
         time.sleep(0.02)
     return True

@@ -116,11 +116,11 @@ def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
 
 def end_leftovers(data: Path, say: Say) -> None:
     """End what a runner that was killed (-9) could not: processes marked with this directory."""
-    found = processes.with_environment("WEIR_RUN", str(data))
-    if not found:
+    leftovers = processes.with_environment("WEIR_RUN", str(data))
+    if not leftovers:
         return
-    say(f"ending {len(found)} processes left over by a run that was killed")
-    psutil.wait_procs(found, timeout=3)
+    say(f"ending {len(leftovers)} processes left over by a run that was killed")
+    psutil.wait_procs(leftovers, timeout=3)
     if not processes.kill_all(lambda: processes.with_environment("WEIR_RUN", str(data))):
         raise CheckFailed(
             "processes of a killed run do not end", "end them, or restart the machine"

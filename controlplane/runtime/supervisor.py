@@ -118,9 +118,9 @@ class Supervisor:
         self._end(others, hurry)
         self._kill_strays(keep=self._pids_of(last))
         self._end([child for child in self.children.values() if child.spec.name == last], hurry)
-        gone = self._kill_strays(keep=set())
+        is_clean = self._kill_strays(keep=set())
         self.children.clear()
-        return gone
+        return is_clean
 
     def _launch(self, child: Child) -> None:
         spec = child.spec
@@ -148,11 +148,11 @@ class Supervisor:
             raise ChildFailed(name, code, child.deaths, lines, advice)
         delay = BLOCKED_S if why else 2.0 ** (child.deaths - 1)
         child.due_at = now + delay
-        told = f"{how_it_ended(code)}, as {why}" if why else how_it_ended(code)
-        self._say(f"{name} {told}; starting it again in {delay:.0f} s ({child.log})")
+        text = f"{how_it_ended(code)}, as {why}" if why else how_it_ended(code)
+        self._say(f"{name} {text}; starting it again in {delay:.0f} s ({child.log})")
 
     def _forward_alarms(self, child: Child, now: float) -> None:
-        child.shown = [at for at in child.shown if now - at < HEALTHY_S]
+        child.shown = [log_line for log_line in child.shown if now - log_line < HEALTHY_S]
         for line in child.follower.alarms():
             if child.spec.is_told and len(child.shown) < SHOWN_PER_MINUTE:
                 self._say(f"{child.spec.name:>8} | {line[:300]}")

@@ -81,8 +81,8 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
 def _last_end(cluster: Cluster) -> datetime | None:
     """Return when moves were last made: the figures need a while to follow them."""
     ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
-    found: datetime | None = ended["at"]
-    return found
+    ends: datetime | None = ended["at"]
+    return ends
 
 
 def _read(loop: Loop, seen: Seen) -> Reading:

@@ -81,8 +81,8 @@ def _unable(situation: Situation, policy: PolicySettings) -> Outcome | None:
     if situation.age_s is None:
         return Outcome("no_data", None, oldest, "The cluster has told nothing yet")
     if situation.age_s > oldest:
-        told = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
-        return Outcome("data_too_old", situation.age_s, oldest, told, SECONDS)
+        text = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
+        return Outcome("data_too_old", situation.age_s, oldest, text, SECONDS)
     return None
 
 
@@ -91,23 +91,23 @@ def _hindered(
 ) -> Outcome | None:
     """Return what stands between the trouble and a plan."""
     if situation.running is not None:
-        told = f"{reading.text}; proposal {situation.running} is being carried out"
-        return replace(_of(reading, "execution_running"), text=told, proposal=situation.running)
+        text = f"{reading.text}; proposal {situation.running} is being carried out"
+        return replace(_of(reading, "execution_running"), text=text, proposal=situation.running)
     if situation.blackout_until is not None:
         left = (situation.blackout_until - now).total_seconds()
-        told = f"{reading.text}; blackout for another {_span(left)}: {situation.blackout}"
-        return Outcome("blackout", round(left), 0, told, SECONDS)
+        text = f"{reading.text}; blackout for another {_span(left)}: {situation.blackout}"
+        return Outcome("blackout", round(left), 0, text, SECONDS)
     if situation.waiting is not None:
         since = situation.waiting_since or now
         waited = (now - since).total_seconds()
-        told = f"{reading.text}; proposal {situation.waiting} has waited {_span(waited)}"
-        return Outcome("proposal_waiting", round(waited), None, told, SECONDS, situation.waiting)
+        text = f"{reading.text}; proposal {situation.waiting} has waited {_span(waited)}"
+        return Outcome("proposal_waiting", round(waited), None, text, SECONDS, situation.waiting)
     if situation.quiet_since is not None:
         quiet = (now - situation.quiet_since).total_seconds()
         if quiet < policy.cooldown_s:
-            told = f"{reading.text}; the last plan was {_span(quiet)} ago"
-            told += f", and {_span(policy.cooldown_s)} is the cool-down"
-            return Outcome("cooldown", round(quiet), policy.cooldown_s, told, SECONDS)
+            text = f"{reading.text}; the last plan was {_span(quiet)} ago"
+            text += f", and {_span(policy.cooldown_s)} is the cool-down"
+            return Outcome("cooldown", round(quiet), policy.cooldown_s, text, SECONDS)
     return None
 
 
@@ -121,6 +121,6 @@ def _span(seconds: float) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if span.total_seconds() >= size:
             count = span.total_seconds() / size
-            told = f"{count:.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")  # noqa: PLR2004
-            return f"{told} {unit}"
+            text = f"{count:.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")  # noqa: PLR2004
+            return f"{text} {unit}"
     return f"{span.total_seconds():.0f} s"

@@ -50,8 +50,8 @@ def note(
         **figures,
     )
     if _is_news(last, outcome):
-        told = f"{loop}: {outcome.text}"
-        announce(cluster.pk, event("decision", told, pk=row.pk, state=row.code))
+        text = f"{loop}: {outcome.text}"
+        announce(cluster.pk, event("decision", text, pk=row.pk, state=row.code))
     return row
 
 

@@ -44,8 +44,8 @@ def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
 
 def decisions_page(cluster: Cluster, filters: DecisionFilters) -> Page[Decision]:
     """Return one page, the newest first."""
-    found = _found(cluster, filters).order_by("-last_at", "-id")
-    return page_of(found, filters.page, filters.per_page, list)
+    rows = _found(cluster, filters).order_by("-last_at", "-id")
+    return page_of(rows, filters.page, filters.per_page, list)
 
 
 def decisions_slice(cluster: Cluster, filters: DecisionFilters, place: Place) -> Slice[Decision]:
@@ -54,7 +54,7 @@ def decisions_slice(cluster: Cluster, filters: DecisionFilters, place: Place) ->
 
 
 def _found(cluster: Cluster, filters: DecisionFilters) -> QuerySet[Decision]:
-    found = Decision.objects.filter(cluster=cluster)
+    decisions = Decision.objects.filter(cluster=cluster)
     if filters.loop:
-        found = found.filter(loop=filters.loop)
-    return found.filter(code=filters.code) if filters.code else found
+        decisions = decisions.filter(loop=filters.loop)
+    return decisions.filter(code=filters.code) if filters.code else decisions

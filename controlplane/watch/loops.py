@@ -74,9 +74,9 @@ def _imbalance(seen: Seen) -> Reading:
     shares = [load / node.capacity for node, load in loads]
     number, limit = max(shares) - fmean(shares), seen.policy.watch_imbalance
     text = f"Imbalance {number:.0%}, acted on above {limit:.0%}"
-    found = replace(_above(number, limit, seen.policy.dead_band, text), calm="balanced")
+    reading = replace(_above(number, limit, seen.policy.dead_band, text), calm="balanced")
     fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]
-    return _excluded(found, [fullest])
+    return _excluded(reading, [fullest])
 
 
 def _replication(seen: Seen) -> Reading:
@@ -87,12 +87,12 @@ def _replication(seen: Seen) -> Reading:
         # No bound is below 1, so the costly one need not be known.
         text = f"Replication factor {measured:.2f}, acted on above {times:g} times its bound"
         return Reading(measured, times, text, RATIO)
-    found = seen.replication()
-    if found is None:
+    replication = seen.replication()
+    if replication is None:
         return Reading(None, None, "No query runs whose node a placement could choose")
     # Tasks of split queries get their share everywhere: only the others can be placed better.
-    number = found.factor if seen.split_queries else measured
-    limit = times * found.bound
+    number = replication.factor if seen.split_queries else measured
+    limit = times * replication.bound
     text = f"Replication factor {number:.2f}, acted on above {limit:.2f}: {times:g} times its bound"
     return _above(number, limit, seen.policy.dead_band, text, RATIO)
 
@@ -113,15 +113,17 @@ def _overload(seen: Seen) -> Reading:
     share = load / node.capacity
     text = f"{node.name} is loaded to {share:.0%} of its capacity"
     now = _above(share, FULL, seen.policy.dead_band, text)
-    for found in (now, _queueing(seen), _forecast(seen)):
-        if found is not None and found.trouble:
-            return _full(_excluded(found, [node]), seen)
+    for reading in (now, _queueing(seen), _forecast(seen)):
+        if reading is not None and reading.trouble:
+            return _full(_excluded(reading, [node]), seen)
     return now
 
 
 def _queueing(seen: Seen) -> Reading | None:
     """Return that records wait at nodes, more than a second of them and ever more."""
-    known = [(one["t"] / 1000, one["waiting"]) for one in seen.samples if "waiting" in one]
+    known = [
+        (sample["t"] / 1000, sample["waiting"]) for sample in seen.samples if "waiting" in sample
+    ]
     trend = trend_of(*zip(*known, strict=True)) if known else None
     if trend is None or trend.slope <= 0 or known[-1][1] < (seen.middle("delivered") or 0.0):
         return None
@@ -131,28 +133,28 @@ def _queueing(seen: Seen) -> Reading | None:
 
 def _forecast(seen: Seen) -> Reading | None:
     """Return the fullest node in some minutes, where the loads of the last ten have a trend."""
-    found: list[tuple[float, SeenNode]] = []
+    trends: list[tuple[float, SeenNode]] = []
     for node in seen.active:
         known = [
-            (one["t"] / 1000, one["loads"][node.index])
-            for one in seen.trend
-            if len(one.get("loads") or ()) > node.index
+            (sample["t"] / 1000, sample["loads"][node.index])
+            for sample in seen.trend
+            if len(sample.get("loads") or ()) > node.index
         ]
         trend = trend_of(*zip(*known, strict=True)) if known else None
         if trend is not None and trend.slope > 0:
-            found.append((trend.after(HORIZON_S) / node.capacity, node))
-    if not found:
+            trends.append((trend.after(HORIZON_S) / node.capacity, node))
+    if not trends:
         return None
-    share, node = max(found, key=lambda pair: pair[0])
+    share, node = max(trends, key=lambda pair: pair[0])
     text = f"{node.name} is forecast at {share:.0%} of its capacity in {HORIZON_S / 60:.0f} min"
     return Reading(share, FULL, text, trouble=share > FULL)
 
 
 def _lost(seen: Seen) -> Reading:
-    gone = [node for node in seen.nodes if not node.active and node.tasks]
-    if gone:
-        text = f"{_names(gone)} not active and still {_host(gone)} tasks"
-        return _excluded(Reading(len(gone), 0, text, NODES, trouble=True), gone)
+    lost = [node for node in seen.nodes if not node.active and node.tasks]
+    if lost:
+        text = f"{_names(lost)} not active and still {_host(lost)} tasks"
+        return _excluded(Reading(len(lost), 0, text, NODES, trouble=True), lost)
     silent = [node for node in seen.active if node.tasks and _says_nothing(seen, node)]
     if silent:
         text = f"{_names(silent, 'host')} tasks and said nothing for a minute"
@@ -162,8 +164,10 @@ def _lost(seen: Seen) -> Reading:
 
 def _says_nothing(seen: Seen, node: SeenNode) -> bool:
     """Tell whether samples of the last minute know no task of a node that hosts some."""
-    told = [one["tasks"][node.index] for one in seen.samples if len(one["tasks"]) > node.index]
-    return len(seen.samples) >= HEARD and not any(told)
+    counts = [
+        sample["tasks"][node.index] for sample in seen.samples if len(sample["tasks"]) > node.index
+    ]
+    return len(seen.samples) >= HEARD and not any(counts)
 
 
 def _added(seen: Seen) -> Reading:
@@ -198,9 +202,9 @@ def _full(reading: Reading, seen: Seen) -> Reading:
 
 def _names(nodes: list[SeenNode], verb: str = "be") -> str:
     """Return the names of nodes with a verb that fits their number."""
-    one = len(nodes) == 1
+    is_single = len(nodes) == 1
     forms = {"be": ("is", "are"), "host": ("hosts", "host")}[verb]
-    return f"{', '.join(node.name for node in nodes)} {forms[0] if one else forms[1]}"
+    return f"{', '.join(node.name for node in nodes)} {forms[0] if is_single else forms[1]}"
 
 
 def _host(nodes: list[SeenNode]) -> str:

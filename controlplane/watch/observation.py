@@ -67,9 +67,9 @@ class Seen:
         return replication_of(self.cluster, self.now)
 
 
-def series(samples: Sequence[Mapping[str, Any]], name: str, at: int) -> list[float]:
+def series(samples: Sequence[Mapping[str, Any]], name: str, index: int) -> list[float]:
     """Return one node's values of a figure that samples have per node."""
-    return [sample[name][at] for sample in samples if len(sample.get(name) or ()) > at]
+    return [sample[name][index] for sample in samples if len(sample.get(name) or ()) > index]
 
 
 def see(cluster: Cluster, policy: PolicySettings, now: datetime) -> Seen:

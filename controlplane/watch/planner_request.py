@@ -20,8 +20,8 @@ FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 def planners_for(seen: Seen, loop: Loop) -> list[str]:
     """Return the planners that could help, the first choice first."""
     only_placement = loop.name == "replication"
-    found = [MIGRATION] if seen.split_queries and not only_placement else []
-    return [*found, PLACEMENT] if seen.whole_queries else found
+    planners = [MIGRATION] if seen.split_queries and not only_placement else []
+    return [*planners, PLACEMENT] if seen.whole_queries else planners
 
 
 def ask(seen: Seen, loop: Loop, planners: list[str]) -> Proposal:

@@ -66,8 +66,8 @@ def judge_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> No
             # It would stand in the way of a plan that fits.
             if not outdate(proposal, drift, WATCH):
                 continue
-            told = f"Proposal {proposal.pk} fits no more: {drift}"
-            note(cluster, loop_of(proposal), _about(proposal, "drifted", told), now)
+            text = f"Proposal {proposal.pk} fits no more: {drift}"
+            note(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
 
 
 def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
@@ -96,19 +96,19 @@ def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: dateti
     """Approve a plan that is worth it, or leave it to a person."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
     least = _least_gain(policy)
-    told = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
+    message = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
     if policy.watch != "act":
-        text = f"{told}; the watch loops only recommend"
+        text = f"{message}; the watch loops only recommend"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
     verdict = applies_by_itself(proposal, policy, now)
     if not verdict.allowed:
-        text = f"{told}; it waits for a person: {verdict.text}"
+        text = f"{message}; it waits for a person: {verdict.text}"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
     refusal = _approve(proposal, verdict)
     if refusal is not None:
         code = "drifted" if refusal.code == "stale" else "recommended"
-        return _about(proposal, code, f"{told}; {refusal}")
-    text = f"{told}; approved by the policy"
+        return _about(proposal, code, f"{message}; {refusal}")
+    text = f"{message}; approved by the policy"
     return Outcome("acted", gain.share, least, text, proposal=proposal.pk)
 
 
@@ -117,24 +117,24 @@ def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.moves:
         if left_out:
-            told = f"Exclusions forbid all {left_out} moves of the plan"
-            return Outcome("excluded", left_out, 0, told, MOVES, proposal.pk)
-        told = f"The {proposal.planner} planner would move nothing"
-        return Outcome("no_gain", 0.0, _least_gain(policy), told, proposal=proposal.pk)
+            text = f"Exclusions forbid all {left_out} moves of the plan"
+            return Outcome("excluded", left_out, 0, text, MOVES, proposal.pk)
+        text = f"The {proposal.planner} planner would move nothing"
+        return Outcome("no_gain", 0.0, _least_gain(policy), text, proposal=proposal.pk)
     measure = BY_NAME[loop].measure if loop in BY_NAME else ""
     if not measure:
         # Whatever it costs: tasks cannot stay where nothing runs.
         return None
     gain, least = gain_of(proposal, measure), _least_gain(policy)
     if gain.share < least:
-        told = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
-        return Outcome("no_gain", gain.share, least, told, proposal=proposal.pk)
+        text = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
+        return Outcome("no_gain", gain.share, least, text, proposal=proposal.pk)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
         return None
-    told = f"The plan would bring {gain}, but {spoilt}"
+    text = f"The plan would bring {gain}, but {spoilt}"
     unit = SHARE if spoilt.measure == IMBALANCE else RATIO
-    return Outcome("spoils", spoilt.after, spoilt.limit, told, unit, proposal.pk)
+    return Outcome("spoils", spoilt.after, spoilt.limit, text, unit, proposal.pk)
 
 
 def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:

@@ -74,5 +74,5 @@ def _graded(row: FleetRow, now: datetime) -> ShownCluster:
         latency=thresholds.latency(cluster.trigger_ms).grade(sample.get("p95")),
         age=thresholds.AGE_S.grade((now - seen).total_seconds() if seen else None),
         waiting=thresholds.WAITING_H.grade((now - waited) / timedelta(hours=1) if waited else None),
-        line=[one.get("in") for one in row.samples],
+        line=[values.get("in") for values in row.samples],
     )

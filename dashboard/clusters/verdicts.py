@@ -60,17 +60,17 @@ def _is_old(cluster: Cluster, now: datetime) -> bool:
 
 def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
     """Return the verdict on all clusters, given theirs by name."""
-    bad = [(name, one) for name, one in verdicts if one.grade == thresholds.BAD]
-    watched = [(name, one) for name, one in verdicts if one.grade == thresholds.WARN]
-    told = " ".join(f"{name}: {_lowered(one.title)}." for name, one in bad + watched)
+    bad = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.BAD]
+    watched = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.WARN]
+    cause = " ".join(f"{name}: {_lowered(verdict.title)}." for name, verdict in bad + watched)
     count = len(verdicts)
     clusters = f"cluster{'' if count == 1 else 's'}"
     if bad:
         title = f"{len(bad)} of {count} {clusters} need{'s' if len(bad) == 1 else ''} attention"
-        return Verdict(thresholds.BAD, title, told)
+        return Verdict(thresholds.BAD, title, cause)
     if watched:
-        return Verdict(thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", told)
-    running = sum(one.grade == thresholds.GOOD for _, one in verdicts)
+        return Verdict(thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", cause)
+    running = sum(verdict.grade == thresholds.GOOD for _, verdict in verdicts)
     if not running:
         return Verdict(thresholds.UNKNOWN, "No cluster is running", _START)
     if running == 1:
@@ -80,27 +80,27 @@ def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
 
 def _measures(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> list[tuple[str, str]]:
     """Return (grade, sentence) of each measure that has a value."""
-    found = []
+    graded = []
     if (imbalance := sample.get("imbalance")) is not None:
         limits = thresholds.IMBALANCE
-        told = f"imbalance is {numbers.percent(imbalance)} (limit {numbers.percent(limits.bad)})"
-        found.append((limits.grade(imbalance), told))
+        text = f"imbalance is {numbers.percent(imbalance)} (limit {numbers.percent(limits.bad)})"
+        graded.append((limits.grade(imbalance), text))
     if (latency := sample.get("p95")) is not None:
         limits = thresholds.latency(cluster.trigger_ms)
         limit = numbers.milliseconds(limits.bad)
-        told = f"p95 latency is {numbers.milliseconds(latency)} (limit {limit})"
-        found.append((limits.grade(latency), told))
+        text = f"p95 latency is {numbers.milliseconds(latency)} (limit {limit})"
+        graded.append((limits.grade(latency), text))
     if cluster.last_sample_at is not None and not (_is_old(cluster, now) and is_idle(cluster, now)):
         seconds = (now - cluster.last_sample_at).total_seconds()
         limit = numbers.seconds(thresholds.AGE_S.bad)
-        told = f"no data for {numbers.seconds(seconds)} (limit {limit})"
-        found.append((thresholds.AGE_S.grade(seconds), told))
-    return found
+        text = f"no data for {numbers.seconds(seconds)} (limit {limit})"
+        graded.append((thresholds.AGE_S.grade(seconds), text))
+    return graded
 
 
 def _by_limits(measures: Sequence[tuple[str, str]]) -> Verdict:
-    exceeded = [told for grade, told in measures if grade == thresholds.BAD]
-    near = [told for grade, told in measures if grade == thresholds.WARN]
+    exceeded = [sentence for grade, sentence in measures if grade == thresholds.BAD]
+    near = [sentence for grade, sentence in measures if grade == thresholds.WARN]
     if exceeded:
         count = len(exceeded)
         title = f"{count} limit{'' if count == 1 else 's'} exceeded: {', '.join(exceeded)}"

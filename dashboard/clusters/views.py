@@ -36,8 +36,8 @@ SHOWN_VERSIONS = 8
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a cluster; the charts are drawn by the browser from `charts`."""
     span = span_of(request.GET, timezone.now())
-    found = _numbers(cluster)
-    context = {"ranges": list(RANGES)} | found | _verdict(cluster, found["sample"])
+    numbers = _numbers(cluster)
+    context = {"ranges": list(RANGES)} | numbers | _verdict(cluster, numbers["sample"])
     context |= _causes(cluster) | _nodes(cluster, span)
     return show(request, "cluster.html", context)
 
@@ -71,15 +71,15 @@ def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return figures, and the samples that live updates go on from, as JSON."""
     span = span_of(request.GET, timezone.now())
-    found = thinned(samples(cluster, span.start, span.end))
+    points = thinned(samples(cluster, span.start, span.end))
     shown_nodes = [NodeShown(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
     marks = version_marks(cluster, span)
     start, end = span.milliseconds
     return JsonResponse(
         {
-            "figures": cluster_figures(with_gaps(found), shown_nodes, marks),
-            "samples": found,
-            "resolution": _resolution(span, len(found)),
+            "figures": cluster_figures(with_gaps(points), shown_nodes, marks),
+            "samples": points,
+            "resolution": _resolution(span, len(points)),
             "start": start,
             "end": end,
             "live": span.live,
@@ -203,11 +203,11 @@ def _mark(row: RoutingVersion) -> VersionMark:
     return VersionMark(int(applied.timestamp() * 1000), row.version, row.reason, row.proposal_id)
 
 
-def _resolution(span: Span, found: int) -> int:
+def _resolution(span: Span, seconds: int) -> int:
     """Return the seconds that a drawn sample stands for, thinned or not."""
     stored = fitting_resolution(span.start, span.end)
     width = (span.end - span.start).total_seconds()
-    return max(stored, int(width / found)) if stored > 1 and found else stored
+    return max(stored, int(width / seconds)) if stored > 1 and seconds else stored
 
 
 post_want: Any = require_POST(want)

@@ -35,9 +35,9 @@ def lab_figures(experiment: Experiment, table: Table, measure: str = "") -> dict
 
 def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
     """Draw the mean of each series with whiskers of one standard deviation over the seeds."""
-    found = summarised(table, experiment.x.name, panel.y.name)
-    series = list(dict.fromkeys(found.column("series")))
-    lines = [_line(experiment, panel, found, str(name)) for name in series]
+    result = summarised(table, experiment.x.name, panel.y.name)
+    series = list(dict.fromkeys(result.column("series")))
+    lines = [_line(experiment, panel, result, str(name)) for name in series]
     return figure(
         lines,
         xaxis=_x_axis(experiment.x, [x for line in lines for x in line["x"]]),
@@ -47,8 +47,8 @@ def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
     )
 
 
-def _line(experiment: Experiment, panel: Panel, found: Table, name: str) -> Trace:
-    rows = [row for row in found.records() if row["series"] == name]
+def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Trace:
+    rows = [row for row in summary.records() if row["series"] == name]
     # By its place among all that can be compared: an algorithm has its colour in every run.
     place = experiment.choices.index(name) if name in experiment.choices else 0
     color = COLORS[place % len(COLORS)]

@@ -35,14 +35,16 @@ class Places:
 def places_of(actor: Actor) -> Places:
     """Return where the actor may have webhooks."""
     everywhere = actor.may(ADMIN)
-    clusters = [one for one in Cluster.objects.order_by("slug") if actor.may(ADMIN, one.pk)]
+    clusters = [
+        cluster for cluster in Cluster.objects.order_by("slug") if actor.may(ADMIN, cluster.pk)
+    ]
     return Places(clusters, everywhere)
 
 
 def new_spec(values: QueryDict, places: Places) -> WebhookSpec:
     """Return the webhook that a form describes. Raises `Invalid` for a cluster that is none."""
     slug = values.get("cluster", "")
-    cluster = next((one for one in places.clusters if one.slug == slug), None)
+    cluster = next((allowed for allowed in places.clusters if allowed.slug == slug), None)
     if cluster is None and (slug or not places.everywhere):
         raise Invalid({"cluster": ["Choose a cluster of the list"]})
     return WebhookSpec(*_texts(values), tuple(values.getlist("kinds")), cluster)

@@ -141,7 +141,7 @@ def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) ->
     hooks = list(webhooks.seen(request.actor))
     context = {
         "manages": True,
-        "rows": [shown(one, now) for one in hook_summaries(hooks)],
+        "rows": [shown(hook_summary, now) for hook_summary in hook_summaries(hooks)],
         "places": places_of(request.actor),
         "kinds": KINDS,
         "values": {"kinds": webhooks.KINDS},

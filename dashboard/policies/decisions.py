@@ -71,5 +71,5 @@ def told(value: float | None, unit: str) -> str:
         return numbers.milliseconds(value)
     if unit == "s":
         return numbers.duration(timedelta(seconds=value))
-    one = unit.removesuffix("s") if value == 1 else unit
-    return f"{numbers.compact(value)} {one}".strip()
+    singular = unit.removesuffix("s") if value == 1 else unit
+    return f"{numbers.compact(value)} {singular}".strip()

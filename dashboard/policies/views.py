@@ -36,8 +36,8 @@ def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     before = policy_row(cluster)
     sent = dict(request.POST.lists())
     if request.POST.get("stamp", "") != _stamp(before):
-        told = f"{before.changed_by} has changed the policy meanwhile: this is how it is now."
-        return _policy_page(request, cluster, before, note=told, status=409)
+        text = f"{before.changed_by} has changed the policy meanwhile: this is how it is now."
+        return _policy_page(request, cluster, before, note=text, status=409)
     try:
         changes = policy_changes(sent)
         reason = request.POST.get("reason", "")
@@ -161,8 +161,8 @@ def _policy_page(
 def _blackout(row: Blackout) -> dict[str, Any]:
     until = blackouts.blackout_until(row, timezone.now())
     over = row.ends_at is not None and row.ends_at <= timezone.now()
-    told = cron_told(row.cron) if row.cron else ""
-    return {"row": row, "told": told, "until": until, "over": over}
+    schedule = cron_told(row.cron) if row.cron else ""
+    return {"row": row, "told": schedule, "until": until, "over": over}
 
 
 def _stamp(policy: Policy) -> str:

@@ -54,7 +54,9 @@ def comparison_form(
         "values": {name: values.get(name, "") for name in (*KINDS, LEVELS)},
         "errors": faults,
         "others": [
-            told for name in ("asked", "algorithm", "planner") for told in faults.get(name, [])
+            message
+            for name in ("asked", "algorithm", "planner")
+            for message in faults.get(name, [])
         ],
     }
 
@@ -93,7 +95,7 @@ def _named(kind: str, offered: Offered) -> list[ParameterField]:
 
 def asked_of(cluster: Cluster, sent: QueryDict) -> list[Asked]:
     """Return who is asked; raises `Invalid` for text that is no value."""
-    wanted, found = set(sent.getlist("asked")), []
+    wanted, requested = set(sent.getlist("asked")), []
     faults: Fields = {}
     for kind in planner_kinds(cluster):
         for offered in kind.algorithms:
@@ -106,10 +108,10 @@ def asked_of(cluster: Cluster, sent: QueryDict) -> list[Asked]:
                 faults |= invalid.fields
                 continue
             plain = {key.rpartition(".")[2]: value for key, value in given.items()}
-            found.append(Asked(kind.kind, name, plain))
+            requested.append(Asked(kind.kind, name, plain))
     if faults:
         raise Invalid(faults)
-    return found
+    return requested
 
 
 def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
@@ -128,12 +130,12 @@ def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
 
 def _levels(text: str, faults: Fields) -> list[float]:
     try:
-        found = [float(word) / 100 for word in _SEPARATORS.split(text) if word]
+        levels = [float(word) / 100 for word in _SEPARATORS.split(text) if word]
     except ValueError:
-        found = [-1.0]
-    if any(not 0 <= share <= 1 for share in found):
+        levels = [-1.0]
+    if any(not 0 <= share <= 1 for share in levels):
         faults[LEVELS] = ["Must be percentages from 0 to 100, separated by commas"]
-    return found
+    return levels
 
 
 def _number(sent: Mapping[str, str], name: str, faults: Fields) -> float | None:

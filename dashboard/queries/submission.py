@@ -64,9 +64,9 @@ def _form(
     status: int = 200,
 ) -> HttpResponse:
     filled = DEFAULTS | values
-    found = checked(cluster, filled)
+    result = checked(cluster, filled)
     if errors:
-        found = replace(found, fields=errors, computation=None)
+        result = replace(result, fields=errors, computation=None)
     context = {
         "cluster": cluster,
         "values": filled,
@@ -77,20 +77,20 @@ def _form(
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
     }
-    return show(request, "query_new.html", context | _outcome(found, filled), status)
+    return show(request, "query_new.html", context | _outcome(result, filled), status)
 
 
-def _outcome(found: Checked, values: Mapping[str, str]) -> dict[str, Any]:
+def _outcome(checked: Checked, values: Mapping[str, str]) -> dict[str, Any]:
     """Return the faults by field, or the columns that the results will have."""
-    faults = shown_faults(found.fields)
-    columns = [] if found.computation is None else output_columns(found.computation)
-    wrong = labels(field for field, told in faults.items() if told)
+    faults = shown_faults(checked.fields)
+    columns = [] if checked.computation is None else output_columns(checked.computation)
+    wrong = labels(field for field, messages in faults.items() if messages)
     return {
         "faults_of": faults,
         "wrong": wrong,
         "output": columns,
-        "usable": usable(found, values.get("streams", "")),
-        "summaries": summaries(found),
+        "usable": usable(checked, values.get("streams", "")),
+        "summaries": summaries(checked),
     }
 
 

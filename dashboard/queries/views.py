@@ -118,8 +118,8 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
         return asked | {"results": [], "redis_away": True}
     except Invalid as refusal:
         return asked | {"results": [], "faults": refusal.fields}
-    except Conflict as gone:
-        return asked | {"results": [], "unreadable": str(gone)}
+    except Conflict as error:
+        return asked | {"results": [], "unreadable": str(error)}
     return asked | {
         "results": result_rows(page.windows, columns),
         "columns": columns,

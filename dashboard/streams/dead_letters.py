@@ -84,10 +84,10 @@ def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 
 def _told(done: Replayed) -> str:
-    told = f"{done.appended:,} appended again, {done.left:,} stay"
+    text = f"{done.appended:,} appended again, {done.left:,} stay"
     first = next(iter(done.faults.values()), "")
     more = "; there are others, which were not tried" if done.next is not None else ""
-    return f"{told}{f' ({first})' if first else ''}{more}."
+    return f"{text}{f' ({first})' if first else ''}{more}."
 
 
 def _choice(request: PageRequest, cluster: Cluster) -> Choice:

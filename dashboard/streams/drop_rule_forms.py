@@ -110,13 +110,13 @@ def _number(values: Mapping[str, str], field: str, name: str, faults: Fields) ->
     """Return the number in a field, None where it is empty."""
     text = values.get(field, "").strip().removesuffix("%")
     try:
-        found = float(text) if text else None
+        number = float(text) if text else None
     except ValueError:
-        found = math.nan
-    if found is not None and not math.isfinite(found):
+        number = math.nan
+    if number is not None and not math.isfinite(number):
         faults[name] = [f"{text[:40]} is no number"]
         return None
-    return found
+    return number
 
 
 def _unless(faults: Fields, spec: DropSpec) -> DropSpec:

@@ -31,8 +31,8 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
     try:
         spec = drop_spec(stream, values)
         drop = drop_rules.set_drop(request.actor, stream, spec, query, reason)
-        told = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
-        tell(request, f"{drop_rules.arc_told(drop)} drops {told}.")
+        text = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
+        tell(request, f"{drop_rules.arc_told(drop)} drops {text}.")
     except Forbidden:
         raise
     except WeirError as refusal:

@@ -89,33 +89,35 @@ def _number(seconds: float) -> str:
     return str(float(seconds)).removesuffix(".0")
 
 
-def form_of_sample(found: Inferred) -> SchemaForm:
+def form_of_sample(inferred: Inferred) -> SchemaForm:
     """Return the form filled with what a sample suggests."""
     rows = [
         ColumnRow(
-            one.name, one.type, one.nullable,
-            found.faults.get(f"columns.{one.name}", ""), one.note, one.example,
+            column.name, column.type, column.nullable,
+            inferred.faults.get(f"columns.{column.name}", ""), column.note, column.example,
         )
-        for one in found.columns
+        for column in inferred.columns
     ]  # fmt: skip
     values = {name: _number(default) for name, (_, _, default) in SETTINGS.items()}
-    errors = {name: [why] for name, why in found.faults.items() if not name.startswith("columns.")}
+    errors = {
+        name: [why] for name, why in inferred.faults.items() if not name.startswith("columns.")
+    }
     settings = _settings(values, {})
-    return SchemaForm(_padded(rows), found.event_time, settings, errors, found.records)
+    return SchemaForm(_padded(rows), inferred.event_time, settings, errors, inferred.records)
 
 
 def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = BLANK) -> SchemaForm:
     """Return the form as it was sent, with what is wrong beside each column."""
-    told = dict(errors or {})
+    messages = dict(errors or {})
     rows = [
         ColumnRow(
-            row["name"], row["type"], row["nullable"], " ".join(_faults(told, row["name"])),
+            row["name"], row["type"], row["nullable"], " ".join(_faults(messages, row["name"])),
             removed=row["removed"],
         )
         for row in _rows_in(values)
     ]  # fmt: skip
     given = {name: values.get(name, "") for name in SETTINGS}
-    left = {name: why for name, why in told.items() if not name.startswith("columns.")}
+    left = {name: why for name, why in messages.items() if not name.startswith("columns.")}
     return SchemaForm(
         _padded(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
     )

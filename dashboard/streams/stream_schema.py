@@ -90,11 +90,11 @@ def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 def _sampled(request: PageRequest, cluster: Cluster) -> HttpResponse:
     try:
-        found = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
+        inferred = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
     except Invalid as invalid:
         context = {"form": form_of_post(request.POST), "errors": invalid.fields}
         return _new(request, cluster, context, 422)
-    return _new(request, cluster, {"form": form_of_sample(found), "sampled": found})
+    return _new(request, cluster, {"form": form_of_sample(inferred), "sampled": inferred})
 
 
 def _spec(request: PageRequest) -> StreamSpec:
@@ -116,7 +116,7 @@ def _spec(request: PageRequest) -> StreamSpec:
 
 def _unprefixed(fields: Fields) -> Fields:
     """Return faults by the names of the form's fields."""
-    return {name.removeprefix("schema."): told for name, told in fields.items()}
+    return {name.removeprefix("schema."): messages for name, messages in fields.items()}
 
 
 def _new(
@@ -141,6 +141,6 @@ def _change(
         "cluster": cluster,
         "row": row,
         "reason": request.POST.get("reason", ""),
-        "is_refused": any(one.refusal for one in changes),
+        "is_refused": any(change.refusal for change in changes),
     }
     return show(request, "stream_schema.html", more | context, status)

@@ -51,9 +51,9 @@ def _schema_context(row: StreamRow) -> dict[str, Any]:
     """Return a stream's schema for its page: each column with what it is in queries."""
     schema = row.schema
     columns = [
-        {"name": one.name, "type": one.type, "nullable": one.nullable,
-         "kinds": kinds_told(schema, one.name)}
-        for one in (schema.columns if schema else ())
+        {"name": column.name, "type": column.type, "nullable": column.nullable,
+         "kinds": kinds_told(schema, column.name)}
+        for column in (schema.columns if schema else ())
     ]  # fmt: skip
     dead = [(ABOUT[Reason(reason)], count) for reason, count in (row.dead or {}).items()]
     return {"schema": schema, "columns": columns, "dead": dead}

@@ -40,10 +40,10 @@ def age(moment: datetime | None) -> SafeString | str:
     """Return how old a moment is; the page's script keeps it counting."""
     if moment is None:
         return numbers.MISSING
-    told = numbers.age(moment, timezone.now())
+    text = numbers.age(moment, timezone.now())
     return format_html(
         '<time datetime="{}" title="{} UTC" data-age>{}</time>',
-        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}", told,
+        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}", text,
     )  # fmt: skip
 
 

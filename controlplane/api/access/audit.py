@@ -52,7 +52,7 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     sees some clusters only is told of those.
     """
     filters = AuditFilters.of(request.GET, caller(request).clusters)
-    found = (
+    page = (
         audit_page(filters) if by_number(request) else audit_slice(filters, Place.of(request.GET))
     )
-    return listed(request, response, found) | {"entries": found.rows}
+    return listed(request, response, page) | {"entries": page.rows}

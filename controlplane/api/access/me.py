@@ -49,8 +49,8 @@ def who_am_i(request: HttpRequest) -> Any:
 
 
 def _roles(actor: Actor) -> dict[str, str]:
-    found = Cluster.objects.order_by("slug").values_list("pk", "slug")
-    roles = {slug: actor.role(pk) for pk, slug in found}
+    rows = Cluster.objects.order_by("slug").values_list("pk", "slug")
+    roles = {slug: actor.role(pk) for pk, slug in rows}
     return {slug: role for slug, role in roles.items() if role}
 
 

@@ -123,26 +123,26 @@ def decide_incident(request: HttpRequest, slug: str, pk: int, body: DecisionIn) 
     return decide(actor, incident_by_id(cluster_of(request), pk), body.choice, body.reason)
 
 
-def _health(found: Health) -> dict[str, Any]:
+def _health(health: Health) -> dict[str, Any]:
     return {
-        "state": found.cluster.state,
-        "state_detail": found.cluster.state_detail,
-        "progress": found.progress,
-        "stuck_batch": _stuck(found.stuck),
-        "restarts_last_hour": found.last_hour,
-        "restarts": found.restarts,
-        "incidents": found.incidents,
-        "full_disks": found.disks,
+        "state": health.cluster.state,
+        "state_detail": health.cluster.state_detail,
+        "progress": health.progress,
+        "stuck_batch": _stuck(health.stuck),
+        "restarts_last_hour": health.last_hour,
+        "restarts": health.restarts,
+        "incidents": health.incidents,
+        "full_disks": health.disks,
     }
 
 
-def _stuck(found: StuckBatch | None) -> dict[str, Any] | None:
-    if found is None:
+def _stuck(stuck_batch: StuckBatch | None) -> dict[str, Any] | None:
+    if stuck_batch is None:
         return None
     return {
-        "batch": found.batch,
-        "failures": found.attempt.failures,
-        "cause": found.cause,
-        "records": found.attempt.records,
-        "skip_requested": found.skipped is not None,
+        "batch": stuck_batch.batch,
+        "failures": stuck_batch.attempt.failures,
+        "cause": stuck_batch.cause,
+        "records": stuck_batch.attempt.records,
+        "skip_requested": stuck_batch.skipped is not None,
     }

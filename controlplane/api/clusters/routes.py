@@ -44,11 +44,11 @@ def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
     has the next page.
     """
     actor = caller(request)
-    found = clusters_slice(
+    page = clusters_slice(
         actor.clusters, request.GET, Place.of({"limit": 1000} | request.GET.dict())
     )
-    listed(request, response, found)
-    return found.rows
+    listed(request, response, page)
+    return page.rows
 
 
 @router.get("/{slug}", response=ClusterOut)

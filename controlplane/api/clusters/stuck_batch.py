@@ -81,18 +81,21 @@ def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
 
 
 def _stuck(cluster: Any) -> dict[str, Any] | None:
-    found = stuck_batch(cluster)
-    if found is None:
+    batch = stuck_batch(cluster)
+    if batch is None:
         return None
-    losses, attempt = losses_of(cluster, found.attempt), found.attempt
+    losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
     return {
-        "batch": found.batch,
+        "batch": batch.batch,
         "failures": attempt.failures,
         "start": attempt.start,
         "stop": attempt.end,
         "records": losses.records,
         "total": losses.total,
-        "transfers": [[one.query, one.task, one.source, one.target] for one in losses.transfers],
-        "cause": found.cause,
-        "skip_requested": found.skipped is not None,
+        "transfers": [
+            [transfer.query, transfer.task, transfer.source, transfer.target]
+            for transfer in losses.transfers
+        ],
+        "cause": batch.cause,
+        "skip_requested": batch.skipped is not None,
     }

@@ -53,8 +53,8 @@ def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> An
     Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
     """
     caller(request)
-    found = versions_slice(cluster_of(request), request.GET, Place.of(request.GET))
-    return listed(request, response, found) | {"versions": found.rows}
+    page = versions_slice(cluster_of(request), request.GET, Place.of(request.GET))
+    return listed(request, response, page) | {"versions": page.rows}
 
 
 @router.get("/{slug}/versions/{int:number}", response=VersionOpsOut)

@@ -87,8 +87,8 @@ _SEAL: Final = "9d3a1c52f0e84b7796a5d1f3c0be47e28b5f60d1a9c47382e6f10b54d7c2938a
 def verb_examples(seal: bool, reason: bool) -> dict[str, Any]:
     """Return what may be sent with a verb that asks for the seal and for a reason, or not."""
     body = {"seal": _SEAL} if seal else {}
-    told = {"reason": "p95 latency is above its bound since 10:40"}
-    return {"With a reason": body | told} | ({} if reason else {"Without a reason": body})
+    with_reason = {"reason": "p95 latency is above its bound since 10:40"}
+    return {"With a reason": body | with_reason} | ({} if reason else {"Without a reason": body})
 
 
 def with_examples(bodies: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,15 +45,15 @@ def idempotent(run: View) -> View:
 
 def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) -> HttpResponseBase:
     try:
-        found = _found(request, key)
+        claim = _found(request, key)
     except (Conflict, Invalid) as refusal:
         return _refused(request, refusal)
     except RequestDataTooBig:
-        found = None
-    if found is None:
+        claim = None
+    if claim is None:
         # Of nobody known, or too large: refused as without a key.
         return work()
-    return _again(found) if isinstance(found, KeptAnswer) else _done(request, found, work)
+    return _again(claim) if isinstance(claim, KeptAnswer) else _done(request, claim, work)
 
 
 def _found(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
@@ -108,10 +108,10 @@ def _again(kept: KeptAnswer) -> HttpResponse:
 
 def _refused(request: HttpRequest, refusal: Conflict | Invalid) -> HttpResponse:
     if isinstance(refusal, Invalid) or refusal.code == "key_reused":
-        told = refusal.fields[HEADER] if isinstance(refusal, Invalid) else [str(refusal)]
+        messages = refusal.fields[HEADER] if isinstance(refusal, Invalid) else [str(refusal)]
         code = "invalid" if isinstance(refusal, Invalid) else refusal.code
         title = "Some values are not valid"
-        return problem(request, 422, title, told[0], code=code, fields={HEADER: told})
+        return problem(request, 422, title, messages[0], code=code, fields={HEADER: messages})
     response = problem(request, 409, "Not now", str(refusal), code=refusal.code, data=refusal.data)
     response["Retry-After"] = str(_AGAIN_S)
     return response

@@ -18,14 +18,14 @@ def by_number(request: HttpRequest) -> bool:
 def listed(
     request: HttpRequest,
     response: HttpResponse,
-    found: Slice[Any] | Page[Any],
+    page: Slice[Any] | Page[Any],
 ) -> dict[str, Any]:
     """Return what every list's body says beside its rows, and name the next page in Link."""
-    if isinstance(found, Page):
-        return {"total": found.total, "page": found.number, "pages": found.pages, "next": None}
-    if found.next:
-        link_next(request, response, found.next)
-    return {"total": found.total, "page": None, "pages": None, "next": found.next or None}
+    if isinstance(page, Page):
+        return {"total": page.total, "page": page.number, "pages": page.pages, "next": None}
+    if page.next:
+        link_next(request, response, page.next)
+    return {"total": page.total, "page": None, "pages": None, "next": page.next or None}
 
 
 def link_next(request: HttpRequest, response: HttpResponse, cursor: str) -> None:

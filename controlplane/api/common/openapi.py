@@ -86,12 +86,14 @@ class DocumentedAPI(NinjaAPI):
 
     def get_openapi_schema(self, **parts: Any) -> OpenAPISchema:
         """Return the description, completed."""
-        found = super().get_openapi_schema(**parts)
-        found["tags"] = [{"name": name, "description": told} for name, told in _TAGS.items()]
-        found["components"]["schemas"]["Problem"] = Problem.json_schema()
-        for method, operation in _operations(found):
+        schema = super().get_openapi_schema(**parts)
+        schema["tags"] = [
+            {"name": name, "description": description} for name, description in _TAGS.items()
+        ]
+        schema["components"]["schemas"]["Problem"] = Problem.json_schema()
+        for method, operation in _operations(schema):
             _complete(method, operation)
-        return found
+        return schema
 
 
 def _operations(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -127,7 +129,7 @@ def _show_body(operation: dict[str, Any]) -> None:
 
 def _schema_name(schema: Mapping[str, Any]) -> str:
     options = [schema, *schema.get("anyOf", ())]
-    named = [one["$ref"].rpartition("/")[2] for one in options if "$ref" in one]
+    named = [option["$ref"].rpartition("/")[2] for option in options if "$ref" in option]
     if named:
         return str(named[0])
     return "records" if "records" in schema.get("properties", {}) else str(schema.get("title", ""))
@@ -135,12 +137,12 @@ def _schema_name(schema: Mapping[str, Any]) -> str:
 
 def _statuses(method: str, operation: Mapping[str, Any]) -> list[int]:
     """Return with what an operation can refuse; lists, too, refuse a bad cursor with 422."""
-    found = [401, 403, 422]
-    if any(one["in"] == "path" for one in operation["parameters"]):
-        found.append(404)
+    statuses = [401, 403, 422]
+    if any(parameter["in"] == "path" for parameter in operation["parameters"]):
+        statuses.append(404)
     if method != "get":
-        found.append(409)
-    return sorted({*found, 503})
+        statuses.append(409)
+    return sorted({*statuses, 503})
 
 
 def _refusal(status: int) -> dict[str, Any]:

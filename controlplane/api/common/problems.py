@@ -80,7 +80,7 @@ def problem(
         "request": request_id(request),
         "code": code,
         "fields": dict(fields or {}),
-        "rows": {str(row): told for row, told in (rows or {}).items()},
+        "rows": {str(row): messages for row, messages in (rows or {}).items()},
         "data": dict(data or {}),
     }
     text = json.dumps(body, cls=DjangoJSONEncoder)
@@ -107,11 +107,11 @@ def api_problems(
 def _retold(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     status = response.status_code
     title = response.reason_phrase
-    told = problem(request, status, title, _DETAILS.get(status, f"{title}."))
+    body = problem(request, status, title, _DETAILS.get(status, f"{title}."))
     for name in ("Allow", "Retry-After", "WWW-Authenticate"):
         if name in response:
-            told[name] = response[name]
-    return told
+            body[name] = response[name]
+    return body
 
 
 def translate_errors(api: NinjaAPI) -> None:
@@ -138,13 +138,13 @@ def translate_errors(api: NinjaAPI) -> None:
 
 def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
     """422: some values are not valid."""
-    whys = [told for faults in refused.fields.values() for told in faults]
+    whys = [messages for faults in refused.fields.values() for messages in faults]
     if not whys and refused.rows:
         whys = [f"{len(refused.rows)} rows are at fault: nothing was done"]
     data: dict[str, Any] = {}
-    if found := _places(refused.fields):
-        data["places"] = found
-    if rows := {row: found for row, one in refused.rows.items() if (found := _places(one))}:
+    if places := _places(refused.fields):
+        data["places"] = places
+    if rows := {row: places for row, fields in refused.rows.items() if (places := _places(fields))}:
         data["row_places"] = rows
     return problem(
         request,
@@ -159,7 +159,7 @@ def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
 
 
 def _places(fields: Fields) -> dict[str, Any]:
-    return {name: PlaceOut.of(one).dict() for name, one in places(fields).items()}
+    return {name: PlaceOut.of(place).dict() for name, place in places(fields).items()}
 
 
 def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
@@ -174,7 +174,7 @@ def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
         if len(within) > 1 and isinstance(within[1], int):
             field = ".".join(str(part) for part in within[2:]) or str(within[0])
             rows.setdefault(within[1], {}).setdefault(field, []).append(error["msg"])
-    detail = "; ".join(f"{name}: {' '.join(told)}" for name, told in fields.items())
+    detail = "; ".join(f"{name}: {' '.join(messages)}" for name, messages in fields.items())
     title = "The request is malformed"
     return problem(request, 422, title, detail, code="malformed", fields=fields, rows=rows)
 
@@ -250,5 +250,5 @@ def _too_large(request: HttpRequest, refused: RequestDataTooBig) -> HttpResponse
 def _database_away(request: HttpRequest, refused: OperationalError) -> HttpResponse:
     """503: the database is locked or away."""
     logger.error("The database does not answer", exc_info=refused)
-    told = TryLater("database_away", "The database does not answer now", DATABASE_AWAY_S)
-    return _later(request, 503, "Not reachable", told)
+    error = TryLater("database_away", "The database does not answer now", DATABASE_AWAY_S)
+    return _later(request, 503, "Not reachable", error)

@@ -72,8 +72,8 @@ def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
     require_viewer(caller(request))
     filters = JobFilters.of(request.GET)
-    found = jobs_page(filters) if by_number(request) else jobs_slice(filters, Place.of(request.GET))
-    return JobPage(**listed(request, response, found), jobs=[JobOut.of(row) for row in found.rows])
+    page = jobs_page(filters) if by_number(request) else jobs_slice(filters, Place.of(request.GET))
+    return JobPage(**listed(request, response, page), jobs=[JobOut.of(row) for row in page.rows])
 
 
 @router.delete("/jobs/{int:pk}", response={204: None})

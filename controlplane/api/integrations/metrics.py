@@ -73,23 +73,23 @@ class _Figures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         with transaction.atomic():
-            found = gauges(self._actor.clusters)
-        yield from _of_clusters(found, timezone.now())
-        yield _gauge("queries", "Queries", ("cluster", "state"), found.queries)
-        yield _gauge("proposals", "Proposals", ("cluster", "state"), found.proposals)
-        told = CounterMetricFamily(
+            figures = gauges(self._actor.clusters)
+        yield from _of_clusters(figures, timezone.now())
+        yield _gauge("queries", "Queries", ("cluster", "state"), figures.queries)
+        yield _gauge("proposals", "Proposals", ("cluster", "state"), figures.proposals)
+        decisions = CounterMetricFamily(
             "weir_decisions", "Decisions of watch loops", labels=("cluster", "loop", "code")
         )
-        for labels, value in found.decisions:
-            told.add_metric(labels, value)
-        yield told
+        for labels, value in figures.decisions:
+            decisions.add_metric(labels, value)
+        yield decisions
         if self._actor.is_viewer:
-            yield _gauge("webhook_deliveries", "Messages", ("state",), found.deliveries)
+            yield _gauge("webhook_deliveries", "Messages", ("state",), figures.deliveries)
             yield from _of_queues()
 
 
-def _of_clusters(found: Gauges, now: datetime) -> Iterator[Metric]:
-    rows = found.clusters
+def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
+    rows = figures.clusters
     for key, name, about, factor in _OF_SAMPLE:
         yield _gauge(name, about, ("cluster",), _values(rows, key, factor))
     for key, name, about in _OF_NODES:
@@ -148,6 +148,6 @@ def _gauge(
     values: Iterable[tuple[tuple[str, ...], float]],
 ) -> Metric:
     metric = GaugeMetricFamily(f"weir_{name}", about, labels=labels)
-    for found, value in values:
-        metric.add_metric(found, value)
+    for measured, value in values:
+        metric.add_metric(measured, value)
     return metric

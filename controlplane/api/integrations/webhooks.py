@@ -159,8 +159,8 @@ def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> An
     Query parameters state (waiting, delivered, failed), cursor, limit (up to 1000).
     """
     hook = webhooks.by_id(caller(request), pk)
-    found = deliveries_slice(hook, request.GET, Place.of(request.GET))
-    return listed(request, response, found) | {"deliveries": found.rows}
+    page = deliveries_slice(hook, request.GET, Place.of(request.GET))
+    return listed(request, response, page) | {"deliveries": page.rows}
 
 
 @router.post("/{int:pk}/deliveries/{int:delivery}/again", response={202: DeliveryOut})

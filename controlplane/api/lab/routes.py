@@ -28,10 +28,10 @@ def list_experiments(request: HttpRequest, planner: str = "") -> Any:
     """Return every experiment, or those of one planner, with parameters, values and series."""
     caller(request)
     return [
-        ExperimentOut.of(one)
-        for name, found in all_experiments().items()
+        ExperimentOut.of(experiment)
+        for name, experiments in all_experiments().items()
         if planner in ("", name)
-        for one in found
+        for experiment in experiments
     ]
 
 
@@ -59,8 +59,8 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
     """
     caller(request)
     filters = LabFilters.of(request.GET)
-    found = lab_page(filters) if by_number(request) else lab_slice(filters, Place.of(request.GET))
-    return listed(request, response, found) | {"runs": list(found.rows)}
+    page = lab_page(filters) if by_number(request) else lab_slice(filters, Place.of(request.GET))
+    return listed(request, response, page) | {"runs": list(page.rows)}
 
 
 @router.get("/runs/{int:pk}", response=RunOut)

@@ -124,9 +124,9 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_by_slug(slug), DecisionFilters.of(request.GET)
-    found = (
+    page = (
         decisions_page(cluster, filters)
         if by_number(request)
         else decisions_slice(cluster, filters, Place.of(request.GET))
     )
-    return listed(request, response, found) | {"decisions": found.rows}
+    return listed(request, response, page) | {"decisions": page.rows}

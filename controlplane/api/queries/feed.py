@@ -61,8 +61,8 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     if only not in ("", "final"):
         raise Invalid({"only": ["must be final, or left out"]})
     if len(_OPEN) >= MAX_FEEDS:
-        told = f"{MAX_FEEDS} feeds are open in this process"
-        raise TryLater("too_many_feeds", told, 10)
+        text = f"{MAX_FEEDS} feeds are open in this process"
+        raise TryLater("too_many_feeds", text, 10)
     after = request.headers.get("Last-Event-ID", "") or request.GET.get("after", "")
     place = FeedPlace.read(after) if after else feed_start(cluster, query)
     follower = Follower(cluster, query, place, is_final_only=only == "final")
@@ -124,13 +124,13 @@ class Follower:
         """Wait for the next entry of the feed; whether one came."""
         name = keys.feed_key(self.cluster.slug, self.query.pk)
         try:
-            found = await client.xread(
+            entries = await client.xread(
                 {name: f"{self.place.number}-0"}, count=1, block=round(HEARTBEAT_S * 1000)
             )
         except RedisError:
             await asyncio.sleep(1)
             return False
-        return bool(found)
+        return bool(entries)
 
 
 def written(event: FeedEvent) -> str:

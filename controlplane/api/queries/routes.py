@@ -62,13 +62,13 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     """
     caller(request)
     cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
-    found = (
+    page = (
         queries_page(cluster, filters)
         if by_number(request)
         else queries_slice(cluster, filters, Place.of(request.GET))
     )
-    rows = [QueryOut.of(row) for row in found.rows]
-    return QueryPage(**listed(request, response, found), queries=rows)
+    rows = [QueryOut.of(row) for row in page.rows]
+    return QueryPage(**listed(request, response, page), queries=rows)
 
 
 @router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)
@@ -83,18 +83,18 @@ def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
 def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Say what is wrong with a query and where, or which columns its results have; save nothing."""
     caller(request)
-    found = queries.checked(cluster_by_slug(slug), _spec(body))
+    checked = queries.checked(cluster_by_slug(slug), _spec(body))
     return CheckOut(
-        valid=not found.fields,
-        fields=found.fields,
-        places={name: PlaceOut.of(one) for name, one in places(found.fields).items()},
+        valid=not checked.fields,
+        fields=checked.fields,
+        places={name: PlaceOut.of(place) for name, place in places(checked.fields).items()},
         columns=[]
-        if found.computation is None
+        if checked.computation is None
         else [
             ColumnOut(name=c.name, kind=c.kind, role=c.role)
-            for c in output_columns(found.computation)
+            for c in output_columns(checked.computation)
         ],
-        usable={name: str(kind) for name, kind in found.usable.items()},
+        usable={name: str(kind) for name, kind in checked.usable.items()},
     )
 
 
@@ -144,7 +144,7 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     cluster = cluster_of(request)
     query = query_by_name(cluster, name)
     page = windows_page(cluster, query, WindowFilters.of(request.GET))
-    body = {"windows": [window_row(one) for one in page.windows], "next": page.next or None}
+    body = {"windows": [window_row(window) for window in page.windows], "next": page.next or None}
     # Written as it is: checking each of a thousand rows against the schema would take longer than
     # reading them.
     answer = HttpResponse(to_json(body, fallback=str), content_type=JSON)

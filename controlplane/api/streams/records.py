@@ -88,10 +88,10 @@ def append_records(
     when the log cannot be reached.
     """
     actor = caller(request)
-    found = stream_by_key(cluster_by_slug(slug), stream)
+    row = stream_by_key(cluster_by_slug(slug), stream)
     stamp = append.stamp_of(producer, sequence)
     body, kind = body_of(request), format_of(request)
-    return Status(201, append_body(actor, found, body, kind, stamp, on_bad, zone))
+    return Status(201, append_body(actor, row, body, kind, stamp, on_bad, zone))
 
 
 @router.post("/{slug}/log", response=ClusterOut)

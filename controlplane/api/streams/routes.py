@@ -32,13 +32,13 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     """
     caller(request)
     cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
-    found = (
+    page = (
         streams_page(cluster, filters)
         if by_number(request)
         else streams_slice(cluster, filters, Place.of(request.GET))
     )
-    rows = [StreamOut.of(row) for row in found.rows]
-    return StreamPage(**listed(request, response, found), streams=rows)
+    rows = [StreamOut.of(row) for row in page.rows]
+    return StreamPage(**listed(request, response, page), streams=rows)
 
 
 @router.get("/{slug}/streams/{int:pk}", response=StreamOut)

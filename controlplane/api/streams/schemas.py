@@ -102,10 +102,10 @@ class PreviewOut(BaseModel):
     changes: list[ChangeOut]
 
     @classmethod
-    def of(cls, found: list[Assessed]) -> Self:
+    def of(cls, assessed: list[Assessed]) -> Self:
         """Return the body of an assessment."""
-        changes = [ChangeOut(**one.to_json()) for one in found]
-        return cls(allowed=not any(one.refusal for one in found), changes=changes)
+        changes = [ChangeOut(**change.to_json()) for change in assessed]
+        return cls(allowed=not any(change.refusal for change in assessed), changes=changes)
 
 
 class InferredColumnOut(ColumnBody):
@@ -126,12 +126,12 @@ class InferredOut(BaseModel):
     faults: dict[str, str]
 
     @classmethod
-    def of(cls, found: Inferred) -> Self:
+    def of(cls, inferred: Inferred) -> Self:
         """Return the body of what a sample suggests."""
-        columns = [InferredColumnOut.model_validate(one) for one in found.columns]
+        columns = [InferredColumnOut.model_validate(column) for column in inferred.columns]
         return cls(
-            format=found.format, records=found.records, columns=columns,
-            event_time=found.event_time, faults=dict(found.faults),
+            format=inferred.format, records=inferred.records, columns=columns,
+            event_time=inferred.event_time, faults=dict(inferred.faults),
         )  # fmt: skip
 
 

@@ -49,10 +49,10 @@ SAMPLE: Final = {
 def get_schema(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the schema of a stream (by id or name); 404 if it has none yet."""
     caller(request)
-    found = schema_of(stream_by_key(cluster_of(request), stream).schema)
-    if found is None:
+    schema = schema_of(stream_by_key(cluster_of(request), stream).schema)
+    if schema is None:
         raise NotFound("schema of stream", stream)
-    return found.to_json()
+    return schema.to_json()
 
 
 @router.put("/{slug}/streams/{stream}/schema", response=SchemaBody)
@@ -64,16 +64,16 @@ def put_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> 
     409 (schema_incompatible): data.columns names each column, the reason, and the queries that it
     would break.
     """
-    actor, found = caller(request), stream_by_key(cluster_of(request), stream)
-    return _schema(set_schema(actor, found, schema_from(body.values()), body.reason))
+    actor, schema = caller(request), stream_by_key(cluster_of(request), stream)
+    return _schema(set_schema(actor, schema, schema_from(body.values()), body.reason))
 
 
 @router.patch("/{slug}/streams/{stream}/schema", response=SchemaBody)
 def change_schema(request: HttpRequest, slug: str, stream: str, body: SchemaPatch) -> Any:
     """Change parts of a stream's schema; under the same rules as a whole one."""
-    actor, found = caller(request), stream_by_key(cluster_of(request), stream)
+    actor, schema = caller(request), stream_by_key(cluster_of(request), stream)
     columns = [column.spec() for column in body.columns]
-    changed = patch_schema(actor, found, columns, body.remove, body.settings(), body.reason)
+    changed = patch_schema(actor, schema, columns, body.remove, body.settings(), body.reason)
     return _schema(changed)
 
 
@@ -81,8 +81,8 @@ def change_schema(request: HttpRequest, slug: str, stream: str, body: SchemaPatc
 def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
     """Return what a change to this schema would do; nothing is changed."""
     caller(request)
-    found = stream_by_key(cluster_of(request), stream)
-    return PreviewOut.of(preview(found, schema_from(body.values())))
+    row = stream_by_key(cluster_of(request), stream)
+    return PreviewOut.of(preview(row, schema_from(body.values())))
 
 
 @router.post("/{slug}/streams/infer", response=InferredOut, openapi_extra=SAMPLE)

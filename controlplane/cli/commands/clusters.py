@@ -23,12 +23,12 @@ def listed(given: Namespace) -> None:
         return
     columns = {"cluster": "name", "state": "text", "nodes": "number", "streams": "number",
                "queries": "number", "proposals": "number", "p95 ms": "number"}  # fmt: skip
-    told = [
+    table = [
         [r.cluster.slug, r.cluster.state, f"{r.active_nodes}/{r.nodes}", r.streams, r.running,
          r.waiting, (r.sample or {}).get("p95")]
         for r in rows
     ]  # fmt: skip
-    print_table(columns, told, "no cluster: weir import FILE --apply makes one")
+    print_table(columns, table, "no cluster: weir import FILE --apply makes one")
 
 
 def shown(given: Namespace) -> None:

@@ -17,8 +17,8 @@ from controlplane.cluster_spec.text import as_json, as_yaml
 def exported(given: Namespace) -> None:
     """Print the description of a cluster, as YAML or JSON."""
     _, cluster = viewed(given)
-    found = description_of(cluster, measures=given.measures)
-    sys.stdout.write(as_json(found) if given.json else as_yaml(found))
+    description = description_of(cluster, measures=given.measures)
+    sys.stdout.write(as_json(description) if given.json else as_yaml(description))
 
 
 def imported(given: Namespace) -> None:
@@ -46,7 +46,7 @@ def _lines(report: Imported) -> list[str]:
             lines.append(f"  {verb:<8}{len(names):>7,} {part}: {few}")
     if report.placed:
         lines.append(f"  placed  {report.placed:>7,} queries, as described")
-    lines += [f"  left: {told}" for told in report.left]
+    lines += [f"  left: {reason}" for reason in report.left]
     if not report.changes:
         return [*lines, "nothing to change"]
     return [*lines, "done" if report.applied else "nothing was done: --apply does it"]

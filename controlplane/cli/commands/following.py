@@ -54,7 +54,7 @@ def _sentence(event: FeedEvent) -> str:
         return {"gap": "changes were missed; final windows were not"}.get(
             event.kind, "the query has ended"
         )
-    one = event.window
-    key = " ".join(f"{name}={value}" for name, value in one.key.items())
-    values = " ".join(f"{name}={value}" for name, value in one.values.items())
-    return f"{one.start:%Y-%m-%d %H:%M:%S}  {key}  {values}"
+    window = event.window
+    key = " ".join(f"{name}={value}" for name, value in window.key.items())
+    values = " ".join(f"{name}={value}" for name, value in window.values.items())
+    return f"{window.start:%Y-%m-%d %H:%M:%S}  {key}  {values}"

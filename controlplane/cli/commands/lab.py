@@ -19,9 +19,9 @@ def listed(given: Namespace) -> None:
         known = ", ".join(EXPERIMENTS)
         raise Refused(Code.WRONG, f"there are no experiments of {given.planner}", [known])
     rows = [
-        {"planner": planner, "experiment": one.name, "title": one.title}
+        {"planner": planner, "experiment": experiment.name, "title": experiment.title}
         for planner in ([given.planner] if given.planner else EXPERIMENTS)
-        for one in experiments(planner)
+        for experiment in experiments(planner)
     ]
     if given.json:
         print_json(rows)

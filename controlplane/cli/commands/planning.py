@@ -26,8 +26,8 @@ MOVES_SHOWN = 20
 def planned(given: Namespace) -> int:
     """Plan for a described cluster, or ask for a proposal."""
     if (given.input is None) == (given.cluster is None):
-        told = "name a cluster that Weir runs, or give --input FILE"
-        raise Refused(Code.WRONG, told, advice="weir plan --help")
+        text = "name a cluster that Weir runs, or give --input FILE"
+        raise Refused(Code.WRONG, text, advice="weir plan --help")
     name = given.algorithm or DEFAULTS.get(given.planner, "")
     parameters = _parameters(given.planner, name, given.param)
     if given.input is not None:
@@ -38,11 +38,11 @@ def planned(given: Namespace) -> int:
 def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     description = description_in(given.input)
     with progress_bar("planning") as bar, heeding_interrupts(bar) as report:
-        found = plan_for(description, given.planner, name, parameters, report)
+        planned = plan_for(description, given.planner, name, parameters, report)
     if given.json:
-        print_json(found.to_json())
+        print_json(planned.to_json())
     else:
-        _print_plan(description, found)
+        _print_plan(description, planned)
     return Code.DONE
 
 
@@ -71,50 +71,50 @@ def _wait_for(proposal: Proposal, timeout: float) -> None:
                 return
             bar(proposal.progress)
             if time.monotonic() > deadline:
-                told = f"{proposal} is not computed after {timeout:g} s"
+                text = f"{proposal} is not computed after {timeout:g} s"
                 advice = f"is a worker running? Later: weir proposals show {proposal.pk}"
-                raise Refused(Code.WAITED, told, advice=advice)
+                raise Refused(Code.WAITED, text, advice=advice)
             time.sleep(_LOOK_S)
 
 
 def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:
     """Return the parameters as their fields have them. Raises `Refused`, `Invalid`."""
-    fields = {one.name: one for one in chosen_algorithm(planner, name).parameters.fields()}
-    found: dict[str, Any] = {}
+    fields = {field.name: field for field in chosen_algorithm(planner, name).parameters.fields()}
+    parameters: dict[str, Any] = {}
     for pair in given:
         key, equals, text = pair.partition("=")
         if not equals:
             raise Refused(Code.WRONG, f"--param {pair}: write NAME=VALUE")
         try:
-            found[key] = fields[key].parsed(text) if key in fields else float(text)
+            parameters[key] = fields[key].parsed(text) if key in fields else float(text)
         except ValueError as wrong:
-            told = str(wrong) if key in fields else "is no parameter of it, or no number"
-            raise BadParameters({key: [told]}) from None
-    return found
+            reason = str(wrong) if key in fields else "is no parameter of it, or no number"
+            raise BadParameters({key: [reason]}) from None
+    return parameters
 
 
-def _print_plan(description: ClusterDescription, found: Planned) -> None:
-    before, after = found.columns["before"], found.columns["after"]
+def _print_plan(description: ClusterDescription, planned: Planned) -> None:
+    before, after = planned.columns["before"], planned.columns["after"]
     names = ("replication_factor", "traffic", "imbalance", "max_load")
     rows = [[name.replace("_", " "), before[name], after[name]] for name in names]
-    say(f"{description.cluster.slug}: {found.planner} by {found.algorithm}")
+    say(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
     print_table({"measure": "text", "before": "number", "after": "number"}, rows)
-    predicted = found.columns["predicted"]
+    predicted = planned.columns["predicted"]
     print_facts(
         {
-            "lower bound": found.lower_bound,
-            "bytes bound": found.bytes_bound,
+            "lower bound": planned.lower_bound,
+            "bytes bound": planned.bytes_bound,
             "moves": predicted["moves"],
             "bytes": predicted["bytes"],
             "steps": predicted["steps"],
-            "newly placed": len(found.placed) or None,
+            "newly placed": len(planned.placed) or None,
         }
     )
-    moves = found.columns["moves"]
+    moves = planned.columns["moves"]
     columns = {"query": "name", "task": "number", "from": "number", "to": "number"}
-    placed = [[name, None, None, node] for name, node in found.placed.items()]
-    told = [[m["name"], m.get("first"), m["from"], m["to"]] for m in moves]
-    rows = [*placed, *told]
+    placed = [[name, None, None, node] for name, node in planned.placed.items()]
+    table = [[m["name"], m.get("first"), m["from"], m["to"]] for m in moves]
+    rows = [*placed, *table]
     print_table(columns, rows[:MOVES_SHOWN], "nothing moves")
     if len(rows) > MOVES_SHOWN:
         say(f"and {len(rows) - MOVES_SHOWN:,} more (--json has all)")

@@ -22,16 +22,16 @@ def listed(given: Namespace) -> None:
     page = proposals_page(cluster, ProposalFilters.of(values))
     rows = [
         {
-            "id": one.pk,
-            "planner": one.planner,
-            "algorithm": one.algorithm,
-            "state": one.state,
-            "moves": one.predicted.get("moves"),
-            "requested_by": one.requested_by,
-            "requested_at": one.requested_at,
-            "seal": one.seal or None,
+            "id": row.pk,
+            "planner": row.planner,
+            "algorithm": row.algorithm,
+            "state": row.state,
+            "moves": row.predicted.get("moves"),
+            "requested_by": row.requested_by,
+            "requested_at": row.requested_at,
+            "seal": row.seal or None,
         }
-        for one in page.rows
+        for row in page.rows
     ]
     if given.json:
         print_page_as_json(page, "proposals", rows)
@@ -70,8 +70,8 @@ def said(given: Namespace) -> None:
 def _proposal(given: Namespace) -> tuple[Actor, Proposal]:
     actor = actor_of(given)
     require_member(actor)
-    found = Proposal.objects.select_related("cluster").filter(pk=given.id).first()
+    proposal = Proposal.objects.select_related("cluster").filter(pk=given.id).first()
     # One that the user may not see is, to them, not there.
-    if found is None or not actor.may(VIEWER, found.cluster_id):
+    if proposal is None or not actor.may(VIEWER, proposal.cluster_id):
         raise NotFound("proposal", given.id)
-    return actor.on(found.cluster), found
+    return actor.on(proposal.cluster), proposal

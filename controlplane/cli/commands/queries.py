@@ -71,9 +71,9 @@ def shown(given: Namespace) -> None:
     if given.json:
         print_json(row)
         return
-    told = {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None}
+    facts = {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None}
     fault = json.dumps(row["fault"]) if row["fault"] else None
-    print_facts(row | told | {"fault": fault})
+    print_facts(row | facts | {"fault": fault})
 
 
 def retained(given: Namespace) -> None:
@@ -113,8 +113,8 @@ def ended(given: Namespace) -> None:
 
 def _specs(given: Namespace) -> list[QuerySpec]:
     if (given.input is None) == (given.name is None):
-        told = "name one query, or give --input FILE"
-        raise Refused(Code.WRONG, told, advice="weir queries submit --help")
+        message = "name one query, or give --input FILE"
+        raise Refused(Code.WRONG, message, advice="weir queries submit --help")
     if given.input is not None:
         return [query_spec(part) for part in queries_in(text_of(given.input))]
     text = QueryText(
@@ -131,14 +131,14 @@ def _specs(given: Namespace) -> list[QuerySpec]:
 
 def _aggregates(given: Sequence[str]) -> dict[str, str]:
     """Return the expressions by name. Raises `Refused` for one without a name, or named twice."""
-    found: dict[str, str] = {}
+    aggregates: dict[str, str] = {}
     for entry in given:
         name, _, expression = (part.strip() for part in entry.partition("="))
-        if not name or not expression or name in found:
-            told = f"--aggregate {entry}: write NAME=EXPRESSION, each name once"
-            raise Refused(Code.WRONG, told, advice="weir queries submit --help")
-        found[name] = expression
-    return found
+        if not name or not expression or name in aggregates:
+            text = f"--aggregate {entry}: write NAME=EXPRESSION, each name once"
+            raise Refused(Code.WRONG, text, advice="weir queries submit --help")
+        aggregates[name] = expression
+    return aggregates
 
 
 def _row(row: QueryRow) -> dict[str, Any]:

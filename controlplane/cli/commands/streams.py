@@ -95,16 +95,16 @@ def shown(given: Namespace) -> None:
 def inferred(given: Namespace) -> None:
     """Print the schema that a sample suggests, as YAML that `--schema` takes."""
     require_member(actor_of(given))
-    found = inferred_from(given.file, given.format)
+    inferred = inferred_from(given.file, given.format)
     if given.json:
-        print_json({**found.schema_json(), "faults": dict(found.faults)})
+        print_json({**inferred.schema_json(), "faults": dict(inferred.faults)})
         return
-    for column in found.columns:
+    for column in inferred.columns:
         if column.note:
             say(f"# {column.name}: {column.note}")
-    for field, why in found.faults.items():
+    for field, why in inferred.faults.items():
         say(f"# fault: {field}: {why}")
-    sys.stdout.write(as_yaml(found.schema_json()))
+    sys.stdout.write(as_yaml(inferred.schema_json()))
 
 
 def declared(given: Namespace) -> int:
@@ -157,7 +157,7 @@ def changed(given: Namespace) -> int:
         return Code.DONE
     changes = preview(stream, new)
     if given.json:
-        print_json([one.to_json() for one in changes])
+        print_json([change.to_json() for change in changes])
         return Code.DONE
     allowed = say_changes(changes)
     if changes and allowed:
@@ -183,7 +183,7 @@ def _changed_schema(given: Namespace, old: StreamSchema | None) -> StreamSchema:
 def _column(text: str, known: Mapping[str, ColumnSpec]) -> ColumnSpec:
     name, colon, kind = text.partition(":")
     if not colon:
-        told = f"--column {text}: must be NAME:TYPE"
-        raise Refused(Code.WRONG, told, advice="as --column price:decimal(12, 2)")
-    there = known.get(name)
-    return ColumnSpec(name, kind.strip(), nullable=there is None or there.nullable)
+        message = f"--column {text}: must be NAME:TYPE"
+        raise Refused(Code.WRONG, message, advice="as --column price:decimal(12, 2)")
+    present = known.get(name)
+    return ColumnSpec(name, kind.strip(), nullable=present is None or present.nullable)

@@ -16,28 +16,28 @@ def skip(given: Namespace) -> None:
     if given.batch is not None:
         _print(_skipped(skipped_batches.skip(actor, cluster, given.batch, given.reason)), given)
         return
-    found = stuck_batch(cluster)
-    if found is None:
+    batch = stuck_batch(cluster)
+    if batch is None:
         if given.json:
             print_json(None)
         else:
             say("no batch fails again and again")
         return
-    losses, attempt = losses_of(cluster, found.attempt), found.attempt
+    losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
     facts = {
-        "batch": found.batch,
+        "batch": batch.batch,
         "failures": attempt.failures,
         "start": attempt.start,
         "stop": attempt.end,
         "total": losses.total,
         "records": dict(losses.records),
         "transfers": len(losses.transfers),
-        "cause": found.cause or None,
-        "skip_requested": found.skipped is not None,
+        "cause": batch.cause or None,
+        "skip_requested": batch.skipped is not None,
     }
     _print(facts, given)
     if not given.json:
-        say(f"to lose these records: --batch {found.batch} --reason WHY")
+        say(f"to lose these records: --batch {batch.batch} --reason WHY")
 
 
 def _print(facts: dict[str, Any], given: Namespace) -> None:

@@ -31,8 +31,8 @@ def watched(given: Namespace) -> int:
         proposal_by_id(cluster, given.proposal)
     seen: Followed | None = None
     for now in _looks(cluster, given):
-        for told in told_since(seen, now):
-            _print(given, told)
+        for event in told_since(seen, now):
+            _print(given, event)
         seen = now
         if given.proposal is not None and (code := _ENDS.get(now.state_of_proposal)) is not None:
             return code
@@ -49,11 +49,11 @@ def _looks(cluster: Cluster, given: Namespace) -> Iterator[Followed]:
         time.sleep(max(0.05, given.every))
 
 
-def _print(given: Namespace, told: dict[str, Any]) -> None:
+def _print(given: Namespace, event: dict[str, Any]) -> None:
     if given.json:
-        print_json(told, line=True)
+        print_json(event, line=True)
         return
-    at = f"{told['at']:%H:%M:%S}"
+    time = f"{event['at']:%H:%M:%S}"
     terminal = console()
-    terminal.print(f"{at}  {told['kind']:<9}", end=" ", style="bold", markup=False)
-    terminal.print(told["text"], markup=False, soft_wrap=True)
+    terminal.print(f"{time}  {event['kind']:<9}", end=" ", style="bold", markup=False)
+    terminal.print(event["text"], markup=False, soft_wrap=True)

@@ -78,14 +78,14 @@ class Facts:
 
 def losses(facts: Facts) -> list[Kind]:
     """Return what was lost or restored from an older moment, in the order of repair."""
-    found = []
+    losses = []
     if is_database_older(facts):
-        found.append(Kind.DATABASE_OLDER)
+        losses.append(Kind.DATABASE_OLDER)
     if redis := _redis(facts):
-        found.append(redis)
+        losses.append(redis)
     if checkpoint := _checkpoint(facts):
-        found.append(checkpoint)
-    return found
+        losses.append(checkpoint)
+    return losses
 
 
 def is_database_older(facts: Facts) -> bool:
@@ -95,12 +95,12 @@ def is_database_older(facts: Facts) -> bool:
 
 
 def _redis(facts: Facts) -> Kind | None:
-    mine, known = facts.redis.generation, facts.database.generation
-    if known and mine.id != known:
+    own_newest, known = facts.redis.generation, facts.database.generation
+    if known and own_newest.id != known:
         return Kind.REDIS_LOST
     whole = facts.checkpoint.whole if facts.checkpoint else None
     newest = max(facts.database.batch, -1 if whole is None else whole)
-    if mine.id and newest > max(facts.redis.batch, mine.floor):
+    if own_newest.id and newest > max(facts.redis.batch, own_newest.floor):
         return Kind.REDIS_OLDER
     return None
 

@@ -37,18 +37,18 @@ def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> l
     `set_aside` moves what is left of a checkpoint away and returns its new name. Nothing is
     repaired while an administrator has to decide. Raises `redis.RedisError`.
     """
-    found = losses(facts)
-    if Kind.DATABASE_OLDER in found:
+    kinds = losses(facts)
+    if Kind.DATABASE_OLDER in kinds:
         _ask(cluster, facts)
-        return found
-    for kind in found:
+        return kinds
+    for kind in kinds:
         if kind in (Kind.REDIS_LOST, Kind.REDIS_OLDER):
-            _repair_redis(cluster, facts, kind, states=len(found) == 1)
+            _repair_redis(cluster, facts, kind, states=len(kinds) == 1)
         else:
             _repair_checkpoint(cluster, facts, kind, set_aside())
-    if not found:
+    if not kinds:
         _adopt_generation(cluster, facts)
-    return found
+    return kinds
 
 
 def hold_back(cluster: Cluster) -> bool:
@@ -92,19 +92,19 @@ def _begin_again(pk: int, reason: str, ahead: int) -> int:
 
 def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
     """Give Redis an id, or the database that of Redis, where one of them has none yet."""
-    mine = facts.redis.generation
-    if mine.id and mine.id == facts.database.generation:
+    generation = facts.redis.generation
+    if generation.id and generation.id == facts.database.generation:
         return
-    if not mine.id:
-        mine = Generation(new_id(), 0, max(facts.newest, 0))
-        write_generation(redis_client(), cluster.slug, mine)
-    _keep(cluster, generation=mine.id)
+    if not generation.id:
+        generation = Generation(new_id(), 0, max(facts.newest, 0))
+        write_generation(redis_client(), cluster.slug, generation)
+    _keep(cluster, generation=generation.id)
 
 
 @transaction.atomic
 def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
     restored = time.time_ns() // 1_000_000
-    mine = Generation(
+    generation = Generation(
         new_id() if kind == Kind.REDIS_LOST else facts.redis.generation.id,
         restored, max(facts.newest, 0),
     )  # fmt: skip
@@ -117,8 +117,8 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
     _record(cluster, kind, lost, done, facts)
     # Redis before the commit: killed in between, the loss is found once more.
     republish(cluster)
-    write_generation(redis_client(), cluster.slug, mine)
-    _keep(cluster, generation=mine.id, unread=None)
+    write_generation(redis_client(), cluster.slug, generation)
+    _keep(cluster, generation=generation.id, unread=None)
 
 
 @transaction.atomic
@@ -162,7 +162,7 @@ def _record(
     choices: list[str] | None = None,
 ) -> None:
     state = Incident.State.UNDECIDED if choices else Incident.State.RESOLVED
-    told: dict[str, Any] = {
+    facts_json: dict[str, Any] = {
         "unread": facts.database.unread,
         "batch": facts.newest,
         "redis_batch": facts.redis.batch,
@@ -172,9 +172,9 @@ def _record(
     }
     row = Incident.objects.create(
         cluster=cluster, at=timezone.now(), kind=kind, state=state, lost=lost, done=done,
-        facts=told, choices=choices or [],
+        facts=facts_json, choices=choices or [],
     )  # fmt: skip
-    after = {"lost": lost, "done": done, "facts": told}
+    after = {"lost": lost, "done": done, "facts": facts_json}
     audit.record(AGENT, f"incident.{kind}", cluster.slug, cluster=cluster, after=after)
     text = f"{row.get_kind_display()}: {'; '.join(lost)}"
     announce(cluster.pk, event("alert", text[:500], pk=row.pk, state=state))

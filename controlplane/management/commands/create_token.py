@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 
 def _cluster(slug: str) -> Cluster | None:
-    found = Cluster.objects.filter(slug=slug).first()
-    if slug and found is None:
+    cluster = Cluster.objects.filter(slug=slug).first()
+    if slug and cluster is None:
         raise CommandError(f"There is no cluster {slug}")
-    return found
+    return cluster

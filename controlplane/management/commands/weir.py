@@ -19,4 +19,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Carry out a call that `call_command` makes, its words as positional arguments."""
-        sys.exit(main([str(one) for one in args]))
+        sys.exit(main([str(arg) for arg in args]))
