@@ -9,7 +9,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from controlplane.errors import Conflict, Fields, Invalid
 from dashboard.guards import PageRequest
-from dashboard.responses import show, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_page
 
 
 def answer(
@@ -27,13 +27,13 @@ def answer(
     faults by field; a conflict concerns `field`. Without htmx the page shows the refusal.
     """
     try:
-        tell(request, change())
+        notify(request, change())
     except (Invalid, Conflict) as refusal:
         if not request.htmx:
-            tell_refusal(request, refusal)
+            notify_refusal(request, refusal)
             return redirect(page)
         errors = {"values": request.POST.dict(), "errors": faults_by_field(refusal, field)}
-        return show(request, form, {**context, **errors}, status=422)
+        return render_page(request, form, {**context, **errors}, status=422)
     return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
 

@@ -38,14 +38,14 @@ def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[
     return given
 
 
-def shown_fields(
+def form_fields(
     fields: list[ParameterField], values: Mapping[str, str], errors: Fields
 ) -> list[dict[str, Any]]:
     """Return each field with what its input shows: what was sent, or else the default."""
     return [
         {
             "field": field,
-            "value": _shown(field, values),
+            "value": _form_field(field, values),
             "is_flag": field.type is bool,
             "faults": errors.get(field.name, []),
         }
@@ -53,7 +53,7 @@ def shown_fields(
     ]
 
 
-def _shown(field: ParameterField, values: Mapping[str, str]) -> str | bool:
+def _form_field(field: ParameterField, values: Mapping[str, str]) -> str | bool:
     if field.type is bool:
         return bool(values.get(field.name)) if values else bool(field.default)
     if field.name in values:

@@ -16,7 +16,7 @@ from dashboard.guards import PageRequest
 TOLD = ("stale", "not_allowed", "wrong_seal", "own_proposal")
 
 
-def show(
+def render_page(
     request: PageRequest, template: str, context: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     """Render a template with the actor and, for a whole page, the clusters of the navigation."""
@@ -33,19 +33,21 @@ def _clusters(request: PageRequest) -> QuerySet[Cluster]:
     return clusters if seen is None else clusters.filter(pk__in=seen)
 
 
-def show_list(
+def render_list(
     request: PageRequest, page: str, fragment: str, context: dict[str, Any]
 ) -> HttpResponse:
     """Render the fragment for a live update, the whole page otherwise."""
-    return show(request, fragment if request.htmx and not request.htmx.boosted else page, context)
+    return render_page(
+        request, fragment if request.htmx and not request.htmx.boosted else page, context
+    )
 
 
-def tell(request: HttpRequest, text: str) -> None:
+def notify(request: HttpRequest, text: str) -> None:
     """Say on the next page that something was done."""
     messages.success(request, text)
 
 
-def tell_refusal(request: HttpRequest, refusal: WeirError) -> None:
+def notify_refusal(request: HttpRequest, refusal: WeirError) -> None:
     """Say on the next page why something was not done."""
     messages.error(request, refusal_text(refusal))
 

@@ -18,7 +18,7 @@ WIDEST = timedelta(days=31)
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeRange:
     """From start to end; name is a key of RANGES for a span that ends now, "" for a fixed one."""
 
     start: datetime
@@ -43,14 +43,14 @@ class Span:
         return _milliseconds(self.start), _milliseconds(self.end)
 
 
-def span_of(values: Mapping[str, str], now: datetime) -> Span:
+def time_range_of(values: Mapping[str, str], now: datetime) -> TimeRange:
     """Read the span of a query string; nonsense gives the default range."""
     start, end = _moment(values.get("from", "")), _moment(values.get("to", ""))
     if start and start < (end or now):
-        return Span(max(start, (end or now) - WIDEST), end or now, "")
+        return TimeRange(max(start, (end or now) - WIDEST), end or now, "")
     name = values.get("range", "")
     name = name if name in RANGES else DEFAULT
-    return Span(now - RANGES[name], now, name)
+    return TimeRange(now - RANGES[name], now, name)
 
 
 def _moment(text: str) -> datetime | None:

@@ -126,7 +126,7 @@ def read(wanted: Part) -> list[Archived]:
     # The windows of one key are found by an index of their own, in which starts have the order.
     column = "place" if wanted.key is None else "start_ms"
     order = f"-{column}" if wanted.newest_first else column
-    rows = _wanted(wanted).order_by(order).values_list(*_COLUMNS)[: wanted.limit]
+    rows = _matching(wanted).order_by(order).values_list(*_COLUMNS)[: wanted.limit]
     windows = [
         Archived(bytes(place), from_json(key), from_json(values), batch, final_at_ms)
         for place, key, values, batch, final_at_ms in rows
@@ -180,7 +180,7 @@ def hash_of(key: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big", signed=True)
 
 
-def _wanted(wanted: Part) -> QuerySet[ArchivedWindow]:
+def _matching(wanted: Part) -> QuerySet[ArchivedWindow]:
     rows = ArchivedWindow.objects.filter(query_id=wanted.query_id)
     if wanted.is_final is not None:
         rows = rows.filter(final_at_ms__isnull=not wanted.is_final)

@@ -16,7 +16,7 @@ from controlplane.events.publish import send_samples
 from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
-from controlplane.telemetry.samples import Before, Row, Sample, moment_of, sample_of
+from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.topology import drop_rule_housekeeping
 
 # The time in which a stream's rate follows a change by 63 %: longer than the gaps between the
@@ -55,7 +55,7 @@ def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
     emitted_ms = _last_emitted_ms(cluster)
     samples = []
     for row in rows:
-        before = Before(emitted_ms, cluster.trigger_ms, batch_ms)
+        before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms)
         samples.append(sample_of(row, before, capacities))
         emitted_ms = row["emitted_ms"]
     return samples
@@ -93,7 +93,7 @@ def store(
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         acknowledgement.acknowledge(cluster, rows, samples)
         failed_queries.end_failed(cluster, rows)
-        skipped_batches.note_done(cluster, rows)
+        skipped_batches.record_done(cluster, rows)
 
 
 def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:

@@ -4,7 +4,7 @@ import logging
 from datetime import datetime
 
 from controlplane.health import skipped_batches
-from controlplane.health.losses.repair import ask, hold_back
+from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
 from controlplane.topology import drop_rule_housekeeping, placement, publishing, queries
 from controlplane.wire.errors import RoutingTaken
@@ -12,23 +12,23 @@ from controlplane.wire.errors import RoutingTaken
 logger = logging.getLogger(__name__)
 
 
-def tend(now: datetime) -> None:
+def reconcile_all(now: datetime) -> None:
     """Tend every cluster; trouble with one does not keep the others waiting."""
     for cluster in Cluster.objects.all():
         try:
-            tend_cluster(cluster, now)
+            reconcile_cluster(cluster, now)
         except Exception:
             # Whatever it is, the next beat tries again and the log says what it was.
             logger.exception("Tending %s failed", cluster.slug)
 
 
-def tend_cluster(cluster: Cluster, now: datetime) -> None:
+def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
     """End what is overdue, place what is stuck, publish what is not, heal a Redis that forgot."""
     queries.end_overdue(cluster.pk, now)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
         placement.drain(cluster.pk)
-    if not hold_back(cluster):
+    if not is_publication_blocked(cluster):
         publish(cluster)
     drop_rule_housekeeping.settle(cluster)
     skipped_batches.publish_pending(cluster)
@@ -44,4 +44,4 @@ def publish(cluster: Cluster) -> None:
             publishing.publish_unpublished(cluster.pk)
     except RoutingTaken as taken:
         logger.error("%s", taken)
-        ask(cluster)
+        request_decision(cluster)

@@ -10,13 +10,13 @@ from controlplane.models import Drop, Stream
 from controlplane.wire.shedding import ALWAYS, INPUT
 
 
-def drops_of(stream: Stream) -> QuerySet[Drop]:
+def drop_rules_of(stream: Stream) -> QuerySet[Drop]:
     """Return the drops of a stream's arcs: the input arc first, then by the query's name."""
     drops = Drop.objects.filter(stream=stream).select_related("stream", "query")
     return drops.order_by(F("query__name").asc(nulls_first=True), "id")
 
 
-def drops_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
+def drop_rules_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
     """Return the drops of the arcs of some streams, each stream's input arc first."""
     drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(stream__in=ids).select_related("stream", "query")
@@ -25,7 +25,7 @@ def drops_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
     return drops
 
 
-def drops_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
+def drop_rules_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
     """Return the drops on the arcs to some queries."""
     drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(query__in=ids).select_related("stream", "query")

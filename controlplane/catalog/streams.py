@@ -9,7 +9,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from redis.exceptions import RedisError
 
-from controlplane.catalog.drop_rules import drops_by_stream
+from controlplane.catalog.drop_rules import drop_rules_by_stream
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Drop, QueryStream, Stream
@@ -106,7 +106,7 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
     # Counted, not filtered: or SQLite begins at all live queries of the site.
     live = Count("id", filter=Q(query__state__in=LIVE_STATES))
     counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
-    drops = drops_by_stream([stream.pk for stream in streams])
+    drops = drop_rules_by_stream([stream.pk for stream in streams])
     dead = _dead_counts(streams)
     return [
         StreamRow(
@@ -132,7 +132,7 @@ def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
     return counts
 
 
-def kinds_told(schema: StreamSchema | None, name: str) -> str:
+def kind_text(schema: StreamSchema | None, name: str) -> str:
     """Return what a column is in queries, as text: its kind, or the columns of its fields."""
     kinds = {} if schema is None else schema.kinds
     inner = [f"{other} {kind}" for other, kind in kinds.items() if other.startswith(f"{name}.")]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from controlplane.cli.codes import Code, Refused
 from controlplane.cluster_spec.document import ClusterDescription
-from controlplane.cluster_spec.text import described
+from controlplane.cluster_spec.text import parse_description
 
 
 def text_of(path: Path) -> str:
@@ -19,4 +19,4 @@ def text_of(path: Path) -> str:
 
 def description_in(path: Path) -> ClusterDescription:
     """Return the description in a file. Raises `BadDescription` and what `text_of` does."""
-    return described(text_of(path))
+    return parse_description(text_of(path))

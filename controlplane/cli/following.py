@@ -53,22 +53,22 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
     )
 
 
-def told_since(before: Followed | None, now: Followed) -> Iterator[Told]:
+def events_since(before: Followed | None, now: Followed) -> Iterator[Told]:
     """Yield what is to be told: everything at the first look, then what has changed."""
     if before is None or (before.state, before.detail) != (now.state, now.detail):
-        yield _told(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
+        yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
     if before is not None and before.version < now.version:
         yield from _versions(before, now)
     for pk, state in sorted(now.proposals.items()):
         if before is not None and before.proposals.get(pk) != state:
-            yield _told(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
+            yield _event(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
     if now.execution is not None and (before is None or before.execution != now.execution):
         going = now.execution
         text = f"{going['done']} of {going['of']} moves, {going['cap_reason']}"
         text += f"; waits: {going['waits']}" if going["waits"] else ""
-        yield _told(now, "execution", text, **going)
+        yield _event(now, "execution", text, **going)
     if now.sample and (before is None or before.sample != now.sample):
-        yield _told(now, "sample", _sentence(now.sample), sample=dict(now.sample))
+        yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 
 
 def _versions(before: Followed, now: Followed) -> Iterator[Told]:
@@ -77,7 +77,7 @@ def _versions(before: Followed, now: Followed) -> Iterator[Told]:
     ).order_by("-version")
     newest = list(rows.values_list("version", "reason")[:MOST_VERSIONS])
     for version, reason in reversed(newest):
-        yield _told(now, "routing", f"{version}: {reason}", version=version)
+        yield _event(now, "routing", f"{version}: {reason}", version=version)
 
 
 def _sentence(sample: Mapping[str, Any]) -> str:
@@ -92,5 +92,5 @@ def _sentence(sample: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "no figures"
 
 
-def _told(now: Followed, kind: str, text: str, **more: Any) -> Told:
+def _event(now: Followed, kind: str, text: str, **more: Any) -> Told:
     return {"at": now.at, "kind": kind, "text": text, **more}

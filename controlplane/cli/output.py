@@ -42,7 +42,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
     A text is cut where the table would be too wide, a name is broken; a number never is.
     """
     if not rows:
-        say(empty)
+        print_sentence(empty)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for title, kind in columns.items():
@@ -54,7 +54,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
             min_width=len(title),
         )
     for row in rows:
-        table.add_row(*(Text(shown(value)) for value in row))
+        table.add_row(*(Text(format_value(value)) for value in row))
     _print(table)
 
 
@@ -63,10 +63,10 @@ def print_page_as_json(page: Page[Any], what: str, rows: Sequence[Any]) -> None:
     print_json({"total": page.total, "page": page.number, "pages": page.pages, what: rows})
 
 
-def say_page(page: Page[Any], what: str) -> None:
+def print_page_number(page: Page[Any], what: str) -> None:
     """Say which page of a list this was, where there are several."""
     if page.pages > 1:
-        say(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
+        print_sentence(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in facts.items():
         if value is not None:
-            table.add_row(name, Text(shown(value)))
+            table.add_row(name, Text(format_value(value)))
     _print(table)
 
 
@@ -92,12 +92,12 @@ def _print(table: Table) -> None:
     sys.stdout.write("\n".join(line for line in lines if line) + "\n")
 
 
-def say(text: str) -> None:
+def print_sentence(text: str) -> None:
     """Print a sentence."""
     console().print(Text(text))
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as people read it."""
     if value is None:
         return "-"

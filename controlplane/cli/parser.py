@@ -68,37 +68,45 @@ def _command(commands: Any, name: str, run: str, about: str, *, acts: bool = Tru
     return command
 
 
+def _cluster_command(
+    commands: Any, name: str, run: str, about: str, *arguments: str, reason: bool = False
+) -> Any:
+    """Add a command on a cluster with positional arguments, and --reason if it changes rows."""
+    command = _command(commands, name, run, about)
+    for argument in ("cluster", *arguments):
+        command.add_argument(argument)
+    if reason:
+        command.add_argument("--reason", default="", help="kept in the audit log")
+    return command
+
+
 def _clusters(group: Any) -> None:
     _command(group, "list", "clusters.listed", "all clusters")
-    _command(group, "show", "clusters.shown", "a cluster and its nodes").add_argument("cluster")
-    _command(
-        group, "health", "health.shown", "progress, restarts and incidents of a cluster"
-    ).add_argument("cluster")
-    command = _command(group, "decide", "health.decided", "decide about an incident of a cluster")
-    command.add_argument("cluster")
+    _cluster_command(group, "show", "clusters.shown", "a cluster and its nodes")
+    about = "progress, restarts and incidents of a cluster"
+    _cluster_command(group, "health", "health.shown", about)
+    command = _cluster_command(
+        group, "decide", "health.decided", "decide about an incident of a cluster", reason=True
+    )
     command.add_argument("incident", type=int, help="its number, as `health` prints it")
     command.add_argument("choice", help="one of its choices")
-    command.add_argument("--reason", default="", help="kept in the audit log")
-    command = _command(group, "skip-batch", "stuck_batch.skip",
+    command = _cluster_command(group, "skip-batch", "stuck_batch.skip",
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
-    command.add_argument("cluster")
     command.add_argument(
         "--batch", type=int, metavar="N", help="skip this batch: its records are lost"
     )
     command.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
     for name, about in (("start", "ask for a running application"), ("stop", "ask for none")):
-        command = _command(group, name, f"clusters.{name}", about)
-        command.add_argument("cluster")
-        command.add_argument("--reason", default="", help="kept in the audit log")
-    command = _command(group, "nodes", "clusters.set_nodes", "change the number of nodes")
-    command.add_argument("cluster")
+        command = _cluster_command(group, name, f"clusters.{name}", about, reason=True)
+    command = _cluster_command(
+        group, "nodes", "clusters.set_nodes", "change the number of nodes", reason=True
+    )
     command.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
-    command.add_argument("--reason", default="", help="kept in the audit log")
-    command = _command(group, "limit", "clusters.limit", "bound the micro-batches")
-    command.add_argument("cluster")
+    command = _cluster_command(
+        group, "limit", "clusters.limit", "bound the micro-batches", reason=True
+    )
     command.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
     command.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
-    command.add_argument("--reason", default="", help="kept in the audit log")
 
 
 def _paged(command: Any) -> None:
@@ -107,8 +115,7 @@ def _paged(command: Any) -> None:
 
 
 def _streams(group: Any) -> None:
-    command = _command(group, "list", "streams.listed", "the streams of a cluster")
-    command.add_argument("cluster")
+    command = _cluster_command(group, "list", "streams.listed", "the streams of a cluster")
     command.add_argument("--search", default="", metavar="TEXT", help="in name or title")
     command.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
     command.add_argument("--reverse", action="store_true", help="the largest first")
@@ -117,8 +124,7 @@ def _streams(group: Any) -> None:
 
 
 def _queries(group: Any) -> None:
-    command = _command(group, "list", "queries.listed", "the queries of a cluster")
-    command.add_argument("cluster")
+    command = _cluster_command(group, "list", "queries.listed", "the queries of a cluster")
     command.add_argument(
         "--state", default="live", help="live (default), all, pending, running, ..."
     )
@@ -126,17 +132,23 @@ def _queries(group: Any) -> None:
     command.add_argument("--node", type=int, metavar="INDEX")
     command.add_argument("--stream", default="", metavar="NAME")
     _paged(command)
-    command = _command(group, "show", "queries.shown", "one query")
-    command.add_argument("cluster")
-    command.add_argument("name")
-    command = _command(group, "retain", "queries.retained", "change how long windows are kept")
-    command.add_argument("cluster")
-    command.add_argument("name")
+    command = _cluster_command(group, "show", "queries.shown", "one query", "name")
+    command = _cluster_command(
+        group, "retain", "queries.retained", "change how long windows are kept", "name", reason=True
+    )
     command.add_argument("--seconds", type=int, metavar="N", help="of event time")
     command.add_argument("--windows", type=int, metavar="N", help="at most")
-    command.add_argument("--reason", default="", help="kept in the audit log")
-    command = _command(group, "submit", "queries.submitted", "submit queries: all of them or none")
-    command.add_argument("cluster")
+    _submit(group)
+    command = _cluster_command(
+        group, "end", "queries.ended", "end live queries: all of them or none", reason=True
+    )
+    command.add_argument("names", nargs="+", metavar="name")
+
+
+def _submit(group: Any) -> None:
+    command = _cluster_command(
+        group, "submit", "queries.submitted", "submit queries: all of them or none"
+    )
     command.add_argument("name", nargs="?", help="of one query; several come from --input")
     command.add_argument("--stream", action="append", default=[], metavar="NAME", help="may repeat")
     command.add_argument(
@@ -169,10 +181,6 @@ def _queries(group: Any) -> None:
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",
     )  # fmt: skip
-    command = _command(group, "end", "queries.ended", "end live queries: all of them or none")
-    command.add_argument("cluster")
-    command.add_argument("names", nargs="+", metavar="name")
-    command.add_argument("--reason", default="", help="kept in the audit log")
 
 
 def _plan(commands: Any) -> None:
@@ -195,10 +203,9 @@ def _plan(commands: Any) -> None:
 
 
 def _proposals(group: Any) -> None:
-    command = _command(
+    command = _cluster_command(
         group, "list", "proposals.listed", "the proposals of a cluster, newest first"
     )
-    command.add_argument("cluster")
     command.add_argument("--state", default="", help="ready, executing, done, ...")
     _paged(command)
     command = _command(
@@ -220,8 +227,9 @@ def _proposals(group: Any) -> None:
 
 
 def _watch(commands: Any) -> None:
-    command = _command(commands, "watch", "watching.watched", "follow a cluster, or one proposal")
-    command.add_argument("cluster")
+    command = _cluster_command(
+        commands, "watch", "watching.watched", "follow a cluster, or one proposal"
+    )
     command.add_argument(
         "--proposal", type=int, metavar="ID", help="until it ends; 0 where it was carried out"
     )
@@ -232,9 +240,9 @@ def _watch(commands: Any) -> None:
 
 
 def _tail(commands: Any) -> None:
-    command = _command(commands, "tail", "following.tailed", "follow the windows of a query")
-    command.add_argument("cluster")
-    command.add_argument("query")
+    command = _cluster_command(
+        commands, "tail", "following.tailed", "follow the windows of a query", "query"
+    )
     command.add_argument("--final-only", action="store_true", help="leave out what still changes")
     command.add_argument("--after", default="", metavar="ID", help="go on behind an event's id")
     command.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
@@ -257,8 +265,7 @@ def _lab(group: Any) -> None:
 
 
 def _documents(commands: Any) -> None:
-    command = _command(commands, "export", "documents.exported", "describe a whole cluster")
-    command.add_argument("cluster")
+    command = _cluster_command(commands, "export", "documents.exported", "describe a whole cluster")
     command.add_argument("--no-measures", dest="measures", action="store_false",
                      help="leave out what queries were measured at")  # fmt: skip
     about = "bring a described cluster into Weir; without --apply only say what that would do"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from controlplane.access.roles import Actor
-from controlplane.cli.output import print_facts, print_table, say
+from controlplane.cli.output import print_facts, print_sentence, print_table
 from controlplane.models import Execution, Proposal, Step
 from controlplane.proposals import verbs
 
@@ -79,7 +79,7 @@ def print_proposal(actor: Actor, proposal: Proposal, moves: int) -> None:
     )
     if row["seal"]:
         # On a line of its own, whole: it is copied.
-        say(f"seal\n{row['seal']}")
+        print_sentence(f"seal\n{row['seal']}")
     if row["before"]:
         names = ("replication_factor", "traffic", "imbalance", "max_load")
         rows = [
@@ -96,4 +96,4 @@ def _print_moves(rows: list[dict[str, Any]], most: int) -> None:
     table = [[m["name"], m.get("first"), m["from"], m["to"], m["bytes"]] for m in rows[:most]]
     print_table(columns, table, "nothing moves")
     if len(rows) > most:
-        say(f"and {len(rows) - most:,} more (--moves, --json)")
+        print_sentence(f"and {len(rows) - most:,} more (--moves, --json)")

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import yaml
 
-from controlplane.catalog.streams import kinds_told
+from controlplane.catalog.streams import kind_text
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
-from controlplane.cli.output import print_facts, print_table, say
-from controlplane.cluster_spec.text import schema_in
+from controlplane.cli.output import print_facts, print_sentence, print_table
+from controlplane.cluster_spec.text import parse_schema
 from controlplane.records.bodies.formats import Format, format_of_file
 from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.change import schema_from
@@ -22,7 +22,7 @@ _NULLABLE: Final = {True: "yes", False: "no"}
 
 def schema_in_file(path: Path) -> StreamSchema:
     """Return the schema in a file. Raises `Refused`, `BadDescription`, `Invalid`, `OSError`."""
-    return schema_from(schema_in(text_of(path)).model_dump())
+    return schema_from(parse_schema(text_of(path)).model_dump())
 
 
 def inferred_from(path: Path, named: str | None) -> Inferred:
@@ -44,11 +44,11 @@ def as_yaml(schema: dict[str, Any]) -> str:
     return f"columns:\n{flow}{tail}"
 
 
-def say_schema(schema: StreamSchema) -> None:
+def print_schema(schema: StreamSchema) -> None:
     """Print a schema for people."""
     columns = {"column": "name", "type": "name", "nullable": "text", "in queries": "text"}
     rows = [
-        [column.name, column.type, _NULLABLE[column.nullable], kinds_told(schema, column.name)]
+        [column.name, column.type, _NULLABLE[column.nullable], kind_text(schema, column.name)]
         for column in schema.columns
     ]
     print_table(columns, rows)
@@ -60,7 +60,7 @@ def say_schema(schema: StreamSchema) -> None:
     })  # fmt: skip
 
 
-def say_inferred(inferred: Inferred) -> None:
+def print_inferred(inferred: Inferred) -> None:
     """Print what a sample suggests for people."""
     columns = {"column": "name", "type": "name", "nullable": "text", "note": "text"}
     rows = [
@@ -68,19 +68,19 @@ def say_inferred(inferred: Inferred) -> None:
         for column in inferred.columns
     ]
     print_table(columns, rows)
-    say(
+    print_sentence(
         f"event time: {inferred.event_time or 'time of arrival'}; {inferred.records:,} records read"
     )
     for field, why in inferred.faults.items():
-        say(f"{field}: {why}")
+        print_sentence(f"{field}: {why}")
 
 
-def say_changes(changes: list[Assessed]) -> bool:
+def print_changes(changes: list[Assessed]) -> bool:
     """Print what a change of a schema would do; return True if nothing of it is refused."""
     if not changes:
-        say("nothing would change")
+        print_sentence("nothing would change")
     for change in changes:
         mark = "refused" if change.refusal else "allowed"
         detail = f" ({change.change.detail})" if change.change.detail else ""
-        say(f"{mark}: {change.sentence()}{'' if change.refusal else detail}")
+        print_sentence(f"{mark}: {change.sentence()}{'' if change.refusal else detail}")
     return not any(change.refusal for change in changes)

@@ -5,33 +5,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import ClusterDescription, QueryPart
 from controlplane.cluster_spec.errors import BadDescription
-from controlplane.cluster_spec.report import Imported, chunks, counted, noted, told_at
+from controlplane.cluster_spec.report import ImportReport, chunks, count_text, errors_at, noted
 from controlplane.models import Cluster, Query
 from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 
 
-def bring_queries(
+def apply_queries(
     actor: Actor,
     cluster: Cluster,
     description: ClusterDescription,
     before: ClusterDescription,
-    report: Imported,
+    report: ImportReport,
 ) -> None:
     """Submit the queries that do not live yet, and place them where the description says."""
     live = {part.name: part for part in before.queries}
     _refuse_changed(description.queries, live)
     new = [(index, part) for index, part in enumerate(description.queries) if part.name not in live]
     for chunk in chunks(new, queries.MAX_BULK):
-        with told_at("queries", [index for index, _ in chunk]):
+        with errors_at("queries", [index for index, _ in chunk]):
             queries.submit_many(actor, cluster, [query_spec(part) for _, part in chunk])
-    report.left += _left(description, before)
+    report.left += _unapplied(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
     noted(report.created, "queries", [part.name for _, part in new])
 
 
-def _left(description: ClusterDescription, before: ClusterDescription) -> list[str]:
+def _unapplied(description: ClusterDescription, before: ClusterDescription) -> list[str]:
     """Return what of the live queries is not as described, and is not made so."""
     live = {part.name: part for part in before.queries}
     unnamed = len(live.keys() - {part.name for part in description.queries})
@@ -46,9 +46,9 @@ def _left(description: ClusterDescription, before: ClusterDescription) -> list[s
     present, several = f"is {moves.format('it')}", f"are {moves.format('them')}"
     merges = "merged elsewhere than described: moving that takes a command of its own"
     return [
-        *counted(unnamed, f"live query {goes_on}", f"live queries {go_on}"),
-        *counted(elsewhere, f"running query {present}", f"running queries {several}"),
-        *counted(merged, f"running query is {merges}", f"running queries are {merges}"),
+        *count_text(unnamed, f"live query {goes_on}", f"live queries {go_on}"),
+        *count_text(elsewhere, f"running query {present}", f"running queries {several}"),
+        *count_text(merged, f"running query is {merges}", f"running queries are {merges}"),
     ]
 
 

@@ -74,7 +74,7 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
             Exclusion.Kind.NODE: {node.name for node in nodes},
             Exclusion.Kind.STREAM: set(names.values()),
         }),
-        drops=_drops(cluster, {None, *(query.pk for query in queries)}),
+        drops=_drop_rules(cluster, {None, *(query.pk for query in queries)}),
     )  # fmt: skip
 
 
@@ -184,13 +184,13 @@ def _exclusions(
     return sorted(parts, key=lambda part: part.about)
 
 
-def _drops(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
+def _drop_rules(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
     rows = cluster.drops.select_related("stream", "query")
-    parts = [_drop(row) for row in rows if row.query_id in described]
+    parts = [_drop_rule(row) for row in rows if row.query_id in described]
     return sorted((part for part in parts if part is not None), key=lambda part: part.arc)
 
 
-def _drop(row: Drop) -> DropPart | None:
+def _drop_rule(row: Drop) -> DropPart | None:
     """Return what an arc was last told to drop: when it began is of this log's event time."""
     shed = row.value
     share = shed.steps[-1][1]

@@ -74,11 +74,11 @@ def plan_for(
     chosen = chosen_algorithm(planner, algorithm)
     given = chosen_parameters(planner, chosen, dict(parameters), cluster)
     snapshot = snapshot_of(description)
-    offered = _with_nowhere(description, snapshot) if planner == "placement" else snapshot
+    offered = _with_unplaced_node(description, snapshot) if planner == "placement" else snapshot
     planned = planning.planned(planner, chosen.name, given, offered, progress)
     placed = {move["query"]: move["to"] for move in planned.moves if move["from"] == _NOWHERE}
     if placed:
-        snapshot = _now_placed(description, snapshot, placed)
+        snapshot = _current_assignment(description, snapshot, placed)
     policy = settings_of(description.policy.given())
     row = _row(snapshot)
     columns = planning.columns_of(
@@ -161,7 +161,9 @@ def _split_row(description: ClusterDescription, number: int, query: QueryPart) -
     )
 
 
-def _with_nowhere(description: ClusterDescription, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+def _with_unplaced_node(
+    description: ClusterDescription, snapshot: ClusterSnapshot
+) -> ClusterSnapshot:
     """Return the snapshot with the queries of one task that have no node, on a node apart."""
     ids = _streams(description)
     waiting = [
@@ -179,7 +181,7 @@ def _with_nowhere(description: ClusterDescription, snapshot: ClusterSnapshot) ->
     )  # fmt: skip
 
 
-def _now_placed(
+def _current_assignment(
     description: ClusterDescription, snapshot: ClusterSnapshot, placed: Mapping[int, int]
 ) -> ClusterSnapshot:
     ids = _streams(description)

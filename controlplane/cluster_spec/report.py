@@ -16,7 +16,7 @@ _NAMES: Final[Mapping[str, str]] = {"expires_at": "until"}
 
 
 @dataclass
-class Imported:
+class ImportReport:
     """What an import did, or would do: names by part; `left` is what it did not touch, and why."""
 
     cluster: str
@@ -46,7 +46,7 @@ def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
         yield items[begin : begin + size]
 
 
-def counted(count: int, noun: str, several: str) -> list[str]:
+def count_text(count: int, noun: str, several: str) -> list[str]:
     """Return a sentence about so many things, none about nothing."""
     if not count:
         return []
@@ -54,7 +54,7 @@ def counted(count: int, noun: str, several: str) -> list[str]:
 
 
 @contextmanager
-def told_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
+def errors_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
     """Tell what a service refuses by its place in the document."""
     try:
         yield
@@ -67,7 +67,7 @@ def told_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
         raise BadDescription(faults) from None
 
 
-def each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], object]) -> None:
+def apply_each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], object]) -> None:
     """Make each row, by its place in the part; tells what is wrong with any of them at once.
 
     Raises `BadDescription`.

@@ -83,7 +83,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _integer)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
 
 
-def described(text: str, *, check: bool = True) -> ClusterDescription:
+def parse_description(text: str, *, check: bool = True) -> ClusterDescription:
     """Read YAML or JSON, which is YAML too. Raises `BadDescription`, with all faults at once."""
     description = _valid(ClusterDescription, text)
     if check and (faults := faults_of(description)):
@@ -91,7 +91,7 @@ def described(text: str, *, check: bool = True) -> ClusterDescription:
     return description
 
 
-def queries_in(text: str) -> list[QueryPart]:
+def parse_queries(text: str) -> list[QueryPart]:
     """Read a document of queries alone, or those of a whole description. Raises `BadDescription`.
 
     Whether there are such streams is for the cluster to say that they are submitted to.
@@ -99,7 +99,7 @@ def queries_in(text: str) -> list[QueryPart]:
     return list(_valid(QueryList, text).queries)
 
 
-def schema_in(text: str) -> SchemaPart:
+def parse_schema(text: str) -> SchemaPart:
     """Read a document of one stream's schema. Raises `BadDescription`."""
     return _valid(SchemaPart, text)
 
@@ -140,7 +140,7 @@ def _valid(kind: type[_Kind], text: str) -> _Kind:
     try:
         return kind.model_validate(data)
     except ValidationError as invalid:
-        raise BadDescription(_told(invalid)) from None
+        raise BadDescription(_messages(invalid)) from None
 
 
 def _data(text: str) -> Any:
@@ -190,7 +190,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return by_key
 
 
-def _told(invalid: ValidationError) -> dict[str, list[str]]:
+def _messages(invalid: ValidationError) -> dict[str, list[str]]:
     messages: dict[str, list[str]] = {}
     for error in invalid.errors(include_url=False, include_context=False)[:MOST_TOLD]:
         path = error["loc"]

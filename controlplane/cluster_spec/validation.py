@@ -12,14 +12,14 @@ Fault = tuple[Path, str]
 def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
     """Return what does not fit, by its path in the document."""
     faults: dict[Path, list[str]] = {}
-    for check in (_nodes, _streams, _queries, _placement, _merging, _exclusions, _drops):
+    for check in (_nodes, _streams, _queries, _placement, _aggregators, _exclusions, _drop_rules):
         for path, fault in check(description):
             faults.setdefault(path, []).append(fault)
     return faults
 
 
 def _nodes(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("nodes", "index", [str(node.index) for node in whole.nodes])
+    yield from _duplicates("nodes", "index", [str(node.index) for node in whole.nodes])
     for index, node in enumerate(whole.nodes):
         if node.index >= whole.cluster.slots:
             text = f"Must be below the cluster's {whole.cluster.slots} slots, not {node.index}"
@@ -27,7 +27,7 @@ def _nodes(whole: ClusterDescription) -> Iterator[Fault]:
 
 
 def _streams(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("streams", "name", [stream.name for stream in whole.streams])
+    yield from _duplicates("streams", "name", [stream.name for stream in whole.streams])
     for index, stream in enumerate(whole.streams):
         if stream.split is not None and stream.split >= whole.cluster.splits:
             text = f"Must be below the cluster's {whole.cluster.splits} splits, not {stream.split}"
@@ -35,10 +35,10 @@ def _streams(whole: ClusterDescription) -> Iterator[Fault]:
 
 
 def _queries(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("queries", "name", [query.name for query in whole.queries])
+    yield from _duplicates("queries", "name", [query.name for query in whole.queries])
     known = {stream.name for stream in whole.streams}
     for index, query in enumerate(whole.queries):
-        yield from _reading(("queries", index), query, known)
+        yield from _subscriptions(("queries", index), query, known)
         if query.measured is not None:
             for name in ("records_per_s", "state_bytes"):
                 count = len(getattr(query.measured, name))
@@ -47,7 +47,7 @@ def _queries(whole: ClusterDescription) -> Iterator[Fault]:
                     yield ("queries", index, "measured", name), text
 
 
-def _reading(path: Path, query: QueryPart, known: set[str]) -> Iterator[Fault]:
+def _subscriptions(path: Path, query: QueryPart, known: set[str]) -> Iterator[Fault]:
     sides: list[tuple[Path, Sequence[str]]] = [
         ((*path, "streams"), query.streams),
         ((*path, "text", "right"), query.text.right),
@@ -73,10 +73,12 @@ def _placement(whole: ClusterDescription) -> Iterator[Fault]:
             if place not in nodes:
                 yield path, f"There is no node {place}"
         else:
-            yield from _spans(path, place, queries[name].tasks, nodes)
+            yield from _task_ranges(path, place, queries[name].tasks, nodes)
 
 
-def _spans(path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]) -> Iterator[Fault]:
+def _task_ranges(
+    path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]
+) -> Iterator[Fault]:
     expected = 0
     for index, span in enumerate(spans):
         if span.node not in nodes:
@@ -93,7 +95,7 @@ def _spans(path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]) -
         yield path, f"Says nothing of tasks {expected} to {tasks - 1}"
 
 
-def _merging(whole: ClusterDescription) -> Iterator[Fault]:
+def _aggregators(whole: ClusterDescription) -> Iterator[Fault]:
     nodes = {node.index for node in whole.nodes}
     for index, query in enumerate(whole.queries):
         path: Path = ("queries", index, "merge_node")
@@ -109,7 +111,7 @@ def _merging(whole: ClusterDescription) -> Iterator[Fault]:
 
 def _exclusions(whole: ClusterDescription) -> Iterator[Fault]:
     named = [f"{exclusion.kind} {exclusion.subject}" for exclusion in whole.exclusions]
-    yield from _twice("exclusions", "subject", named)
+    yield from _duplicates("exclusions", "subject", named)
     known = {
         "query": {query.name for query in whole.queries},
         "node": {node.name for node in whole.nodes},
@@ -120,8 +122,10 @@ def _exclusions(whole: ClusterDescription) -> Iterator[Fault]:
             yield ("exclusions", index, "subject"), f"There is no {item.kind} {item.subject}"
 
 
-def _drops(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("drops", "stream", [" to ".join(filter(None, d.arc)) for d in whole.drops])
+def _drop_rules(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _duplicates(
+        "drops", "stream", [" to ".join(filter(None, d.arc)) for d in whole.drops]
+    )
     streams = {stream.name for stream in whole.streams}
     reads = {query.name: set(query.reads) for query in whole.queries}
     for index, drop in enumerate(whole.drops):
@@ -133,7 +137,7 @@ def _drops(whole: ClusterDescription) -> Iterator[Fault]:
             yield ("drops", index, "query"), f"{drop.query} does not read {drop.stream}"
 
 
-def _twice(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:
+def _duplicates(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:
     count, seen = Counter(names), set[str]()
     for index, name in enumerate(names):
         if count[name] > 1 and name in seen:

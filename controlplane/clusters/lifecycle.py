@@ -13,16 +13,16 @@ from controlplane.models.cluster import MASTER
 
 def start(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
     """Ask for a running application; asking twice changes nothing. Raises `Forbidden`."""
-    return _want(actor, cluster, Cluster.Desired.RUNNING, reason)
+    return _set_desired(actor, cluster, Cluster.Desired.RUNNING, reason)
 
 
 def stop(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
     """Ask for no application; queries stay and run again after a start. Raises `Forbidden`."""
-    return _want(actor, cluster, Cluster.Desired.STOPPED, reason)
+    return _set_desired(actor, cluster, Cluster.Desired.STOPPED, reason)
 
 
 @transaction.atomic
-def _want(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str) -> Cluster:
+def _set_desired(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str) -> Cluster:
     require_operator(actor, cluster)
     changed = Cluster.objects.filter(pk=cluster.pk).exclude(desired=desired).update(desired=desired)
     if changed:

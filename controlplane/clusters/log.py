@@ -20,7 +20,7 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
     """
     require_operator(actor, cluster)
     cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
-    before = _told(cluster)
+    before = _log_fields(cluster)
     if url != cluster.log_url and cluster.desired != Cluster.Desired.STOPPED:
         raise Conflict(
             "running", f"Stop {cluster.slug} first: its windows would begin anew in another log"
@@ -40,12 +40,12 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
         cluster=cluster,
         reason=reason,
         before=before,
-        after=_told(cluster),
+        after=_log_fields(cluster),
     )
     return cluster
 
 
-def _told(cluster: Cluster) -> dict[str, str | int]:
+def _log_fields(cluster: Cluster) -> dict[str, str | int]:
     return {"log_url": shown(cluster.log_url), "log_limit_mb": cluster.log_limit_mb}
 
 

@@ -30,15 +30,15 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
         queries = Query.objects.filter(pk=query, cluster=cluster, run=run)
         running = queries.filter(state=Query.State.RUNNING)
         why = fault["why"]
-        if running.update(state=Query.State.ENDING, detail=why[:300], fault=_kept(fault)):
-            _tell(cluster, Query.objects.get(pk=query), why)
+        if running.update(state=Query.State.ENDING, detail=why[:300], fault=_fault_json(fault)):
+            _publish(cluster, Query.objects.get(pk=query), why)
             ended += 1
     if ended:
         send_on_commit(PLACE, cluster.pk)
     return ended
 
 
-def _kept(fault: Mapping[str, Any]) -> dict[str, Any]:
+def _fault_json(fault: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a query keeps of its fault; a sample that is no JSON is kept as text."""
     sample = fault.get("sample") or "[]"
     try:
@@ -53,6 +53,6 @@ def _kept(fault: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tell(cluster: Cluster, query: Query, why: str) -> None:
+def _publish(cluster: Cluster, query: Query, why: str) -> None:
     audit.record(DATA_PLANE, "query.fail", query.name, cluster=cluster, reason=why)
     announce(cluster.pk, event("state", f"{query.name} failed: {why}", state="failed"))

@@ -67,11 +67,11 @@ def _saved(actor: Actor, cluster: Cluster, stuck: StuckBatch, reason: str) -> Sk
     lost = {"batch": row.batch, "start": row.start, "stop": row.stop, "records": row.records}
     audit.record(actor, "batch.skip", f"batch {row.batch}", cluster=cluster, reason=reason,
                  after=lost | {"total": row.total})  # fmt: skip
-    announce(cluster.pk, event("state", f"{actor.name} skips {_told(row)}"))
+    announce(cluster.pk, event("state", f"{actor.name} skips {_losses_text(row)}"))
     return row
 
 
-def _told(row: SkippedBatch) -> str:
+def _losses_text(row: SkippedBatch) -> str:
     streams = len(row.records)
     return f"batch {row.batch}: {row.total:,} records of {streams} streams are lost"
 
@@ -88,7 +88,7 @@ def publish_pending(cluster: Cluster) -> None:
         publish_skip(cluster, row.batch)
 
 
-def note_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
+def record_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     """Record which skipped batches telemetry reports as processed; returns how many.
 
     A batch that got through with all its records, before the request reached it, has lost nothing.
@@ -99,7 +99,7 @@ def note_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     for row in done:
         row.done_at = timezone.now()
         if reported[row.batch]:
-            text = f"Skipped {_told(row)}"
+            text = f"Skipped {_losses_text(row)}"
         else:
             row.records, row.total = {}, 0
             text = f"Batch {row.batch} was processed with all its records; nothing is lost"

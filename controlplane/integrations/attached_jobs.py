@@ -17,7 +17,7 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator, require_viewer
 from controlplane.errors import Conflict
-from controlplane.integrations.attached_progress import fold, measured, progress_values
+from controlplane.integrations.attached_progress import apply_event, measured, progress_values
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
 
 # How long progress is kept.
@@ -73,13 +73,13 @@ def report(actor: Actor, message: Report) -> AttachedJob:
     """
     require_viewer(actor)
     now = timezone.now()
-    job = _seen(actor, message, now)
+    job = _job_of(actor, message, now)
     runs = _runs_of(job, message.events, now)
     rows: dict[tuple[UUID, int], Mapping[str, Any]] = {}
     for event in message.events:
         # Spark's clock is another machine's: what claims to come from the future came now.
         moment = min(event.at, now)
-        fold(runs[event.run_id], event.kind, moment, event.name, event.progress, event.error)
+        apply_event(runs[event.run_id], event.kind, moment, event.name, event.progress, event.error)
         if event.progress is not None and moment > now - KEPT:
             rows[event.run_id, event.progress["batch"]] = progress_values(event.progress, moment)
     for run in runs.values():
@@ -99,7 +99,7 @@ def remove(actor: Actor, job: AttachedJob) -> None:
         audit.record(actor, "attached.remove", str(job), before=before)
 
 
-def _seen(actor: Actor, report: Report, now: datetime) -> AttachedJob:
+def _job_of(actor: Actor, report: Report, now: datetime) -> AttachedJob:
     """Return the job, brought up to date and locked, so that its reports follow each other."""
     jobs = AttachedJob.objects.filter(owner=actor.name)
     job = jobs.select_for_update().filter(application=report.job.application).first()

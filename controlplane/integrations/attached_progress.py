@@ -20,7 +20,7 @@ _STATE_OF = {
 }
 
 
-def fold(
+def apply_event(
     run: AttachedQuery,
     kind: str,
     moment: datetime,
@@ -32,7 +32,7 @@ def fold(
     run.name = name or run.name
     run.started_at = min(run.started_at, moment)
     if progress is not None:
-        _take_progress(run, progress, moment)
+        _apply_progress(run, progress, moment)
     if run.over:
         return
     if kind == TERMINATED:
@@ -75,7 +75,7 @@ def measured(values: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(values["t"] / 1000, UTC)
 
 
-def _take_progress(run: AttachedQuery, progress: Mapping[str, Any], moment: datetime) -> None:
+def _apply_progress(run: AttachedQuery, progress: Mapping[str, Any], moment: datetime) -> None:
     if run.last_batch is not None and progress["batch"] < run.last_batch:
         return
     run.last_batch, run.last_progress_at = progress["batch"], moment

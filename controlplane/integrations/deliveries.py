@@ -47,7 +47,7 @@ def send(webhook_id: int) -> int:
             send_on_commit(SEND_WEBHOOK, webhook_id)
 
 
-def tend(now: datetime) -> int:
+def send_due(now: datetime) -> int:
     """Ask for the sending of what is due, and was lost or failed before; returns to how many."""
     due = set(_due(now).values_list("webhook", flat=True))
     for webhook_id in due:
@@ -56,7 +56,7 @@ def tend(now: datetime) -> int:
 
 
 @transaction.atomic
-def again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
+def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
     """Have a message sent now: once more, or before its next try. It keeps its id.
 
     It has all its tries again, and its webhook no longer rests. Raises `Forbidden`, `NotFound`,
@@ -87,7 +87,7 @@ def prune(now: datetime) -> int:
     return deleted
 
 
-def wait_after(tries: int) -> timedelta:
+def retry_delay(tries: int) -> timedelta:
     """Return how long to wait after so many tries, a fifth more or less at random."""
     seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
     # Not for secrets: receivers that came back shall not hear of everything at one moment.
@@ -150,12 +150,12 @@ def _save(hook: Webhook, delivery: Delivery, *, delivered: bool, down: bool) -> 
     elif delivery.tries >= MAX_TRIES:
         delivery.state = Delivery.State.FAILED
     else:
-        delivery.next_at = now + wait_after(delivery.tries)
+        delivery.next_at = now + retry_delay(delivery.tries)
     delivery.save()
     rows = Webhook.objects.filter(pk=hook.pk)
     if down:
         hook.failures += 1
-        rests_until = now + wait_after(hook.failures)
+        rests_until = now + retry_delay(hook.failures)
         rows.update(failures=F("failures") + 1, rests_until=rests_until)
     elif hook.failures:
         hook.failures = 0

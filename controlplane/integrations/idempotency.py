@@ -60,13 +60,13 @@ def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
                 )
             return Claim(row.pk, name)
         except IntegrityError:
-            answer = _known(user, key, asked, name, now)
+            answer = _stored_answer(user, key, asked, name, now)
         if answer is not None:
             return answer
     raise _in_progress(LEASE)
 
 
-def keep(claimed: Claim, status: int, content_type: str, body: bytes) -> None:
+def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) -> None:
     """Keep the answer, in the transaction of the work. Raises `Conflict` if the claim was lost."""
     claimed_rows = KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None)
     packed = zlib.compress(body, 1)
@@ -93,7 +93,9 @@ def prune(now: datetime) -> int:
     return deleted
 
 
-def _known(user: User, key: str, asked: str, name: str, now: datetime) -> Claim | KeptAnswer | None:
+def _stored_answer(
+    user: User, key: str, asked: str, name: str, now: datetime
+) -> Claim | KeptAnswer | None:
     """Return what is kept, or the claim taken over; None to look again."""
     row = KeptAnswer.objects.filter(user=user, key=key).first()
     if row is None:

@@ -119,7 +119,7 @@ def test(actor: Actor, hook: Webhook) -> Delivery:
     return outbox.write([hook], outbox.TEST, {"cluster": slug, "text": text})[0]
 
 
-def seen(actor: Actor) -> "QuerySet[Webhook]":
+def visible_webhooks(actor: Actor) -> "QuerySet[Webhook]":
     """Return the webhooks that the actor may manage, by name. Raises `Forbidden`."""
     require_member(actor)
     rows = Webhook.objects.select_related("cluster").order_by("name", "pk")
@@ -135,9 +135,9 @@ def seen(actor: Actor) -> "QuerySet[Webhook]":
     return rows.filter(cluster__in=administered)
 
 
-def by_id(actor: Actor, pk: int) -> Webhook:
+def webhook_by_id(actor: Actor, pk: int) -> Webhook:
     """Return a webhook that the actor may manage. Raises `Forbidden`, `NotFound`."""
-    hook = seen(actor).filter(pk=pk).first()
+    hook = visible_webhooks(actor).filter(pk=pk).first()
     if hook is None:
         raise NotFound("webhook", pk)
     return hook

@@ -16,7 +16,7 @@ MESSAGE_LOST_AFTER = timedelta(seconds=10)
 MESSAGE_EXPIRES_S = 15.0
 
 
-def tend(now: datetime) -> None:
+def requeue_lost(now: datetime) -> None:
     """Queue or fail the runs of lost workers, then wake the worker if it sleeps."""
     _give_up_lost(now)
     if LabRun.objects.filter(state=LabRun.State.RUNNING).exists():

@@ -53,7 +53,7 @@ def request(
     return run
 
 
-def run_again(actor: Actor, run: LabRun) -> LabRun:
+def repeat(actor: Actor, run: LabRun) -> LabRun:
     """Save another run of the same. Raises as `request`, if the experiment is another by now."""
     return request(actor, run.planner, run.experiment, run.parameters, run.values, run.series)
 
@@ -87,15 +87,15 @@ def _checked(
     try:
         checked = chosen.parameters.from_mapping(given)
     except BadParameters as bad:
-        faults |= _told(bad)
+        faults |= _describe(bad)
     try:
         compared = chosen.checked_series(series)
     except BadParameters as bad:
-        faults |= _told(bad)
+        faults |= _describe(bad)
     try:
         chosen.points(checked, values)
     except BadParameters as bad:
-        faults |= _told(bad)
+        faults |= _describe(bad)
     rows = len(values) * len(compared) * checked.seeds
     if not faults and rows > MAX_ROWS:
         why = f"{rows:,} rows are too many: values times series times seeds, at most {MAX_ROWS:,}"
@@ -105,7 +105,7 @@ def _checked(
     return checked, compared
 
 
-def _told(bad: BadParameters) -> Fields:
+def _describe(bad: BadParameters) -> Fields:
     return {name: [_sentence(text) for text in texts] for name, texts in bad.fields.items()}
 
 

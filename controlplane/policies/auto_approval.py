@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.models import Proposal
 from controlplane.policies.blackouts import in_blackout
-from controlplane.policies.description import days_told, size_told
+from controlplane.policies.description import days_text, size_text
 from controlplane.policies.gains import gain_of, worsened
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -48,7 +48,7 @@ def applies_by_itself(
         if refusal is not None:
             return refusal
     gain = gain_of(proposal)
-    told = f"within the policy: {len(proposal.moves)} moves, {size_told(_bytes(proposal))}"
+    told = f"within the policy: {len(proposal.moves)} moves, {size_text(_bytes(proposal))}"
     if proposal.planner in _GAINING:
         return _verdict("allowed", f"{told}, {gain}", gain.share, policy.auto_gain)
     return _verdict("allowed", told)
@@ -85,7 +85,7 @@ def _when(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict |
     early = over and end is not None and at.time() < end
     day = (at - timedelta(days=1)) if early else at
     if policy.auto_days and day.weekday() not in policy.auto_days:
-        return _verdict("day", f"only on {days_told(policy.auto_days)}", day.weekday())
+        return _verdict("day", f"only on {days_text(policy.auto_days)}", day.weekday())
     if begin is None or end is None:
         return None
     inside = (at.time() >= begin or early) if over else begin <= at.time() < end
@@ -107,7 +107,7 @@ def _size(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict |
         return _verdict("moves", told, moves, policy.auto_moves)
     if sent > policy.auto_bytes:
         told = (
-            f"{size_told(sent)} of state, and at most {size_told(policy.auto_bytes)} goes by itself"
+            f"{size_text(sent)} of state, and at most {size_text(policy.auto_bytes)} goes by itself"
         )
         return _verdict("bytes", told, sent, policy.auto_bytes)
     return None

@@ -104,7 +104,7 @@ def remove_blackout(actor: Actor, cluster: Cluster, pk: int, reason: str = "") -
     announce(cluster.pk, event("policy", f"{actor.name} removed a blackout: {row.reason}"))
 
 
-def cron_told(cron: str) -> str:
+def cron_text(cron: str) -> str:
     """Return a cron line as people read it, the line itself where there are no words for it."""
     try:
         return CronSim(cron, datetime(2000, 1, 1, tzinfo=UTC)).explain()

@@ -28,7 +28,7 @@ def summary(policy: PolicySettings) -> str:
 
 
 def _when(policy: PolicySettings) -> str:
-    text = f" on {days_told(policy.auto_days)}" if policy.auto_days else ""
+    text = f" on {days_text(policy.auto_days)}" if policy.auto_days else ""
     if policy.auto_from is not None and policy.auto_until is not None:
         text += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
     return text
@@ -40,7 +40,7 @@ def _who(policy: PolicySettings) -> str:
 
 def _bounds(policy: PolicySettings) -> str:
     text = (
-        f"at most {policy.auto_moves:,} moves and {size_told(policy.auto_bytes)},"
+        f"at most {policy.auto_moves:,} moves and {size_text(policy.auto_bytes)},"
         f" for a gain of {policy.auto_gain:.0%} at least"
     )
     if policy.auto_record:
@@ -65,7 +65,7 @@ def _watching(policy: PolicySettings) -> str:
     return sentences[policy.watch]
 
 
-def days_told(days: Sequence[int]) -> str:
+def days_text(days: Sequence[int]) -> str:
     """Return days of the week, neighbours as a span."""
     spans: list[list[int]] = []
     for day in sorted(days):
@@ -73,17 +73,17 @@ def days_told(days: Sequence[int]) -> str:
             spans[-1][1] = day
         else:
             spans.append([day, day])
-    return _listed([_span(begin, end) for begin, end in spans])
+    return _listed([_duration_text(begin, end) for begin, end in spans])
 
 
-def _span(begin: int, end: int) -> str:
+def _duration_text(begin: int, end: int) -> str:
     if begin == end:
         return DAY_NAMES[begin]
     joint = " and " if end == begin + 1 else " to "
     return f"{DAY_NAMES[begin]}{joint}{DAY_NAMES[end]}"
 
 
-def size_told(size: float) -> str:
+def size_text(size: float) -> str:
     """Return a number of bytes in its largest fitting unit."""
     for scale, unit in _UNITS:
         if size >= scale:

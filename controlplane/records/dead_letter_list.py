@@ -80,10 +80,15 @@ class DeadLetterRow:
         """Return it as JSON values, by `FIELDS`."""
         letter = self.letter
         return {
-            "id": letter.id, "stream": self.stream, "position": letter.position,
-            "index": letter.index, "reason": str(letter.reason), "message": letter.message, "records": letter.records,
+            "id": letter.id,
+            "stream": self.stream,
+            "position": letter.position,
+            "index": letter.index,
+            "reason": str(letter.reason),
+            "message": letter.message,
+            "records": letter.records,
             "record": self.record,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Replayed:
     next: int | None = None
 
 
-def require_few(conformed: Conformed) -> None:
+def check_fault_count(conformed: Conformed) -> None:
     """Raise `Invalid` if a body has more bad records than are kept as dead letters."""
     if len(conformed.faults) > MAX_BAD:
         text = f"{len(conformed.faults):,} of {conformed.count:,} records are not valid"
@@ -68,7 +68,7 @@ def require_few(conformed: Conformed) -> None:
         raise Invalid({"records": [f"{text}, and {most}: nothing was appended"]})
 
 
-def keep_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> None:
+def store_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> None:
     """Keep the bad records of a body as dead letters; once for a request that has a stamp."""
     place = _place(stamp)
     letters = [
@@ -171,7 +171,7 @@ def _replay_chunk(
     appended: list[str] = []
     try:
         for letter in letters:
-            why = _appended_again(actor, letter, schemas, zone)
+            why = _append_letter(actor, letter, schemas, zone)
             if not why:
                 appended.append(letter.id)
                 continue
@@ -183,7 +183,7 @@ def _replay_chunk(
         done.appended += dead_letters.remove(redis_client(), cluster.slug, appended)
 
 
-def _appended_again(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: str) -> str:
+def _append_letter(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: str) -> str:
     """Append a dead letter; return why that cannot be, "" if it is done."""
     known = schemas.of(letter.stream)
     if known is None:

@@ -39,12 +39,12 @@ def append_body(
     conformed = conform(body, kind, append.schema_of_stream(stream), zone)
     if on_bad is OnBad.REJECT:
         conformed.require_all()
-    dead_letters.require_few(conformed)
+    dead_letters.check_fault_count(conformed)
     position = ""
     if conformed.batch.num_rows:
         position = append.append(actor, stream, conformed.batch, stamp).position
     try:
-        dead_letters.keep_faulty(stream, conformed, stamp)
+        dead_letters.store_faulty(stream, conformed, stamp)
     except RedisError as error:
         text = f"The dead letters were not kept: {error}. Send the request again, with its stamp"
         raise Away("dead_letters_away", text, AWAY_S) from error

@@ -21,7 +21,7 @@ from controlplane.archive.values import Raised
 from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.results.finality import Times, times_of
+from controlplane.results.finality import WindowTiming, window_timings
 from controlplane.results.unreadable_windows import (
     computation_of,
     drop_all,
@@ -68,7 +68,7 @@ _RELEASE: Final = (
 
 
 @dataclass
-class Known:
+class ArchiverState:
     """What a process remembers of a cluster's queries from pass to pass.
 
     `times` by query; `done`: up to which start windows were frozen; `since`: when there were first
@@ -76,7 +76,7 @@ class Known:
     time for a page; `counted`: the last query whose windows were counted.
     """
 
-    times: dict[int, Times] = field(default_factory=dict)
+    times: dict[int, WindowTiming] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
     since: dict[int, float] = field(default_factory=dict)
     slow: dict[int, float] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Pass:
 
     client: "redis.Redis"
     cluster: Cluster
-    known: Known
+    known: ArchiverState
     now_ms: int
     deadline: float
     followed: frozenset[int] = frozenset()
@@ -108,14 +108,14 @@ class Pass:
         )
 
 
-_KNOWN: dict[int, Known] = {}
+_STATES: dict[int, ArchiverState] = {}
 _OLDEST: Final = Range(limit=PAGE, newest_first=False)
 
 
 def archive_windows(now: datetime) -> int:
-    """Archive what is final in every cluster; return how many windows have left Redis.
+    """Archive the final windows of every cluster; return how many were removed from Redis.
 
-    Where another process does so at this moment, nothing happens.
+    Does nothing while another process holds the lock.
     """
     client, token = redis_client(), f"{time.time_ns()}"
     if not client.set(_LOCK, token, nx=True, px=_LOCK_MS):
@@ -124,20 +124,19 @@ def archive_windows(now: datetime) -> int:
         clusters = sorted(Cluster.objects.order_by("pk"), key=_slow_at)
         now_ms = round(now.timestamp() * 1000)
         deadline = time.monotonic() + PASS_S
-        return sum(
-            archive_cluster(
-                Pass(client, cluster, _KNOWN.setdefault(cluster.pk, Known()), now_ms, deadline,
-                     frozenset(followed(client, cluster.slug, now_ms)))
-            )
-            for cluster in clusters
-        )  # fmt: skip
+        moved = 0
+        for cluster in clusters:
+            state = _STATES.setdefault(cluster.pk, ArchiverState())
+            followers = frozenset(followed(client, cluster.slug, now_ms))
+            moved += archive_cluster(Pass(client, cluster, state, now_ms, deadline, followers))
+        return moved
     finally:
         client.register_script(_RELEASE)(keys=[_LOCK], args=[token])
 
 
 def _slow_at(cluster: Cluster) -> float:
     """Return when slow queries last had their turn: clusters without them are first."""
-    known = _KNOWN.get(cluster.pk)
+    known = _STATES.get(cluster.pk)
     return max(known.slow.values(), default=0.0) if known else 0.0
 
 
@@ -161,7 +160,7 @@ def _live(turn: Pass, stored: Sequence[int]) -> list[int]:
     )
     live = sorted(set(stored).intersection(queries))
     known = turn.known
-    known.times |= times_of(turn.cluster.pk, set(live) - known.times.keys())
+    known.times |= window_timings(turn.cluster.pk, set(live) - known.times.keys())
     for ended in known.times.keys() - set(live):
         del known.times[ended]
         for of_query in (known.done, known.since, known.slow):
@@ -255,7 +254,7 @@ def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool
         for query_id in ended:
             if query_id.pk not in known:
                 drop_all(turn.client, turn.cluster, query_id)
-    times = times_of(turn.cluster.pk, known)
+    times = window_timings(turn.cluster.pk, known)
     final = {query: times[query].final_until(marks) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
     closing.freeze(turn.client, slug, until, turn.now_ms)

@@ -78,7 +78,7 @@ def feed_events(
     Call it at least once a minute: a query that nobody asks for is not followed any more.
     """
     newest = _follow(cluster, query)
-    look = _Look(cluster, query, _names(query))
+    look = _FeedReader(cluster, query, _names(query))
     events: list[FeedEvent] = []
     number = newest
     if not is_final_only:
@@ -110,7 +110,7 @@ def event_row(event: FeedEvent) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _FeedReader:
     cluster: Cluster
     query: Query
     names: Names

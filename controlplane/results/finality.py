@@ -15,7 +15,7 @@ _CHUNK: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class WindowTiming:
     """Length and distance of a query's windows, how late records may be (ms), and what it reads."""
 
     size_ms: int
@@ -29,16 +29,16 @@ class Times:
         return None if until is None else until - self.lateness_ms - self.size_ms
 
 
-def times_of(cluster_id: int, queries: Iterable[int]) -> dict[int, Times]:
+def window_timings(cluster_id: int, queries: Iterable[int]) -> dict[int, WindowTiming]:
     """Return the times of queries of a cluster by id; those that are gone are left out."""
     wanted = sorted(queries)
-    times: dict[int, Times] = {}
+    times: dict[int, WindowTiming] = {}
     for start in range(0, len(wanted), _CHUNK):
-        times |= _times_of(cluster_id, wanted[start : start + _CHUNK])
+        times |= _window_timings(cluster_id, wanted[start : start + _CHUNK])
     return times
 
 
-def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
+def _window_timings(cluster_id: int, ids: list[int]) -> dict[int, WindowTiming]:
     streams: dict[int, list[int]] = {}
     links = QueryStream.objects.filter(query__in=ids).values_list("query_id", "stream_id")
     for query, stream in links:
@@ -53,11 +53,11 @@ def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
     }
 
 
-def _times(text: str, reading: Reading) -> Times:
+def _times(text: str, reading: Reading) -> WindowTiming:
     query = QueryText.from_json(json.loads(text))
     size = round(query.window_s * 1000)
     slide = size if query.slide_s is None else round(query.slide_s * 1000)
-    return Times(size, slide, round(query.lateness_s * 1000), reading)
+    return WindowTiming(size, slide, round(query.lateness_s * 1000), reading)
 
 
 def _idle_after(streams: Sequence[int]) -> dict[int, int]:

@@ -23,7 +23,7 @@ _SLACK: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Retention:
     """What a query keeps: ms of event time, windows; when it ended (ms), None while it lives."""
 
     ms: int
@@ -38,18 +38,18 @@ def prune_windows(now: datetime) -> int:
         rows = list(ArchivedQuery.objects.filter(pk__gt=last).order_by("pk")[:_CHUNK])
         if not rows:
             break
-        last, kept = rows[-1].pk, _kept([row.pk for row in rows])
+        last, kept = rows[-1].pk, _retentions([row.pk for row in rows])
         for row in rows:
             deleted += _prune(row, kept.get(row.pk), now_ms, max(1, MOST - deleted))
     return deleted
 
 
-def _kept(queries: list[int]) -> Mapping[int, Kept]:
+def _retentions(queries: list[int]) -> Mapping[int, Retention]:
     rows = Query.objects.filter(pk__in=queries).values_list(
         "pk", "retention_s", "retention_windows", "ended_at"
     )
     return {
-        pk: Kept(seconds * 1000, windows, None if ended is None else _ms(ended))
+        pk: Retention(seconds * 1000, windows, None if ended is None else _ms(ended))
         for pk, seconds, windows, ended in rows
     }
 
@@ -58,7 +58,7 @@ def _ms(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _prune(row: ArchivedQuery, kept: Kept | None, now_ms: int, most: int) -> int:
+def _prune(row: ArchivedQuery, kept: Retention | None, now_ms: int, most: int) -> int:
     if kept is None or (kept.ended_ms is not None and kept.ended_ms + kept.ms < now_ms):
         deleted = archive.delete_oldest(row.pk, most)
         if deleted < most:

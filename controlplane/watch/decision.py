@@ -58,7 +58,7 @@ def decide(
     `last`: the code of its last decision. Above the limit is trouble; trouble has mended once the
     figure is below the limit by the dead band.
     """
-    unable = _unable(situation, policy)
+    unable = _unobservable(situation, policy)
     if unable is not None:
         return unable
     if reading.number is None:
@@ -68,10 +68,10 @@ def decide(
         return _of(reading, "dead_band" if holds else reading.calm)
     if reading.blocked:
         return _of(reading, reading.blocked)
-    return _hindered(reading, situation, policy, now) or _of(reading, "asked")
+    return _blocked(reading, situation, policy, now) or _of(reading, "asked")
 
 
-def _unable(situation: Situation, policy: PolicySettings) -> Outcome | None:
+def _unobservable(situation: Situation, policy: PolicySettings) -> Outcome | None:
     """Return why nothing is looked at."""
     if policy.watch == "off":
         return Outcome("off", None, None, "The policy says that nobody watches")
@@ -86,7 +86,7 @@ def _unable(situation: Situation, policy: PolicySettings) -> Outcome | None:
     return None
 
 
-def _hindered(
+def _blocked(
     reading: Reading, situation: Situation, policy: PolicySettings, now: datetime
 ) -> Outcome | None:
     """Return what stands between the trouble and a plan."""
@@ -95,18 +95,18 @@ def _hindered(
         return replace(_of(reading, "execution_running"), text=text, proposal=situation.running)
     if situation.blackout_until is not None:
         left = (situation.blackout_until - now).total_seconds()
-        text = f"{reading.text}; blackout for another {_span(left)}: {situation.blackout}"
+        text = f"{reading.text}; blackout for another {_duration_text(left)}: {situation.blackout}"
         return Outcome("blackout", round(left), 0, text, SECONDS)
     if situation.waiting is not None:
         since = situation.waiting_since or now
         waited = (now - since).total_seconds()
-        text = f"{reading.text}; proposal {situation.waiting} has waited {_span(waited)}"
+        text = f"{reading.text}; proposal {situation.waiting} has waited {_duration_text(waited)}"
         return Outcome("proposal_waiting", round(waited), None, text, SECONDS, situation.waiting)
     if situation.quiet_since is not None:
         quiet = (now - situation.quiet_since).total_seconds()
         if quiet < policy.cooldown_s:
-            text = f"{reading.text}; the last plan was {_span(quiet)} ago"
-            text += f", and {_span(policy.cooldown_s)} is the cool-down"
+            text = f"{reading.text}; the last plan was {_duration_text(quiet)} ago"
+            text += f", and {_duration_text(policy.cooldown_s)} is the cool-down"
             return Outcome("cooldown", round(quiet), policy.cooldown_s, text, SECONDS)
     return None
 
@@ -115,7 +115,7 @@ def _of(reading: Reading, code: str) -> Outcome:
     return Outcome(code, reading.number, reading.limit, reading.text, reading.unit)
 
 
-def _span(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Return a duration in its largest fitting unit."""
     span = timedelta(seconds=max(0.0, seconds))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):

@@ -22,7 +22,7 @@ def last_decision(cluster: Cluster, loop: str) -> Decision | None:
     return rows.order_by("-last_at", "-id").first()
 
 
-def note(
+def record_decision(
     cluster: Cluster, loop: str, outcome: Outcome, now: datetime, last: Decision | None = None
 ) -> Decision:
     """Write a decision down, in the row of the last one where code and proposal are the same."""
@@ -49,13 +49,13 @@ def note(
         first_at=now,
         **figures,
     )
-    if _is_news(last, outcome):
+    if _is_notified(last, outcome):
         text = f"{loop}: {outcome.text}"
         announce(cluster.pk, event("decision", text, pk=row.pk, state=row.code))
     return row
 
 
-def _is_news(last: Decision | None, outcome: Outcome) -> bool:
+def _is_notified(last: Decision | None, outcome: Outcome) -> bool:
     """Tell whether people and webhooks are told: of trouble, of its end, of what is done about it.
 
     A figure that hovers at its bound has many reasons in turn, and is one piece of news.

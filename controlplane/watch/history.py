@@ -44,16 +44,16 @@ def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
 
 def decisions_page(cluster: Cluster, filters: DecisionFilters) -> Page[Decision]:
     """Return one page, the newest first."""
-    rows = _found(cluster, filters).order_by("-last_at", "-id")
+    rows = _filtered(cluster, filters).order_by("-last_at", "-id")
     return page_of(rows, filters.page, filters.per_page, list)
 
 
 def decisions_slice(cluster: Cluster, filters: DecisionFilters, place: Place) -> Slice[Decision]:
     """Return the decisions behind a place, the one that was begun last first."""
-    return slice_of(_found(cluster, filters), ("-first_at", "-pk"), place, list)
+    return slice_of(_filtered(cluster, filters), ("-first_at", "-pk"), place, list)
 
 
-def _found(cluster: Cluster, filters: DecisionFilters) -> QuerySet[Decision]:
+def _filtered(cluster: Cluster, filters: DecisionFilters) -> QuerySet[Decision]:
     decisions = Decision.objects.filter(cluster=cluster)
     if filters.loop:
         decisions = decisions.filter(loop=filters.loop)

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from controlplane.policies.gains import IMBALANCE, REPLICATION
-from controlplane.watch.observation import Seen, SeenNode
+from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.watch.trends import trend_of
 
 # How far ahead an overload is forecast: a plan is computed, approved and carried out by then.
@@ -56,7 +56,7 @@ class Loop:
 
     name: str
     about: str
-    read: Callable[[Seen], Reading]
+    read: Callable[[Observation], Reading]
     measure: str = ""
 
 
@@ -67,7 +67,7 @@ def _above(number: float, limit: float, dead_band: float, text: str, unit: str =
     return Reading(number, limit, text, unit, trouble, near)
 
 
-def _imbalance(seen: Seen) -> Reading:
+def _imbalance(seen: Observation) -> Reading:
     loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
     if not loads:
         return Reading(None, seen.policy.watch_imbalance, "No node has told of its load")
@@ -79,7 +79,7 @@ def _imbalance(seen: Seen) -> Reading:
     return _excluded(reading, [fullest])
 
 
-def _replication(seen: Seen) -> Reading:
+def _replication(seen: Observation) -> Reading:
     measured, times = seen.middle("rf"), seen.policy.watch_replication
     if measured is None:
         return Reading(None, None, "No record has been delivered lately")
@@ -97,7 +97,7 @@ def _replication(seen: Seen) -> Reading:
     return _above(number, limit, seen.policy.dead_band, text, RATIO)
 
 
-def _latency(seen: Seen) -> Reading:
+def _latency(seen: Observation) -> Reading:
     number, limit = seen.middle("p95"), float(seen.policy.latency_ms)
     if number is None:
         return Reading(None, limit, "No latency was measured lately")
@@ -105,7 +105,7 @@ def _latency(seen: Seen) -> Reading:
     return _full(_above(number, limit, seen.policy.dead_band, text, MS), seen)
 
 
-def _overload(seen: Seen) -> Reading:
+def _overload(seen: Observation) -> Reading:
     loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
     if not loads:
         return Reading(None, FULL, "No node has told of its load")
@@ -119,7 +119,7 @@ def _overload(seen: Seen) -> Reading:
     return now
 
 
-def _queueing(seen: Seen) -> Reading | None:
+def _queueing(seen: Observation) -> Reading | None:
     """Return that records wait at nodes, more than a second of them and ever more."""
     known = [
         (sample["t"] / 1000, sample["waiting"]) for sample in seen.samples if "waiting" in sample
@@ -131,9 +131,9 @@ def _queueing(seen: Seen) -> Reading | None:
     return Reading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
-def _forecast(seen: Seen) -> Reading | None:
+def _forecast(seen: Observation) -> Reading | None:
     """Return the fullest node in some minutes, where the loads of the last ten have a trend."""
-    trends: list[tuple[float, SeenNode]] = []
+    trends: list[tuple[float, ObservedNode]] = []
     for node in seen.active:
         known = [
             (sample["t"] / 1000, sample["loads"][node.index])
@@ -150,19 +150,19 @@ def _forecast(seen: Seen) -> Reading | None:
     return Reading(share, FULL, text, trouble=share > FULL)
 
 
-def _lost(seen: Seen) -> Reading:
+def _lost(seen: Observation) -> Reading:
     lost = [node for node in seen.nodes if not node.active and node.tasks]
     if lost:
         text = f"{_names(lost)} not active and still {_host(lost)} tasks"
         return _excluded(Reading(len(lost), 0, text, NODES, trouble=True), lost)
-    silent = [node for node in seen.active if node.tasks and _says_nothing(seen, node)]
+    silent = [node for node in seen.active if node.tasks and _reports_nothing(seen, node)]
     if silent:
         text = f"{_names(silent, 'host')} tasks and said nothing for a minute"
         return Reading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
     return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
 
-def _says_nothing(seen: Seen, node: SeenNode) -> bool:
+def _reports_nothing(seen: Observation, node: ObservedNode) -> bool:
     """Tell whether samples of the last minute know no task of a node that hosts some."""
     counts = [
         sample["tasks"][node.index] for sample in seen.samples if len(sample["tasks"]) > node.index
@@ -170,7 +170,7 @@ def _says_nothing(seen: Seen, node: SeenNode) -> bool:
     return len(seen.samples) >= HEARD and not any(counts)
 
 
-def _added(seen: Seen) -> Reading:
+def _added(seen: Observation) -> Reading:
     empty = [node for node in seen.active if not node.tasks]
     tasks = sum(node.tasks for node in seen.nodes)
     if not empty or tasks < WORTH * len(seen.active):
@@ -180,7 +180,7 @@ def _added(seen: Seen) -> Reading:
     return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
-def _excluded(reading: Reading, nodes: list[SeenNode]) -> Reading:
+def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
     """Return the reading, blocked where exclusions shield all the nodes that it is about."""
     if not reading.trouble or not all(node.excluded for node in nodes):
         return reading
@@ -188,7 +188,7 @@ def _excluded(reading: Reading, nodes: list[SeenNode]) -> Reading:
     return replace(reading, blocked="excluded", text=text)
 
 
-def _full(reading: Reading, seen: Seen) -> Reading:
+def _full(reading: Reading, seen: Observation) -> Reading:
     """Return the reading, blocked where all nodes together have no room to move anything to."""
     if not reading.trouble or reading.blocked:
         return reading
@@ -200,14 +200,14 @@ def _full(reading: Reading, seen: Seen) -> Reading:
     return replace(reading, blocked="no_planner", text=text)
 
 
-def _names(nodes: list[SeenNode], verb: str = "be") -> str:
+def _names(nodes: list[ObservedNode], verb: str = "be") -> str:
     """Return the names of nodes with a verb that fits their number."""
     is_single = len(nodes) == 1
     forms = {"be": ("is", "are"), "host": ("hosts", "host")}[verb]
     return f"{', '.join(node.name for node in nodes)} {forms[0] if is_single else forms[1]}"
 
 
-def _host(nodes: list[SeenNode]) -> str:
+def _host(nodes: list[ObservedNode]) -> str:
     return "hosts" if len(nodes) == 1 else "host"
 
 

@@ -20,7 +20,7 @@ TREND: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class SeenNode:
+class ObservedNode:
     """A node with how many tasks it should host by now, and whether plans must leave it alone."""
 
     index: int
@@ -32,7 +32,7 @@ class SeenNode:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """A cluster as one pass of the loops sees it; samples and trend are oldest first.
 
     whole_queries and split_queries: how many queries of one task and of several run.
@@ -41,14 +41,14 @@ class Seen:
     cluster: Cluster
     policy: PolicySettings
     now: datetime
-    nodes: Sequence[SeenNode]
+    nodes: Sequence[ObservedNode]
     samples: Sequence[Mapping[str, Any]]
     trend: Sequence[Mapping[str, Any]]
     whole_queries: int
     split_queries: int
 
     @property
-    def active(self) -> list[SeenNode]:
+    def active(self) -> list[ObservedNode]:
         """Return the nodes that may host tasks."""
         return [node for node in self.nodes if node.active]
 
@@ -57,7 +57,7 @@ class Seen:
         known = [sample[name] for sample in self.samples if sample.get(name) is not None]
         return float(median(known)) if known else None
 
-    def load(self, node: SeenNode) -> float | None:
+    def load(self, node: ObservedNode) -> float | None:
         """Return a node's median load over the last minute, in records/s."""
         known = series(self.samples, "loads", node.index)
         return median(known) if known else None
@@ -72,13 +72,13 @@ def series(samples: Sequence[Mapping[str, Any]], name: str, index: int) -> list[
     return [sample[name][index] for sample in samples if len(sample.get(name) or ()) > index]
 
 
-def see(cluster: Cluster, policy: PolicySettings, now: datetime) -> Seen:
+def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observation:
     """Read what the loops look at."""
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
     counted = running.aggregate(
         whole=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))
     )
-    return Seen(
+    return Observation(
         cluster=cluster,
         policy=policy,
         now=now,
@@ -90,7 +90,7 @@ def see(cluster: Cluster, policy: PolicySettings, now: datetime) -> Seen:
     )
 
 
-def _nodes(cluster: Cluster, now: datetime) -> list[SeenNode]:
+def _nodes(cluster: Cluster, now: datetime) -> list[ObservedNode]:
     hosted = Task.objects.filter(
         node__cluster=cluster, since_version__lte=cluster.applied_version
     ).order_by()
@@ -98,7 +98,7 @@ def _nodes(cluster: Cluster, now: datetime) -> list[SeenNode]:
     names = live_exclusions(cluster, now).filter(kind=Exclusion.Kind.NODE)
     excluded = set(names.values_list("subject", flat=True))
     return [
-        SeenNode(
+        ObservedNode(
             index=node.index,
             name=node.name,
             capacity=node.capacity,

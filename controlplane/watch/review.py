@@ -18,7 +18,7 @@ from controlplane.proposals.drift import drift_of
 from controlplane.proposals.staleness import outdate
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import Outcome
-from controlplane.watch.decision_log import last_decision, note
+from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
 from controlplane.watch.planner_request import WATCH
 
@@ -27,7 +27,7 @@ READY: Final = Proposal.State.READY
 JUDGED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drifted")
 
 
-def judge(proposal_id: int) -> None:
+def review_proposal(proposal_id: int) -> None:
     """Decide what becomes of a proposal that was computed; one that is gone or decided is left.
 
     A watch loop's plan that gains too little is turned down. What the policy lets begin by itself
@@ -44,13 +44,13 @@ def judge(proposal_id: int) -> None:
         return
     if proposal.state == Proposal.State.FAILED:
         failed = _about(proposal, "failed", proposal.error)
-        note(proposal.cluster, loop_of(proposal), failed, now)
+        record_decision(proposal.cluster, loop_of(proposal), failed, now)
     elif proposal.state == READY:
-        loop, outcome = _judged(proposal, now)
-        note(proposal.cluster, loop, outcome, now)
+        loop, outcome = _review(proposal, now)
+        record_decision(proposal.cluster, loop, outcome, now)
 
 
-def judge_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
+def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
     """Look again at the loops' proposal that waits: a blackout ends, and a snapshot ages."""
     own = Proposal.objects.select_related("cluster").filter(
         cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
@@ -61,20 +61,20 @@ def judge_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> No
         acts = policy.watch == "act"
         if not judged or (acts and applies_by_itself(proposal, policy, now).allowed):
             # The message that it is ready may have been lost.
-            judge(proposal.pk)
+            review_proposal(proposal.pk)
         elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
             # It would stand in the way of a plan that fits.
             if not outdate(proposal, drift, WATCH):
                 continue
             text = f"Proposal {proposal.pk} fits no more: {drift}"
-            note(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
+            record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
 
 
-def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
+def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
     """Turn down, approve, or leave to a person; returns what was decided, for which loop."""
     policy = policy_of(proposal.cluster)
     asker = loop_of(proposal)
-    faults = {loop: _worthless(proposal, policy, loop) for loop in _troubled(proposal, asker)}
+    faults = {loop: _rejection(proposal, policy, loop) for loop in _affected_loops(proposal, asker)}
     helped = next((loop for loop, fault in faults.items() if fault is None), None)
     fault = faults[asker]
     if helped is None and fault is not None:
@@ -82,17 +82,17 @@ def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
             decisions.reject(WATCH, proposal, fault.text)
         return asker, fault
     loop = helped or asker
-    return loop, _proposed(proposal, policy, loop, now)
+    return loop, _propose(proposal, policy, loop, now)
 
 
-def _troubled(proposal: Proposal, asker: str) -> list[str]:
+def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
     """Return who asked, and the other loops with something to mend: one plan may help several."""
     others = (loop.name for loop in LOOPS if loop.measure and loop.name != asker)
     rows = {name: last_decision(proposal.cluster, name) for name in others}
     return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
 
 
-def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
+def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
     """Approve a plan that is worth it, or leave it to a person."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
     least = _least_gain(policy)
@@ -112,7 +112,7 @@ def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: dateti
     return Outcome("acted", gain.share, least, text, proposal=proposal.pk)
 
 
-def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
+def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
     """Return why a loop's plan is not proposed, None where it is."""
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.moves:

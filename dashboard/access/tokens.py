@@ -13,7 +13,7 @@ from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Fields, Forbidden, Invalid, NotFound, WeirError
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, anyone_page
-from dashboard.responses import show, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_page
 
 
 @anyone_page
@@ -39,7 +39,7 @@ def make(request: PageRequest) -> HttpResponse:
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
         return redirect("tokens")
     return _page(request, {"made": row, "secret": secret}, 201)
 
@@ -48,20 +48,20 @@ def make(request: PageRequest) -> HttpResponse:
 def revoke(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Revoke a token."""
     tokens.revoke(request.actor, pk)
-    tell(request, "The token holds no longer.")
+    notify(request, "The token holds no longer.")
     return redirect("tokens")
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
     errors: Fields = {}
     context = {
-        "tokens": tokens.own(request.actor),
+        "tokens": tokens.tokens_of(request.actor),
         "roles": ROLES,
         "values": {"days": tokens.DEFAULT_DAYS, "role": VIEWER},
         "most_days": tokens.MAX_DAYS,
         "errors": errors,
     }
-    return show(request, "tokens.html", context | more, status)
+    return render_page(request, "tokens.html", context | more, status)
 
 
 def _cluster(slug: str) -> Cluster | None:

@@ -11,7 +11,7 @@ from controlplane.health.losses.decisions import decide as carry_out
 from controlplane.health.summary import incident_by_id
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import tell, tell_refusal
+from dashboard.responses import notify, notify_refusal
 
 
 @cluster_page
@@ -21,11 +21,11 @@ def decide(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedir
     incident = incident_by_id(cluster, pk)
     try:
         carry_out(request.actor, incident, values.get("choice", ""), values.get("reason", ""))
-        tell(request, f"Incident {pk} is decided.")
+        notify(request, f"Incident {pk} is decided.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("cluster", cluster.slug)
 
 

@@ -12,7 +12,7 @@ from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import refusal_text, show, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, refusal_text, render_page
 
 
 @cluster_page
@@ -29,7 +29,7 @@ def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
             context["losses"] = losses_of(cluster, context["stuck"].attempt)
         except Away as away:
             context["away"] = refusal_text(away)
-    return show(request, "stuck_batch.html", context)
+    return render_page(request, "stuck_batch.html", context)
 
 
 @cluster_page
@@ -40,11 +40,11 @@ def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
         row = skipped_batches.skip(
             request.actor, cluster, _number(values.get("batch", "")), values.get("reason", "")
         )
-        tell(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")
+        notify(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("stuck-batch", cluster.slug)
 
 

@@ -27,7 +27,7 @@ _STOPPED: Final = "Records wait in the log, and queries give no results until it
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClusterStatus:
     """A grade, the sentence that says it, and the cause or the consequence."""
 
     grade: str
@@ -35,19 +35,21 @@ class Verdict:
     cause: str = ""
 
 
-def cluster_verdict(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> Verdict:
+def cluster_status(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> ClusterStatus:
     """Return the verdict on a cluster by its state, or else by the limits of its measures."""
     state = cluster.state
     if state == Cluster.State.STOPPED:
-        return Verdict(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
+        return ClusterStatus(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
     if state in _STATES:
         cause = cluster.state_detail
         if state == Cluster.State.STARTING:
             cause = f"{cause}. {_FIRST_FIGURES}" if cause else _FIRST_FIGURES
-        return Verdict(thresholds.STATES[state], _STATES[Cluster.State(state)], _sentence(cause))
+        return ClusterStatus(
+            thresholds.STATES[state], _STATES[Cluster.State(state)], _sentence(cause)
+        )
     verdict = _by_limits(_measures(cluster, sample, now))
     if verdict.grade == thresholds.GOOD and _is_old(cluster, now):
-        return Verdict(thresholds.GOOD, _IDLE, _NO_RECORDS)
+        return ClusterStatus(thresholds.GOOD, _IDLE, _NO_RECORDS)
     return verdict
 
 
@@ -58,7 +60,7 @@ def _is_old(cluster: Cluster, now: datetime) -> bool:
     )
 
 
-def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
+def fleet_status(verdicts: Sequence[tuple[str, ClusterStatus]]) -> ClusterStatus:
     """Return the verdict on all clusters, given theirs by name."""
     bad = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.BAD]
     watched = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.WARN]
@@ -67,15 +69,17 @@ def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
     clusters = f"cluster{'' if count == 1 else 's'}"
     if bad:
         title = f"{len(bad)} of {count} {clusters} need{'s' if len(bad) == 1 else ''} attention"
-        return Verdict(thresholds.BAD, title, cause)
+        return ClusterStatus(thresholds.BAD, title, cause)
     if watched:
-        return Verdict(thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", cause)
+        return ClusterStatus(
+            thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", cause
+        )
     running = sum(verdict.grade == thresholds.GOOD for _, verdict in verdicts)
     if not running:
-        return Verdict(thresholds.UNKNOWN, "No cluster is running", _START)
+        return ClusterStatus(thresholds.UNKNOWN, "No cluster is running", _START)
     if running == 1:
-        return Verdict(thresholds.GOOD, "The running cluster keeps its limits")
-    return Verdict(thresholds.GOOD, f"All {running} running clusters keep their limits")
+        return ClusterStatus(thresholds.GOOD, "The running cluster keeps its limits")
+    return ClusterStatus(thresholds.GOOD, f"All {running} running clusters keep their limits")
 
 
 def _measures(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> list[tuple[str, str]]:
@@ -98,18 +102,22 @@ def _measures(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> lis
     return graded
 
 
-def _by_limits(measures: Sequence[tuple[str, str]]) -> Verdict:
+def _by_limits(measures: Sequence[tuple[str, str]]) -> ClusterStatus:
     exceeded = [sentence for grade, sentence in measures if grade == thresholds.BAD]
     near = [sentence for grade, sentence in measures if grade == thresholds.WARN]
     if exceeded:
         count = len(exceeded)
         title = f"{count} limit{'' if count == 1 else 's'} exceeded: {', '.join(exceeded)}"
-        return Verdict(thresholds.BAD, title, f"Near a limit: {', '.join(near)}." if near else "")
+        return ClusterStatus(
+            thresholds.BAD, title, f"Near a limit: {', '.join(near)}." if near else ""
+        )
     if near:
-        return Verdict(thresholds.WARN, f"Near a limit: {', '.join(near)}")
+        return ClusterStatus(thresholds.WARN, f"Near a limit: {', '.join(near)}")
     if not measures:
-        return Verdict(thresholds.UNKNOWN, "No figures yet", _FIRST_FIGURES)
-    return Verdict(thresholds.GOOD, "Imbalance and latency keep their limits, and data are fresh")
+        return ClusterStatus(thresholds.UNKNOWN, "No figures yet", _FIRST_FIGURES)
+    return ClusterStatus(
+        thresholds.GOOD, "Imbalance and latency keep their limits, and data are fresh"
+    )
 
 
 def _sentence(text: str) -> str:

@@ -20,14 +20,14 @@ from controlplane.selectors.proposals import ProposalFilters, proposals_page
 from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
 from controlplane.topology import nodes
 from dashboard import thresholds
-from dashboard.clusters.verdicts import cluster_verdict
-from dashboard.figures.cluster import NodeShown, cluster_figures
+from dashboard.clusters.verdicts import cluster_status
+from dashboard.figures.cluster import NodeSeries, cluster_figures
 from dashboard.figures.parts import VersionMark
 from dashboard.figures.thinning import thinned, with_gaps
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.policies.decisions import why
-from dashboard.responses import show, tell, tell_refusal
-from dashboard.time_range import RANGES, Span, span_of
+from dashboard.responses import notify, notify_refusal, render_page
+from dashboard.time_range import RANGES, TimeRange, time_range_of
 
 SHOWN_VERSIONS = 8
 
@@ -35,44 +35,44 @@ SHOWN_VERSIONS = 8
 @cluster_page
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a cluster; the charts are drawn by the browser from `charts`."""
-    span = span_of(request.GET, timezone.now())
+    span = time_range_of(request.GET, timezone.now())
     numbers = _numbers(cluster)
-    context = {"ranges": list(RANGES)} | numbers | _verdict(cluster, numbers["sample"])
+    context = {"ranges": list(RANGES)} | numbers | _status(cluster, numbers["sample"])
     context |= _causes(cluster) | _nodes(cluster, span)
-    return show(request, "cluster.html", context)
+    return render_page(request, "cluster.html", context)
 
 
 @cluster_page
 def verdict(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the verdict on the cluster."""
-    return show(request, "_verdict.html", _verdict(cluster, latest_values(cluster) or {}))
+    return render_page(request, "_verdict.html", _status(cluster, latest_values(cluster) or {}))
 
 
 @cluster_page
 def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return what explains the verdict: health, the execution, proposals and watch loops."""
-    return show(request, "_cluster_aside.html", _causes(cluster))
+    return render_page(request, "_cluster_aside.html", _causes(cluster))
 
 
 @cluster_page
 def node_list(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the nodes with their loads, and the routing versions of the time range."""
-    span = span_of(request.GET, timezone.now())
-    return show(request, "_cluster_nodes.html", _nodes(cluster, span))
+    span = time_range_of(request.GET, timezone.now())
+    return render_page(request, "_cluster_nodes.html", _nodes(cluster, span))
 
 
 @cluster_page
 def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the headline numbers."""
-    return show(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
+    return render_page(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return figures, and the samples that live updates go on from, as JSON."""
-    span = span_of(request.GET, timezone.now())
+    span = time_range_of(request.GET, timezone.now())
     points = thinned(samples(cluster, span.start, span.end))
-    shown_nodes = [NodeShown(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
+    shown_nodes = [NodeSeries(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
     marks = version_marks(cluster, span)
     start, end = span.milliseconds
     return JsonResponse(
@@ -87,7 +87,7 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     )
 
 
-def version_marks(cluster: Cluster, span: Span) -> list[VersionMark]:
+def version_marks(cluster: Cluster, span: TimeRange) -> list[VersionMark]:
     """Return the routing versions that took effect in the span, oldest first."""
     rows = routing_between(cluster, span.start, span.end)
     return [_mark(row) for row in reversed(rows) if row.applied_at]
@@ -98,7 +98,7 @@ def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedir
     """Start or stop the cluster."""
     ask = lifecycle.start if verb == "start" else lifecycle.stop
     ask(request.actor, cluster, request.POST.get("reason", ""))
-    tell(request, f"Asked {cluster.name} to {verb}.")
+    notify(request, f"Asked {cluster.name} to {verb}.")
     return redirect("cluster", cluster.slug)
 
 
@@ -117,11 +117,11 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
             active={"yes": True, "no": False}.get(request.POST.get("active", "")),
         )
         state = "takes new work" if node.active else "takes no new work"
-        tell(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
+        notify(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("cluster", cluster.slug)
 
 
@@ -133,11 +133,11 @@ def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
         lifecycle.set_master(
             request.actor, cluster, values.get("master", ""), values.get("reason", "")
         )
-        tell(request, f"{cluster.name} runs on {cluster.master}.")
+        notify(request, f"{cluster.name} runs on {cluster.master}.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("cluster", cluster.slug)
 
 
@@ -171,8 +171,8 @@ def _numbers(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _verdict(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
-    return {"verdict": cluster_verdict(cluster, sample, timezone.now())}
+def _status(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
+    return {"verdict": cluster_status(cluster, sample, timezone.now())}
 
 
 def _causes(cluster: Cluster) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _causes(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _nodes(cluster: Cluster, span: Span) -> dict[str, Any]:
+def _nodes(cluster: Cluster, span: TimeRange) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "span": span,
@@ -203,7 +203,7 @@ def _mark(row: RoutingVersion) -> VersionMark:
     return VersionMark(int(applied.timestamp() * 1000), row.version, row.reason, row.proposal_id)
 
 
-def _resolution(span: Span, seconds: int) -> int:
+def _resolution(span: TimeRange, seconds: int) -> int:
     """Return the seconds that a drawn sample stands for, thinned or not."""
     stored = fitting_resolution(span.start, span.end)
     width = (span.end - span.start).total_seconds()

@@ -33,7 +33,7 @@ def attached_figures(
     The state's chart is left out for queries without state, that of the lag where no source
     reports one.
     """
-    phases = shown_phases(progress)
+    phases = phase_names(progress)
     samples = _with_gaps(thinned([flat(sample, phases, len(sources)) for sample in progress]))
     drawn = {"rates": rates(samples), "duration": durations(samples, phases)}
     if any(sample["state_rows"] is not None for sample in progress):
@@ -45,7 +45,7 @@ def attached_figures(
     return drawn
 
 
-def shown_phases(progress: Sequence[Mapping[str, Any]]) -> list[str]:
+def phase_names(progress: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the phases that took longest, in the order in which Spark names them."""
     took: dict[str, int] = {}
     for sample in progress:

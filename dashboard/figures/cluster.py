@@ -34,7 +34,7 @@ LOAD_SCALE = [
 
 
 @dataclass(frozen=True)
-class NodeShown:
+class NodeSeries:
     """A node as a chart names it; capacity in records/s."""
 
     index: int
@@ -43,7 +43,7 @@ class NodeShown:
 
 
 def cluster_figures(
-    samples: Sequence[Sample], nodes: Sequence[NodeShown], marks: Sequence[VersionMark]
+    samples: Sequence[Sample], nodes: Sequence[NodeSeries], marks: Sequence[VersionMark]
 ) -> dict[str, Figure]:
     """Return every chart of the cluster page by its name."""
     return {
@@ -56,7 +56,7 @@ def cluster_figures(
     }
 
 
-def heat(samples: Sequence[Sample], nodes: Sequence[NodeShown]) -> Figure:
+def heat(samples: Sequence[Sample], nodes: Sequence[NodeSeries]) -> Figure:
     """Draw load over capacity per node (rows) over time (columns)."""
     trace: Trace = {
         "type": "heatmap",
@@ -80,7 +80,7 @@ def heat(samples: Sequence[Sample], nodes: Sequence[NodeShown]) -> Figure:
     return figure([trace], hovermode="closest", yaxis=rows)
 
 
-def bars(sample: Sample, nodes: Sequence[NodeShown]) -> Figure:
+def bars(sample: Sample, nodes: Sequence[NodeSeries]) -> Figure:
     """Draw the newest load per node (records/s) against its declared capacity."""
     names = [node.name for node in nodes]
     shares = [share(sample, node) or 0.0 for node in nodes]
@@ -167,13 +167,13 @@ def limit_line(value: float, color: str, text: str = "") -> dict[str, Any]:
     return shape
 
 
-def share(sample: Sample, node: NodeShown) -> float | None:
+def share(sample: Sample, node: NodeSeries) -> float | None:
     """Return a node's load over its capacity, None where the sample does not know it."""
     load = load_of(sample, node)
     return None if load is None else load / node.capacity
 
 
-def load_of(sample: Sample, node: NodeShown) -> float | None:
+def load_of(sample: Sample, node: NodeSeries) -> float | None:
     """Return a node's load in records/s, None where the sample does not know it."""
     loads: list[float] = sample.get("loads") or []
     return loads[node.index] if node.index < len(loads) else None

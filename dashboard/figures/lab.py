@@ -73,13 +73,13 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
         },
         "marker": {"color": color, "size": 7, "symbol": SYMBOLS[place % len(SYMBOLS)]},
         "connectgaps": False,
-        "customdata": [_told(row, panel.y.unit) for row in rows],
+        "customdata": [_hover_text(row, panel.y.unit) for row in rows],
         "hovertemplate": "%{customdata}",
         "meta": {"series": name},
     }
 
 
-def _told(row: dict[str, Any], unit: str) -> str:
+def _hover_text(row: dict[str, Any], unit: str) -> str:
     if row["mean"] is None:
         return "no value"
     spread = f" ± {row['deviation']:.2g}" if row["runs"] > 1 else ""

@@ -71,7 +71,7 @@ def state_of(hook: Webhook) -> str:
     return "not answering" if hook.failures else "on"
 
 
-def shown(summary: HookSummary, now: datetime) -> dict[str, Any]:
+def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
     """Return a webhook as a row or a head shows it."""
     hook = summary.hook
     rests = hook.rests_until is not None and hook.rests_until > now and hook.active

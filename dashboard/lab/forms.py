@@ -12,14 +12,14 @@ from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import LabRun
 from dashboard.figures.series import series_title
-from dashboard.forms import parameters, shown_fields
+from dashboard.forms import form_fields, parameters
 from dashboard.lab.summary import plain
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunRequest:
     """What a form asks for."""
 
     parameters: dict[str, Any]
@@ -32,7 +32,7 @@ def lab_fields(experiment: Experiment) -> list[ParameterField]:
     return [field for field in experiment.parameters.fields() if field.name != experiment.x.name]
 
 
-def wanted(experiment: Experiment, sent: QueryDict) -> Wanted:
+def wanted(experiment: Experiment, sent: QueryDict) -> RunRequest:
     """Return what was sent; raises `Invalid` for text that is no value."""
     faults: Fields = {}
     given: dict[str, Any] = {}
@@ -47,7 +47,7 @@ def wanted(experiment: Experiment, sent: QueryDict) -> Wanted:
         faults["values"] = [str(wrong)]
     if faults:
         raise Invalid(faults)
-    return Wanted(given, values, sent.getlist("series"))
+    return RunRequest(given, values, sent.getlist("series"))
 
 
 def numbers(text: str) -> list[float]:
@@ -69,7 +69,7 @@ def form_of(
     defaults = ", ".join(plain(value) for value in experiment.values)
     chosen = experiment.series if series is None else series
     return {
-        "fields": shown_fields(lab_fields(experiment), sent, errors),
+        "fields": form_fields(lab_fields(experiment), sent, errors),
         "values": sent.get("values", defaults),
         "choices": [
             {"name": name, "title": series_title(experiment.planner, name), "on": name in chosen}

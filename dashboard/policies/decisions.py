@@ -13,7 +13,7 @@ _ABOUT = {loop.name: loop.about for loop in LOOPS}
 
 
 @dataclass(frozen=True)
-class ShownDecision:
+class DecisionRow:
     """A decision as a row shows it; row is None for a loop that has not looked yet."""
 
     loop: str
@@ -30,36 +30,36 @@ class ShownDecision:
         return self.row.code.replace("_", " ") if self.row else "not yet"
 
 
-def shown_decision(row: Decision) -> ShownDecision:
+def decision_row(row: Decision) -> DecisionRow:
     """Return a decision as the pages show it."""
     code = CODES.get(row.code)
-    return ShownDecision(
+    return DecisionRow(
         loop=row.loop,
         loop_about=_ABOUT.get(row.loop, ""),
         row=row,
         about=code.about if code else "",
         grade=code.grade if code else thresholds.UNKNOWN,
-        number=told(row.number, row.unit),
-        limit=told(row.limit, row.unit),
+        number=figure_text(row.number, row.unit),
+        limit=figure_text(row.limit, row.unit),
     )
 
 
-def shown_decisions(rows: Iterable[Decision]) -> list[ShownDecision]:
+def decision_rows(rows: Iterable[Decision]) -> list[DecisionRow]:
     """Return decisions as the pages show them."""
-    return [shown_decision(row) for row in rows]
+    return [decision_row(row) for row in rows]
 
 
-def why(cluster: Cluster) -> list[ShownDecision]:
+def why(cluster: Cluster) -> list[DecisionRow]:
     """Return the last decision of each loop: why something, or nothing, is happening."""
     return [
-        shown_decision(row)
+        decision_row(row)
         if row is not None
-        else ShownDecision(loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
+        else DecisionRow(loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
         for loop, row in last_decisions(cluster).items()
     ]
 
 
-def told(value: float | None, unit: str) -> str:
+def figure_text(value: float | None, unit: str) -> str:
     """Return a figure with its unit; "" where there is none."""
     if value is None:
         return ""

@@ -45,7 +45,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class ShownSection:
+class FormSection:
     """Settings that belong together."""
 
     title: str
@@ -53,7 +53,7 @@ class ShownSection:
     settings: tuple[Setting, ...]
 
     @classmethod
-    def of(cls, section: Section, title: str, about: str) -> "ShownSection":
+    def of(cls, section: Section, title: str, about: str) -> "FormSection":
         """Return a section with its settings in the order of their declaration."""
         names = [
             name for name in PolicySettings.model_fields if extra_of(name)["section"] == section
@@ -72,22 +72,22 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 SECTIONS: Final = (
-    ShownSection.of(
+    FormSection.of(
         Section.APPROVAL, "What applies by itself",
         "A plan within all of this begins without a person.",
     ),
-    ShownSection.of(Section.DECISION, "Who decides", "On everything else."),
-    ShownSection.of(Section.WATCH, "Watch loops", "What they act on, and how often."),
-    ShownSection.of(
+    FormSection.of(Section.DECISION, "Who decides", "On everything else."),
+    FormSection.of(Section.WATCH, "Watch loops", "What they act on, and how often."),
+    FormSection.of(
         Section.DRIFT, "Drift", "What may change between snapshot and step before a plan is stale."
     ),
-    ShownSection.of(Section.SPEED, "How fast", "Bounds of each step of an execution."),
+    FormSection.of(Section.SPEED, "How fast", "Bounds of each step of an execution."),
 )  # fmt: skip
 SETTINGS: Final = tuple(one for section in SECTIONS for one in section.settings)
 
 
 @dataclass(frozen=True)
-class ShownSetting:
+class FormSetting:
     """A setting with the text or the ticks that its field shows, and what is wrong with them."""
 
     setting: Setting
@@ -96,14 +96,17 @@ class ShownSetting:
     faults: list[str]
 
 
-def shown_sections(
+def form_sections(
     policy: PolicySettings,
     sent: Mapping[str, list[str]] | None = None,
     faults: Fields | None = None,
-) -> list[tuple[ShownSection, list[ShownSetting]]]:
+) -> list[tuple[FormSection, list[FormSetting]]]:
     """Return the form with a policy's settings, or with what was sent of it."""
     return [
-        (section, [_shown(setting, policy, sent, faults or {}) for setting in section.settings])
+        (
+            section,
+            [_form_setting(setting, policy, sent, faults or {}) for setting in section.settings],
+        )
         for section in SECTIONS
     ]
 
@@ -128,16 +131,16 @@ def policy_changes(sent: Mapping[str, list[str]]) -> dict[str, Any]:
     return policy_changes
 
 
-def _shown(
+def _form_setting(
     setting: Setting, policy: PolicySettings, sent: Mapping[str, list[str]] | None, faults: Fields
-) -> ShownSetting:
+) -> FormSetting:
     texts = (
         _texts(setting, getattr(policy, setting.name))
         if sent is None
         else sent.get(setting.name, [])
     )
     value = texts[0] if texts else ""
-    return ShownSetting(setting, value, frozenset(texts), faults.get(setting.name, []))
+    return FormSetting(setting, value, frozenset(texts), faults.get(setting.name, []))
 
 
 def _texts(setting: Setting, value: Any) -> list[str]:

@@ -13,15 +13,15 @@ from controlplane.errors import Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
 from controlplane.pagination.pages import optional_whole
 from controlplane.policies import blackouts, exclusions
-from controlplane.policies.blackouts import cron_told
+from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
 from dashboard.forms import moment
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.policies.decisions import shown_decisions, why
-from dashboard.policies.forms import policy_changes, shown_sections
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.policies.decisions import decision_rows, why
+from dashboard.policies.forms import form_sections, policy_changes
+from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 
 @cluster_page
@@ -44,7 +44,7 @@ def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
         update_policy(request.actor, cluster, changes, reason[:2000])
     except Invalid as invalid:
         return _policy_page(request, cluster, before, sent, invalid.fields, status=422)
-    tell(request, f"The policy of {cluster.name} is as you set it.")
+    notify(request, f"The policy of {cluster.name} is as you set it.")
     return redirect("policy", cluster.slug)
 
 
@@ -123,12 +123,12 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "cluster": cluster,
         "filters": filters,
         "page": page,
-        "rows": shown_decisions(page.rows),
+        "rows": decision_rows(page.rows),
         "why": why(cluster),
         "loops": LOOP_NAMES,
         "codes": CODE_NAMES,
     }
-    return show_list(request, "decisions.html", "_decisions_table.html", context)
+    return render_list(request, "decisions.html", "_decisions_table.html", context)
 
 
 def _policy_page(
@@ -146,7 +146,7 @@ def _policy_page(
         "cluster": cluster,
         "policy": policy,
         "summary": summary(settings),
-        "sections": shown_sections(settings, sent, faults),
+        "sections": form_sections(settings, sent, faults),
         "faults": faults or {},
         "note": note,
         "stamp": _stamp(policy),
@@ -155,13 +155,13 @@ def _policy_page(
         "kinds": Exclusion.Kind.values,
         "nodes": cluster.nodes.order_by("index"),
     }
-    return show(request, "policy.html", context, status)
+    return render_page(request, "policy.html", context, status)
 
 
 def _blackout(row: Blackout) -> dict[str, Any]:
     until = blackouts.blackout_until(row, timezone.now())
     over = row.ends_at is not None and row.ends_at <= timezone.now()
-    schedule = cron_told(row.cron) if row.cron else ""
+    schedule = cron_text(row.cron) if row.cron else ""
     return {"row": row, "told": schedule, "until": until, "over": over}
 
 
@@ -181,11 +181,11 @@ def _hours(text: str) -> float:
 
 def _done(request: PageRequest, cluster: Cluster, act: Callable[[], str]) -> HttpResponseRedirect:
     try:
-        tell(request, act())
+        notify(request, act())
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("policy", cluster.slug)
 
 

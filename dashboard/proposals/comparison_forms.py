@@ -13,7 +13,7 @@ from controlplane.models import Cluster
 from controlplane.planning.budget import KINDS
 from controlplane.proposals.comparisons import Asked
 from controlplane.selectors.planners import Offered, planner_kinds
-from dashboard.forms import parameters, shown_fields
+from dashboard.forms import form_fields, parameters
 
 _SEPARATORS = re.compile(r"[\s,;%]+")
 LEVELS = "levels"
@@ -78,7 +78,7 @@ def _choice(
     usual = place < USUAL.get(kind, 0) and (kind != "migration" or _has_split(cluster))
     ticked = name in sent.getlist("asked") if sent is not None else usual
     fields = _named(kind, offered)
-    return Choice(kind, offered, ticked, shown_fields(fields, texts(sent), errors))
+    return Choice(kind, offered, ticked, form_fields(fields, texts(sent), errors))
 
 
 def _has_split(cluster: Cluster) -> bool:
@@ -93,7 +93,7 @@ def _named(kind: str, offered: Offered) -> list[ParameterField]:
     ]
 
 
-def asked_of(cluster: Cluster, sent: QueryDict) -> list[Asked]:
+def requests_in(cluster: Cluster, sent: QueryDict) -> list[Asked]:
     """Return who is asked; raises `Invalid` for text that is no value."""
     wanted, requested = set(sent.getlist("asked")), []
     faults: Fields = {}

@@ -55,7 +55,7 @@ _PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*'|\"[^\"]*\"")
 
 
 @dataclass(frozen=True)
-class ShownFault:
+class FormFault:
     """A fault as the form shows it: of which name in the field, why, and the line it points at."""
 
     of: str
@@ -149,13 +149,13 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
     return spec, faults
 
 
-def shown_faults(fields: Fields) -> dict[str, list[ShownFault]]:
+def form_faults(fields: Fields) -> dict[str, list[FormFault]]:
     """Return the faults by field of the form; those of all its other fields are left out."""
-    by_field: dict[str, list[ShownFault]] = {field: [] for field in FIELDS.values()}
+    by_field: dict[str, list[FormFault]] = {field: [] for field in FIELDS.values()}
     for name, messages in fields.items():
         field, of = _field(name)
         if field in by_field:
-            by_field[field] += [_shown(of, fault) for fault in messages]
+            by_field[field] += [_form_fault(of, fault) for fault in messages]
     return by_field
 
 
@@ -174,11 +174,9 @@ def _field(name: str) -> tuple[str, str]:
     return field, f"pair {int(of) + 1}" if field == "on" else of
 
 
-def _shown(of: str, fault: str) -> ShownFault:
+def _form_fault(of: str, fault: str) -> FormFault:
     place = place_of(fault)
-    return (
-        ShownFault(of, fault) if place is None else ShownFault(of, fault, place.line, place.marks)
-    )
+    return FormFault(of, fault) if place is None else FormFault(of, fault, place.line, place.marks)
 
 
 def _named(values: Mapping[str, str], field: str, faults: Fields) -> dict[str, str]:

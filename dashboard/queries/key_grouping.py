@@ -12,7 +12,7 @@ from controlplane.models import Cluster
 from controlplane.topology import key_groupings
 from controlplane.wire.schemes import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import tell, tell_refusal
+from dashboard.responses import notify, notify_refusal
 
 
 @cluster_page
@@ -23,11 +23,11 @@ def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
         query = key_groupings.set_scheme(
             request.actor, query, values.get("scheme", ""), values.get("reason", "")
         )
-        tell(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
+        notify(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("query", cluster.slug, pk)
 
 
@@ -38,11 +38,11 @@ def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
     try:
         index = _index(values.get("node", ""))
         query = key_groupings.move_merge(request.actor, query, index, values.get("reason", ""))
-        tell(request, f"{query.name} is merged on {query.merge_node}.")
+        notify(request, f"{query.name} is merged on {query.merge_node}.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("query", cluster.slug, pk)
 
 

@@ -31,7 +31,7 @@ def pseudo_sql(
     return "\n".join(lines)
 
 
-def window_words(text: QueryText) -> str:
+def window_text(text: QueryText) -> str:
     """Return length and distance of the windows: 300 s every 60 s."""
     slides = text.slide_s is not None and text.slide_s != text.window_s
     return f"{text.window_s:g} s" + (f" every {text.slide_s:g} s" if slides else "")
@@ -66,7 +66,7 @@ def _aggregates(text: QueryText) -> Sequence[tuple[str, str]]:
 
 
 def _window(text: QueryText) -> str:
-    return f"window of {window_words(text)}"
+    return f"window of {window_text(text)}"
 
 
 def _streams(names: Sequence[str]) -> str:

@@ -20,14 +20,14 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.queries.forms import (
     DEFAULTS,
     checked,
+    form_faults,
     labels,
-    shown_faults,
     spec_of,
     summaries,
     usable,
 )
 from dashboard.queries.retention_forms import UNITS
-from dashboard.responses import show, tell
+from dashboard.responses import notify, render_page
 
 
 @cluster_page
@@ -41,7 +41,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         query = queries.submit(request.actor, cluster, spec_of(cluster, values))
     except Invalid as invalid:
         return _form(request, cluster, values, invalid.fields, status=422)
-    tell(request, f"{query.name} is submitted and waits for a node.")
+    notify(request, f"{query.name} is submitted and waits for a node.")
     return redirect("query", cluster.slug, query.pk)
 
 
@@ -51,9 +51,11 @@ def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
     values, field = request.POST.dict(), request.POST.get("field", "")
     if field == "text":
         context = _outcome(checked(cluster, values), values) | {"live": True}
-        return show(request, "_query_outcome.html", context)
+        return render_page(request, "_query_outcome.html", context)
     faults = _faults(cluster, values).get(field, [])
-    return show(request, "_field_errors.html", {"field": field, "faults": faults, "checked": True})
+    return render_page(
+        request, "_field_errors.html", {"field": field, "faults": faults, "checked": True}
+    )
 
 
 def _form(
@@ -77,12 +79,12 @@ def _form(
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
     }
-    return show(request, "query_new.html", context | _outcome(result, filled), status)
+    return render_page(request, "query_new.html", context | _outcome(result, filled), status)
 
 
 def _outcome(checked: Checked, values: Mapping[str, str]) -> dict[str, Any]:
     """Return the faults by field, or the columns that the results will have."""
-    faults = shown_faults(checked.fields)
+    faults = form_faults(checked.fields)
     columns = [] if checked.computation is None else output_columns(checked.computation)
     wrong = labels(field for field, messages in faults.items() if messages)
     return {

@@ -30,8 +30,8 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.queries.edges import splitting
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
-from dashboard.queries.sql import pseudo_sql, window_words
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.queries.sql import pseudo_sql, window_text
+from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 PER_PAGE = 100
 SHOWN_WINDOWS = 100
@@ -51,7 +51,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "nodes": cluster.nodes.order_by("index"),
         "states": ["live", *Query.State.values],
     }
-    return show_list(request, "queries.html", "_queries_table.html", context)
+    return render_list(request, "queries.html", "_queries_table.html", context)
 
 
 @cluster_page
@@ -62,7 +62,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     context |= splitting(cluster, row.query)
     context |= {"units": list(UNITS)}
     context |= _results(request, cluster, row.query)
-    return show_list(request, "query.html", "_query_facts.html", context)
+    return render_list(request, "query.html", "_query_facts.html", context)
 
 
 @cluster_page
@@ -70,7 +70,7 @@ def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
     query = query_by_id(cluster, pk)
     context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
-    return show(request, "_results.html", context)
+    return render_page(request, "_results.html", context)
 
 
 @cluster_page
@@ -86,11 +86,11 @@ def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     names = request.POST.getlist("names")
     try:
         ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
-        tell(request, "The query is ending." if ended == 1 else f"{ended} queries are ending.")
+        notify(request, "The query is ending." if ended == 1 else f"{ended} queries are ending.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect(reverse("queries", args=[cluster.slug]))
 
 
@@ -99,7 +99,7 @@ def _text(row: QueryRow) -> dict[str, Any]:
     text = text_of(row.query)
     sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
     nodes = [(node, past - first) for node, first, past in row.spans]
-    return {"sql": sql, "window": window_words(text), "task_nodes": nodes}
+    return {"sql": sql, "window": window_text(text), "task_nodes": nodes}
 
 
 def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:

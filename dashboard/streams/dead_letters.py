@@ -22,7 +22,7 @@ from controlplane.records.dead_letter_list import (
 )
 from controlplane.records.dead_letters import Choice, Replayed
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import show_list, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_list
 
 
 @cluster_page
@@ -43,7 +43,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "reasons": ABOUT.items(),
         "streams": cluster.streams.order_by("name").values_list("name", flat=True)[:200],
     }  # fmt: skip
-    return show_list(request, "dead_letters.html", "_dead_letters_table.html", context)
+    return render_list(request, "dead_letters.html", "_dead_letters_table.html", context)
 
 
 @cluster_page
@@ -60,11 +60,11 @@ def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     try:
         choice = _choice(request, cluster)
         done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
-        tell(request, _told(done))
+        notify(request, _outcome(done))
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return _back(request, cluster)
 
 
@@ -75,15 +75,15 @@ def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     try:
         choice = _choice(request, cluster)
         removed = dead_letters.delete(request.actor, cluster, choice, reason)
-        tell(request, f"{removed:,} dead letter{'' if removed == 1 else 's'} deleted.")
+        notify(request, f"{removed:,} dead letter{'' if removed == 1 else 's'} deleted.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return _back(request, cluster)
 
 
-def _told(done: Replayed) -> str:
+def _outcome(done: Replayed) -> str:
     text = f"{done.appended:,} appended again, {done.left:,} stay"
     first = next(iter(done.faults.values()), "")
     more = "; there are others, which were not tried" if done.next is not None else ""

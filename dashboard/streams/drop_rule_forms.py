@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controlplane.catalog.drop_rules import drops_of, moment_of
+from controlplane.catalog.drop_rules import drop_rules_of, moment_of
 from controlplane.catalog.queries import computed_by
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Drop, Query, Stream
@@ -18,7 +18,7 @@ MOST_READERS = 500
 
 
 @dataclass(frozen=True)
-class ShownStep:
+class StepRow:
     """From an event time on (None: always) this share is dropped."""
 
     since: datetime | None
@@ -26,13 +26,13 @@ class ShownStep:
 
 
 @dataclass(frozen=True)
-class ShownDrop:
+class DropRuleRow:
     """A drop as its row and its dialog show it; steps only where windows are dropped."""
 
     drop: Drop
     share: float
     what: str
-    steps: tuple[ShownStep, ...]
+    steps: tuple[StepRow, ...]
     window_s: str
     slide_s: str
     batch: int
@@ -49,11 +49,11 @@ class ShownDrop:
         return f"{100 * shares[-1]:.4g}"
 
 
-def shown_drop(drop: Drop) -> ShownDrop:
+def drop_rule_row(drop: Drop) -> DropRuleRow:
     """Return a drop as the pages show it."""
     shed = drop.value
-    steps = tuple(ShownStep(moment_of(since), share) for since, share in shed.steps)
-    return ShownDrop(
+    steps = tuple(StepRow(moment_of(since), share) for since, share in shed.steps)
+    return DropRuleRow(
         drop=drop,
         share=shed.steps[-1][1],
         what=windows_told(shed),
@@ -64,17 +64,17 @@ def shown_drop(drop: Drop) -> ShownDrop:
     )
 
 
-def shown_drops(drops: Iterable[Drop]) -> list[ShownDrop]:
+def drop_rule_rows(drops: Iterable[Drop]) -> list[DropRuleRow]:
     """Return drops as the pages show them."""
-    return [shown_drop(drop) for drop in drops]
+    return [drop_rule_row(drop) for drop in drops]
 
 
-def drops_context(stream: Stream) -> dict[str, Any]:
+def drop_rules_context(stream: Stream) -> dict[str, Any]:
     """Return what the page of a stream shows of drops: the rows, and the queries to choose from."""
     running = Query.objects.filter(streams=stream, state=Query.State.RUNNING).order_by("name")
     readers = running.values_list("name", "window_s")[:MOST_READERS]
     return {
-        "drops": shown_drops(drops_of(stream)),
+        "drops": drop_rule_rows(drop_rules_of(stream)),
         "readers": [(name, f"{window_s:g} s windows") for name, window_s in readers],
     }
 

@@ -12,15 +12,15 @@ from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster
 from controlplane.topology import drop_rules
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import show, tell, tell_refusal
-from dashboard.streams.drop_rule_forms import drop_spec, drops_context
+from dashboard.responses import notify, notify_refusal, render_page
+from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return what the arcs of a stream drop."""
-    context = {"cluster": cluster} | drops_context(stream_by_id(cluster, pk).stream)
-    return show(request, "_drops.html", context)
+    context = {"cluster": cluster} | drop_rules_context(stream_by_id(cluster, pk).stream)
+    return render_page(request, "_drops.html", context)
 
 
 @cluster_page
@@ -32,11 +32,11 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
         spec = drop_spec(stream, values)
         drop = drop_rules.set_drop(request.actor, stream, spec, query, reason)
         text = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
-        tell(request, f"{drop_rules.arc_told(drop)} drops {text}.")
+        notify(request, f"{drop_rules.arc_told(drop)} drops {text}.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return _back(cluster, pk)
 
 
@@ -49,11 +49,11 @@ def lift(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirec
             request.actor, stream, values.get("query", ""), values.get("reason", "")
         )
         later = " once the windows are over that it has begun with" if left else ""
-        tell(request, f"Every record is kept again{later}.")
+        notify(request, f"Every record is kept again{later}.")
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return _back(cluster, pk)
 
 

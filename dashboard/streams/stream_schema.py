@@ -15,7 +15,7 @@ from controlplane.topology import streams
 from controlplane.topology.schemas.change import preview, set_schema
 from controlplane.topology.streams import StreamSpec
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import refusal_text, show, tell
+from dashboard.responses import notify, refusal_text, render_page
 from dashboard.streams.schema_forms import (
     BLANK,
     columns_in,
@@ -52,7 +52,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
     except WeirError as refusal:
         context = {"form": form_of_post(request.POST), "refusal": refusal_text(refusal)}
         return _new(request, cluster, context, 409)
-    tell(request, f"{stream.name} is declared with {len(stream.schema['columns'])} columns.")
+    notify(request, f"{stream.name} is declared with {len(stream.schema['columns'])} columns.")
     return redirect("stream", cluster.slug, stream.pk)
 
 
@@ -84,7 +84,7 @@ def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         else:
             context["refusal"] = str(refusal)
         return _change(request, cluster, row, context, 409)
-    tell(request, f"The schema of {row.stream.name} is changed.")
+    notify(request, f"The schema of {row.stream.name} is changed.")
     return redirect("stream", cluster.slug, pk)
 
 
@@ -126,7 +126,7 @@ def _new(
         name: request.POST.get(name, "") for name in ("stream", "title", "declared_rate", "format")
     }
     more = {"cluster": cluster, "values": values, "formats": list(Format)}
-    return show(request, "stream_new.html", more | context, status)
+    return render_page(request, "stream_new.html", more | context, status)
 
 
 def _change(
@@ -143,4 +143,4 @@ def _change(
         "reason": request.POST.get("reason", ""),
         "is_refused": any(change.refusal for change in changes),
     }
-    return show(request, "stream_schema.html", more | context, status)
+    return render_page(request, "stream_schema.html", more | context, status)

@@ -10,7 +10,7 @@ from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.numbers import compact, milliseconds, percent, ratio, size
 from dashboard.plan_names import title_of
-from dashboard.responses import show_list
+from dashboard.responses import render_list
 
 PER_PAGE = 25
 # As many points as a small chart shows apart.
@@ -55,7 +55,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "records": records,
         "calibrated": calibrated,
     }
-    return show_list(request, "ledger.html", "_ledger_table.html", context)
+    return render_list(request, "ledger.html", "_ledger_table.html", context)
 
 
 @cluster_page

@@ -27,7 +27,7 @@ def run_lab(run_id: int) -> None:
 @shared_task(name=TEND_LAB)
 def tend_lab() -> None:
     """Look after the runs whose worker or whose message was lost."""
-    lab.tend(timezone.now())
+    lab.requeue_lost(timezone.now())
 
 
 def _worker_stops() -> bool:

@@ -29,4 +29,4 @@ def place(cluster_id: int) -> None:
 def tend_routing() -> None:
     """Look after every cluster's routing, and show that beat and worker both live."""
     beat(redis_client(), "beat")
-    reconcile.tend(timezone.now())
+    reconcile.reconcile_all(timezone.now())

@@ -16,4 +16,4 @@ def send_webhook(webhook_id: int) -> None:
 @shared_task(name=TEND_WEBHOOKS)
 def tend_webhooks() -> None:
     """Ask for the sending of messages that are due."""
-    deliveries.tend(timezone.now())
+    deliveries.send_due(timezone.now())

@@ -10,7 +10,7 @@ from pydantic import Field
 from controlplane.access import tokens
 from controlplane.access.roles import VIEWER
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.security import caller, seen_cluster
+from controlplane.api.common.security import caller, visible_cluster
 from controlplane.models import ApiToken
 
 router = Router(tags=["access"])
@@ -59,14 +59,14 @@ class NewTokenOut(Schema):
 @router.get("", response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> Any:
     """Return the caller's own tokens by name; there are a hundred at most."""
-    return tokens.own(caller(request))
+    return tokens.tokens_of(caller(request))
 
 
 @router.post("", response={201: NewTokenOut}, openapi_extra=with_examples(_EXAMPLES))
 def make_token(request: HttpRequest, body: TokenIn) -> Any:
     """Make a token of one's own; the secret is in this answer alone. Takes a login, no token."""
     actor = caller(request)
-    cluster = None if body.cluster is None else seen_cluster(actor, body.cluster)
+    cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
     row, secret = tokens.make(actor, body.name, body.role, cluster, body.days)
     return Status(201, {"token": row, "secret": secret})
 

@@ -45,7 +45,7 @@ def idempotent(run: View) -> View:
 
 def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) -> HttpResponseBase:
     try:
-        claim = _found(request, key)
+        claim = _claim(request, key)
     except (Conflict, Invalid) as refusal:
         return _refused(request, refusal)
     except RequestDataTooBig:
@@ -53,10 +53,10 @@ def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) 
     if claim is None:
         # Of nobody known, or too large: refused as without a key.
         return work()
-    return _again(claim) if isinstance(claim, KeptAnswer) else _done(request, claim, work)
+    return _repeated(claim) if isinstance(claim, KeptAnswer) else _done(request, claim, work)
 
 
-def _found(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
+def _claim(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
     """Return the claim or what is kept, None where nobody is known whose key it could be."""
     if not _KEY.fullmatch(key):
         raise Invalid({HEADER: ["Must be 1 to 200 visible ASCII characters, such as a UUID"]})
@@ -72,10 +72,12 @@ def _done(
     try:
         with transaction.atomic():
             response = work()
-            kept = _is_kept(response)
+            kept = _is_stored(response)
             if kept and isinstance(response, HttpResponse):
                 content_type = response.get("Content-Type", "")
-                idempotency.keep(claimed, response.status_code, content_type, response.content)
+                idempotency.store_answer(
+                    claimed, response.status_code, content_type, response.content
+                )
             elif response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 transaction.set_rollback(True)
     except Conflict as lost:
@@ -88,7 +90,7 @@ def _done(
     return response
 
 
-def _is_kept(response: HttpResponseBase) -> bool:
+def _is_stored(response: HttpResponseBase) -> bool:
     status = response.status_code
     final = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _PASSING
     return final and isinstance(response, HttpResponse)
@@ -99,7 +101,7 @@ def _fingerprint(request: HttpRequest, token: int | None) -> str:
     return idempotency.fingerprint(asked.encode(), request.body)
 
 
-def _again(kept: KeptAnswer) -> HttpResponse:
+def _repeated(kept: KeptAnswer) -> HttpResponse:
     body = idempotency.body_of(kept)
     response = HttpResponse(body, status=kept.status, content_type=kept.content_type)
     response[REPLAYED] = "true"

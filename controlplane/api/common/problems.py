@@ -99,12 +99,12 @@ def api_problems(
             return response
         if response.get("Content-Type", "").startswith(CONTENT_TYPE):
             return response
-        return _retold(request, response)
+        return _as_problem(request, response)
 
     return respond
 
 
-def _retold(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     status = response.status_code
     title = response.reason_phrase
     body = problem(request, status, title, _DETAILS.get(status, f"{title}."))

@@ -61,7 +61,7 @@ def identified(request: HttpRequest) -> Actor | None:
     return actor_of(request) if request.user.is_authenticated else None
 
 
-def seen_cluster(actor: Actor, slug: str) -> Cluster:
+def visible_cluster(actor: Actor, slug: str) -> Cluster:
     """Return a cluster that a body names. Raises `Forbidden`, `NotFound`."""
     cluster = cluster_by_slug(slug)
     require_viewer(actor, cluster)

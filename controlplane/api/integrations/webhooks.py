@@ -11,7 +11,7 @@ from controlplane.access.roles import Actor
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
-from controlplane.api.common.security import caller, seen_cluster
+from controlplane.api.common.security import caller, visible_cluster
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.delivery_list import deliveries_slice
 from controlplane.integrations.webhooks import WebhookSpec
@@ -102,7 +102,7 @@ class DeliveryPage(ListOut):
 @router.get("", response=list[WebhookOut])
 def list_webhooks(request: HttpRequest) -> Any:
     """Return the webhooks that the caller may manage, by name; there are fifty at most."""
-    return webhooks.seen(caller(request))
+    return webhooks.visible_webhooks(caller(request))
 
 
 @router.post("", response={201: NewWebhookOut}, openapi_extra=with_examples(_EXAMPLES))
@@ -119,21 +119,21 @@ def make_webhook(request: HttpRequest, body: WebhookIn) -> Any:
 @router.get("/{int:pk}", response=WebhookOut)
 def get_webhook(request: HttpRequest, pk: int) -> Any:
     """Return one webhook."""
-    return webhooks.by_id(caller(request), pk)
+    return webhooks.webhook_by_id(caller(request), pk)
 
 
 @router.put("/{int:pk}", response=WebhookOut, openapi_extra=with_examples(_EXAMPLES))
 def change_webhook(request: HttpRequest, pk: int, body: WebhookIn) -> Any:
     """Change all of a webhook but its cluster; it no longer rests."""
     actor = caller(request)
-    return webhooks.change(actor, webhooks.by_id(actor, pk), _spec(actor, body))
+    return webhooks.change(actor, webhooks.webhook_by_id(actor, pk), _spec(actor, body))
 
 
 @router.delete("/{int:pk}", response={204: None})
 def remove_webhook(request: HttpRequest, pk: int) -> Any:
     """Delete a webhook with its messages."""
     actor = caller(request)
-    webhooks.remove(actor, webhooks.by_id(actor, pk))
+    webhooks.remove(actor, webhooks.webhook_by_id(actor, pk))
     return Status(204, None)
 
 
@@ -141,7 +141,7 @@ def remove_webhook(request: HttpRequest, pk: int) -> Any:
 def renew_secret(request: HttpRequest, pk: int) -> Any:
     """Give a webhook another secret, which signs every message from now on."""
     actor = caller(request)
-    hook = webhooks.renew_secret(actor, webhooks.by_id(actor, pk))
+    hook = webhooks.renew_secret(actor, webhooks.webhook_by_id(actor, pk))
     return {"webhook": hook, "secret": webhooks.secret_of(hook)}
 
 
@@ -149,7 +149,7 @@ def renew_secret(request: HttpRequest, pk: int) -> Any:
 def test_webhook(request: HttpRequest, pk: int) -> Any:
     """Have a message of type test sent; ask for its delivery to see what became of it."""
     actor = caller(request)
-    return Status(202, webhooks.test(actor, webhooks.by_id(actor, pk)))
+    return Status(202, webhooks.test(actor, webhooks.webhook_by_id(actor, pk)))
 
 
 @router.get("/{int:pk}/deliveries", response=DeliveryPage)
@@ -158,7 +158,7 @@ def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> An
 
     Query parameters state (waiting, delivered, failed), cursor, limit (up to 1000).
     """
-    hook = webhooks.by_id(caller(request), pk)
+    hook = webhooks.webhook_by_id(caller(request), pk)
     page = deliveries_slice(hook, request.GET, Place.of(request.GET))
     return listed(request, response, page) | {"deliveries": page.rows}
 
@@ -170,9 +170,9 @@ def send_again(request: HttpRequest, pk: int, delivery: int) -> Any:
     409 (webhook_off) for a webhook that is switched off.
     """
     actor = caller(request)
-    return Status(202, deliveries.again(actor, webhooks.by_id(actor, pk), delivery))
+    return Status(202, deliveries.send_again(actor, webhooks.webhook_by_id(actor, pk), delivery))
 
 
 def _spec(actor: Actor, body: WebhookIn) -> WebhookSpec:
-    cluster = None if body.cluster is None else seen_cluster(actor, body.cluster)
+    cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
     return WebhookSpec(body.name, body.url, tuple(body.kinds), cluster, body.active)

@@ -89,7 +89,7 @@ def cancel_run(request: HttpRequest, pk: int) -> Any:
 @router.post("/runs/{int:pk}/again", response={202: RunOut})
 def run_again(request: HttpRequest, pk: int) -> Any:
     """Ask for another run of the same."""
-    return Status(202, lab.run_again(caller(request), run_by_id(pk)))
+    return Status(202, lab.repeat(caller(request), run_by_id(pk)))
 
 
 @router.delete("/runs/{int:pk}", response={204: None})

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, StrictInt, create_model
 
 from controlplane.api.common.schemas import ListOut, ReasonIn
 from controlplane.models import Blackout, Cluster, Decision
-from controlplane.policies.blackouts import blackout_until, cron_told
+from controlplane.policies.blackouts import blackout_until, cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings
@@ -108,7 +108,7 @@ class BlackoutOut(Schema):
     @staticmethod
     def resolve_told(row: Blackout) -> str:
         """Return the cron line in words."""
-        return cron_told(row.cron) if row.cron else ""
+        return cron_text(row.cron) if row.cron else ""
 
     @staticmethod
     def resolve_until(row: Blackout) -> datetime | None:

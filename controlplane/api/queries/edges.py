@@ -14,7 +14,7 @@ from controlplane.api.common.examples import (
 from controlplane.api.common.security import caller
 from controlplane.api.queries.edge_schemas import DropIn, DropOut, MergeNodeIn, SchemeIn
 from controlplane.api.queries.schemas import QueryOut
-from controlplane.catalog.drop_rules import drops_of
+from controlplane.catalog.drop_rules import drop_rules_of
 from controlplane.catalog.queries import query_by_id, query_by_name
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.streams import stream_by_key
@@ -26,22 +26,24 @@ DROPS = "/{slug}/streams/{key}/drops"
 
 
 @router.get(DROPS, response=list[DropOut])
-def list_drops(request: HttpRequest, slug: str, key: str) -> Any:
+def list_drop_rules(request: HttpRequest, slug: str, key: str) -> Any:
     """Return what the arcs of a stream drop: its input arc, and the split arcs to queries."""
     caller(request)
     stream = stream_by_key(cluster_by_slug(slug), key)
-    return [DropOut.of(drop) for drop in drops_of(stream)]
+    return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
 @router.put(DROPS, response=DropOut, openapi_extra=with_examples(DROP_EXAMPLES))
-def set_drop(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
+def set_drop_rule(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
     """Let an arc of a stream (by id or name) drop a share, or another share than before."""
     actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
     return DropOut.of(drop_rules.set_drop(actor, stream, body.value(), body.query, body.reason))
 
 
 @router.delete(DROPS, response=list[DropOut])
-def lift_drop(request: HttpRequest, slug: str, key: str, query: str = "", reason: str = "") -> Any:
+def remove_drop_rule(
+    request: HttpRequest, slug: str, key: str, query: str = "", reason: str = ""
+) -> Any:
     """Let an arc keep all records again; returns what the stream's arcs drop then.
 
     A drop of whole windows ends with one that is to come: it stays, with a last step of share 0,
@@ -49,7 +51,7 @@ def lift_drop(request: HttpRequest, slug: str, key: str, query: str = "", reason
     """
     actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
     drop_rules.lift(actor, stream, query, reason[:2000])
-    return [DropOut.of(drop) for drop in drops_of(stream)]
+    return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
 @router.post(

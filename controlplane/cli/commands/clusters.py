@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.access.roles import VIEWER, require_member
 from controlplane.cli.actors import actor_of, viewed
-from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import FleetRow, NodeRow, fleet, node_table
 from controlplane.errors import Invalid
@@ -60,14 +60,14 @@ def start(given: Namespace) -> None:
     """Ask for a running application."""
     actor, cluster = viewed(given)
     lifecycle.start(actor, cluster, given.reason)
-    _asked(given, cluster)
+    _request(given, cluster)
 
 
 def stop(given: Namespace) -> None:
     """Ask for no application."""
     actor, cluster = viewed(given)
     lifecycle.stop(actor, cluster, given.reason)
-    _asked(given, cluster)
+    _request(given, cluster)
 
 
 def set_nodes(given: Namespace) -> None:
@@ -77,7 +77,7 @@ def set_nodes(given: Namespace) -> None:
     if given.json:
         print_json({"cluster": cluster.slug, "before": count.before, "nodes": count.after})
     else:
-        say(f"{cluster.slug} has {count.after} nodes; it had {count.before}")
+        print_sentence(f"{cluster.slug} has {count.after} nodes; it had {count.before}")
 
 
 def limit(given: Namespace) -> None:
@@ -95,11 +95,11 @@ def limit(given: Namespace) -> None:
         print_facts({"cluster": cluster.slug, **limits})
 
 
-def _asked(given: Namespace, cluster: Any) -> None:
+def _request(given: Namespace, cluster: Any) -> None:
     if given.json:
         print_json({"cluster": cluster.slug, "desired": cluster.desired, "state": cluster.state})
     else:
-        say(f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}")
+        print_sentence(f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}")
 
 
 def _row(row: FleetRow) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
-from controlplane.cli.output import print_json, print_table, say
+from controlplane.cli.output import print_json, print_sentence, print_table
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_export import csv_lines, ndjson_lines
@@ -30,7 +30,9 @@ def listed(given: Namespace) -> None:
             for row in page.rows]  # fmt: skip
     print_table(columns, rows, "no dead letter")
     if page.next:
-        say(f"the newest {len(page.rows)} (--limit); weir dead-letters export has all, with ids")
+        print_sentence(
+            f"the newest {len(page.rows)} (--limit); weir dead-letters export has all, with ids"
+        )
 
 
 def exported(given: Namespace) -> None:
@@ -54,9 +56,9 @@ def replayed(given: Namespace) -> int:
     if given.json:
         print_json({"appended": done.appended, "left": done.left, "faults": done.faults})
     else:
-        say(f"{done.appended:,} appended again, {done.left:,} left")
+        print_sentence(f"{done.appended:,} appended again, {done.left:,} left")
         for name, why in done.faults.items():
-            say(f"  {name}: {why}")
+            print_sentence(f"  {name}: {why}")
     return Code.REFUSED if done.left else Code.DONE
 
 
@@ -68,7 +70,7 @@ def deleted(given: Namespace) -> None:
     if given.json:
         print_json({"deleted": removed})
         return
-    say(f"{removed:,} given up")
+    print_sentence(f"{removed:,} given up")
 
 
 def _filters(cluster: Cluster, given: Namespace, limit: int = 50) -> DeadLetterFilters:

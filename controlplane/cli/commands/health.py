@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 from controlplane.health.losses.decisions import decide
 from controlplane.health.summary import Health, health_of, incident_by_id
 from controlplane.models import DriverRestart, Incident
@@ -26,16 +26,16 @@ def shown(given: Namespace) -> None:
                "detail": "text"}  # fmt: skip
     print_table(columns, [[row[name] for name in columns] for row in restarts], "no restart")
     for disk in health.disks:
-        say(f"{disk}")
+        print_sentence(f"{disk}")
     if health.stuck is not None:
-        say(f"batch {health.stuck.batch} cannot be processed: it has failed "
+        print_sentence(f"batch {health.stuck.batch} cannot be processed: it has failed "
             f"{health.stuck.attempt.failures} times in a row: {health.stuck.cause}")  # fmt: skip
     for row in incidents:
-        say(f"incident {row['id']} {row['kind']} ({row['state']}) {row['at']}")
+        print_sentence(f"incident {row['id']} {row['kind']} ({row['state']}) {row['at']}")
         for text in (*row["lost"], *row["done"]):
-            say(f"  {text}")
+            print_sentence(f"  {text}")
         if row["choices"]:
-            say(f"  choose: {', '.join(row['choices'])}")
+            print_sentence(f"  choose: {', '.join(row['choices'])}")
 
 
 def decided(given: Namespace) -> None:
@@ -45,7 +45,7 @@ def decided(given: Namespace) -> None:
     if given.json:
         print_json(_incident(row))
     else:
-        say(f"incident {row.pk} of {cluster.slug}: {row.decision}")
+        print_sentence(f"incident {row.pk} of {cluster.slug}: {row.decision}")
 
 
 def _facts(health: Health) -> dict[str, Any]:

@@ -10,7 +10,13 @@ from algorithms.interrupts import heeding_interrupts
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import description_in
-from controlplane.cli.output import print_facts, print_json, print_table, progress_bar, say
+from controlplane.cli.output import (
+    print_facts,
+    print_json,
+    print_sentence,
+    print_table,
+    progress_bar,
+)
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.planning import Planned, plan_for
@@ -32,7 +38,7 @@ def planned(given: Namespace) -> int:
     parameters = _parameters(given.planner, name, given.param)
     if given.input is not None:
         return _described(given, name, parameters)
-    return _asked(given, name, parameters)
+    return _request(given, name, parameters)
 
 
 def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
@@ -46,7 +52,7 @@ def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> in
     return Code.DONE
 
 
-def _asked(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
+def _request(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     actor, cluster = viewed(given)
     proposal = requests.request(actor, cluster, name, parameters, planner=given.planner)
     if given.here:
@@ -97,7 +103,7 @@ def _print_plan(description: ClusterDescription, planned: Planned) -> None:
     before, after = planned.columns["before"], planned.columns["after"]
     names = ("replication_factor", "traffic", "imbalance", "max_load")
     rows = [[name.replace("_", " "), before[name], after[name]] for name in names]
-    say(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
+    print_sentence(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
     print_table({"measure": "text", "before": "number", "after": "number"}, rows)
     predicted = planned.columns["predicted"]
     print_facts(
@@ -117,4 +123,4 @@ def _print_plan(description: ClusterDescription, planned: Planned) -> None:
     rows = [*placed, *table]
     print_table(columns, rows[:MOVES_SHOWN], "nothing moves")
     if len(rows) > MOVES_SHOWN:
-        say(f"and {len(rows) - MOVES_SHOWN:,} more (--json has all)")
+        print_sentence(f"and {len(rows) - MOVES_SHOWN:,} more (--json has all)")

@@ -5,7 +5,13 @@ from argparse import Namespace
 from controlplane.access.roles import VIEWER, Actor, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import print_json, print_page_as_json, print_table, say, say_page
+from controlplane.cli.output import (
+    print_json,
+    print_page_as_json,
+    print_page_number,
+    print_sentence,
+    print_table,
+)
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.models import Proposal
@@ -44,7 +50,7 @@ def listed(given: Namespace) -> None:
         for r in rows
     ]  # fmt: skip
     print_table(columns, told_rows, "no proposal: weir plan asks for one")
-    say_page(page, "proposals")
+    print_page_number(page, "proposals")
 
 
 def shown(given: Namespace) -> None:
@@ -64,7 +70,7 @@ def said(given: Namespace) -> None:
     if given.json:
         print_json(proposal_row(actor, proposal))
     else:
-        say(f"proposal {proposal.pk} is {proposal.state}")
+        print_sentence(f"proposal {proposal.pk} is {proposal.state}")
 
 
 def _proposal(given: Namespace) -> tuple[Actor, Proposal]:

@@ -21,12 +21,12 @@ from controlplane.cli.output import (
     print_facts,
     print_json,
     print_page_as_json,
+    print_page_number,
+    print_sentence,
     print_table,
-    say,
-    say_page,
 )
 from controlplane.cluster_spec.apply_queries import query_spec
-from controlplane.cluster_spec.text import queries_in
+from controlplane.cluster_spec.text import parse_queries
 from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
@@ -57,11 +57,11 @@ def listed(given: Namespace) -> None:
     columns = {"query": "name", "state": "text", "node": "number", "streams": "text",
                "window s": "number", "tasks": "number"}  # fmt: skip
     told_rows = [
-        [r["name"], r["state"], r["node"], _few(r["streams"]), r["window_s"], r["tasks"]]
+        [r["name"], r["state"], r["node"], _name_list(r["streams"]), r["window_s"], r["tasks"]]
         for r in rows
     ]
     print_table(columns, told_rows, "no query")
-    say_page(page, "queries")
+    print_page_number(page, "queries")
 
 
 def shown(given: Namespace) -> None:
@@ -98,7 +98,9 @@ def submitted(given: Namespace) -> None:
     if given.json:
         print_json({"count": len(names), "names": names})
     else:
-        say(f"{names[0] if len(names) == 1 else f'{len(names):,} queries'} submitted, to be placed")
+        print_sentence(
+            f"{names[0] if len(names) == 1 else f'{len(names):,} queries'} submitted, to be placed"
+        )
 
 
 def ended(given: Namespace) -> None:
@@ -108,7 +110,7 @@ def ended(given: Namespace) -> None:
     if given.json:
         print_json({"count": count})
     else:
-        say(f"{count} {'query ends' if count == 1 else 'queries end'}")
+        print_sentence(f"{count} {'query ends' if count == 1 else 'queries end'}")
 
 
 def _specs(given: Namespace) -> list[QuerySpec]:
@@ -116,7 +118,7 @@ def _specs(given: Namespace) -> list[QuerySpec]:
         message = "name one query, or give --input FILE"
         raise Refused(Code.WRONG, message, advice="weir queries submit --help")
     if given.input is not None:
-        return [query_spec(part) for part in queries_in(text_of(given.input))]
+        return [query_spec(part) for part in parse_queries(text_of(given.input))]
     text = QueryText(
         aggregates=_aggregates(given.aggregate),
         window_s=given.window,
@@ -164,5 +166,5 @@ def _row(row: QueryRow) -> dict[str, Any]:
     }
 
 
-def _few(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

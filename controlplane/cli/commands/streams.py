@@ -17,15 +17,15 @@ from controlplane.cli.output import (
     print_facts,
     print_json,
     print_page_as_json,
+    print_page_number,
+    print_sentence,
     print_table,
-    say,
-    say_page,
 )
 from controlplane.cli.schemas import (
     as_yaml,
     inferred_from,
-    say_changes,
-    say_schema,
+    print_changes,
+    print_schema,
     schema_in_file,
 )
 from controlplane.errors import Invalid
@@ -69,7 +69,7 @@ def listed(given: Namespace) -> None:
     columns = {"stream": "name", "title": "text", "declared": "number", "rate": "number",
                "split": "number", "queries": "number"}  # fmt: skip
     print_table(columns, [list(row.values()) for row in rows], "no stream")
-    say_page(page, "streams")
+    print_page_number(page, "streams")
 
 
 def shown(given: Namespace) -> None:
@@ -87,9 +87,9 @@ def shown(given: Namespace) -> None:
         return
     print_facts(facts)
     if schema is None:
-        say("it has no schema yet: weir streams change --schema")
+        print_sentence("it has no schema yet: weir streams change --schema")
         return
-    say_schema(schema)
+    print_schema(schema)
 
 
 def inferred(given: Namespace) -> None:
@@ -101,9 +101,9 @@ def inferred(given: Namespace) -> None:
         return
     for column in inferred.columns:
         if column.note:
-            say(f"# {column.name}: {column.note}")
+            print_sentence(f"# {column.name}: {column.note}")
     for field, why in inferred.faults.items():
-        say(f"# fault: {field}: {why}")
+        print_sentence(f"# fault: {field}: {why}")
     sys.stdout.write(as_yaml(inferred.schema_json()))
 
 
@@ -117,13 +117,13 @@ def declared(given: Namespace) -> int:
         if given.json:
             print_json({"id": stream.pk, "name": stream.name, "schema": stream.schema})
         else:
-            say(f"{stream.name} declared, id {stream.pk}")
+            print_sentence(f"{stream.name} declared, id {stream.pk}")
         return Code.DONE
     if given.json:
         print_json(schema.to_json())
     else:
-        say_schema(schema)
-        say(f"{given.stream} is not declared yet: --apply does it")
+        print_schema(schema)
+        print_sentence(f"{given.stream} is not declared yet: --apply does it")
     return Code.DONE
 
 
@@ -153,15 +153,15 @@ def changed(given: Namespace) -> int:
         if given.json:
             print_json(stream.schema)
         else:
-            say(f"the schema of {stream.name} is as said")
+            print_sentence(f"the schema of {stream.name} is as said")
         return Code.DONE
     changes = preview(stream, new)
     if given.json:
         print_json([change.to_json() for change in changes])
         return Code.DONE
-    allowed = say_changes(changes)
+    allowed = print_changes(changes)
     if changes and allowed:
-        say("nothing is changed yet: --apply does it")
+        print_sentence("nothing is changed yet: --apply does it")
     return Code.DONE if allowed else Code.REFUSED
 
 

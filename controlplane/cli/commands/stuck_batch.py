@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import SkippedBatch
@@ -21,7 +21,7 @@ def skip(given: Namespace) -> None:
         if given.json:
             print_json(None)
         else:
-            say("no batch fails again and again")
+            print_sentence("no batch fails again and again")
         return
     losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
     facts = {
@@ -37,7 +37,7 @@ def skip(given: Namespace) -> None:
     }
     _print(facts, given)
     if not given.json:
-        say(f"to lose these records: --batch {batch.batch} --reason WHY")
+        print_sentence(f"to lose these records: --batch {batch.batch} --reason WHY")
 
 
 def _print(facts: dict[str, Any], given: Namespace) -> None:

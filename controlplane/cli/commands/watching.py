@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
-from controlplane.cli.following import Followed, followed, told_since
+from controlplane.cli.following import Followed, events_since, followed
 from controlplane.cli.output import console, print_json
 from controlplane.models import Cluster, Proposal
 from controlplane.selectors.proposals import proposal_by_id
@@ -30,8 +30,8 @@ def watched(given: Namespace) -> int:
     if given.proposal is not None:
         proposal_by_id(cluster, given.proposal)
     seen: Followed | None = None
-    for now in _looks(cluster, given):
-        for event in told_since(seen, now):
+    for now in _observations(cluster, given):
+        for event in events_since(seen, now):
             _print(given, event)
         seen = now
         if given.proposal is not None and (code := _ENDS.get(now.state_of_proposal)) is not None:
@@ -40,7 +40,7 @@ def watched(given: Namespace) -> int:
     return Code.DONE if given.proposal is None else Code.WAITED
 
 
-def _looks(cluster: Cluster, given: Namespace) -> Iterator[Followed]:
+def _observations(cluster: Cluster, given: Namespace) -> Iterator[Followed]:
     until = None if given.seconds is None else time.monotonic() + given.seconds
     while True:
         yield followed(cluster.pk, given.proposal)

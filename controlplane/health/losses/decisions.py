@@ -9,7 +9,7 @@ from controlplane.clusters import lifecycle
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.health.losses.repair import ADOPT, STOP, begin_again
+from controlplane.health.losses.repair import ADOPT, STOP, restart_queries
 from controlplane.models import Cluster, Incident
 from controlplane.topology.publishing import republish
 from controlplane.wire.publish import latest_version
@@ -57,7 +57,7 @@ def adopt_database(cluster: Cluster, known: int) -> list[str]:
     published = latest_version(redis_client(), cluster.slug) or 0
     newest = max(known, published, cluster.routing_version)
     Cluster.objects.filter(pk=cluster.pk).update(routing_version=newest + 1)
-    begun = begin_again(cluster, "the database was restored: versions are void", _RUNS_AHEAD)
+    begun = restart_queries(cluster, "the database was restored: versions are void", _RUNS_AHEAD)
     cluster.refresh_from_db()
     republish(cluster)
     return [

@@ -76,7 +76,7 @@ class Facts:
         return replace(self, checkpoint=None, database=replace(self.database, checkpoint=False))
 
 
-def losses(facts: Facts) -> list[Kind]:
+def detect_losses(facts: Facts) -> list[Kind]:
     """Return what was lost or restored from an older moment, in the order of repair."""
     losses = []
     if is_database_older(facts):

@@ -14,7 +14,7 @@ from controlplane.access.roles import Automatic
 from controlplane.connections import redis_client
 from controlplane.errors import VersionMoved
 from controlplane.events.publish import announce, event
-from controlplane.health.losses.detection import Facts, Kind, is_database_older, losses
+from controlplane.health.losses.detection import Facts, Kind, detect_losses, is_database_older
 from controlplane.health.losses.facts import facts_of
 from controlplane.models import Cluster, ClusterHealth, Incident
 from controlplane.topology.apply import Change, apply
@@ -37,9 +37,9 @@ def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> l
     `set_aside` moves what is left of a checkpoint away and returns its new name. Nothing is
     repaired while an administrator has to decide. Raises `redis.RedisError`.
     """
-    kinds = losses(facts)
+    kinds = detect_losses(facts)
     if Kind.DATABASE_OLDER in kinds:
-        _ask(cluster, facts)
+        _request_decision(cluster, facts)
         return kinds
     for kind in kinds:
         if kind in (Kind.REDIS_LOST, Kind.REDIS_OLDER):
@@ -51,31 +51,31 @@ def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> l
     return kinds
 
 
-def hold_back(cluster: Cluster) -> bool:
+def is_publication_blocked(cluster: Cluster) -> bool:
     """Return whether routing may not be published, as Redis has versions that nobody decided.
 
     Asks an administrator then. Raises `redis.RedisError`.
     """
     if is_database_older(facts_of(cluster, None, "")):
-        ask(cluster)
+        request_decision(cluster)
     return cluster.incidents.filter(state=Incident.State.UNDECIDED).exists()
 
 
-def ask(cluster: Cluster) -> None:
+def request_decision(cluster: Cluster) -> None:
     """Ask an administrator which of two routing histories holds. Raises `redis.RedisError`."""
-    _ask(cluster, facts_of(cluster, None, ""))
+    _request_decision(cluster, facts_of(cluster, None, ""))
 
 
-def begin_again(cluster: Cluster, reason: str, ahead: int = 1) -> int:
+def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
     """Begin a new run of every routed query, where its tasks are; return how many.
 
     The state of the earlier run is not taken on; its results stay, and those of the new run are
     added to them.
     """
-    return retry_when_moved(lambda: _begin_again(cluster.pk, reason, ahead))
+    return retry_when_moved(lambda: _restart_queries(cluster.pk, reason, ahead))
 
 
-def _begin_again(pk: int, reason: str, ahead: int) -> int:
+def _restart_queries(pk: int, reason: str, ahead: int) -> int:
     cluster, table = Cluster.objects.get(pk=pk), current_table(pk)
     ops: list[Action] = []
     for query, route in table.queries.items():
@@ -98,7 +98,7 @@ def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
     if not generation.id:
         generation = Generation(new_id(), 0, max(facts.newest, 0))
         write_generation(redis_client(), cluster.slug, generation)
-    _keep(cluster, generation=generation.id)
+    _store_generation(cluster, generation=generation.id)
 
 
 @transaction.atomic
@@ -118,12 +118,12 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
     # Redis before the commit: killed in between, the loss is found once more.
     republish(cluster)
     write_generation(redis_client(), cluster.slug, generation)
-    _keep(cluster, generation=generation.id, unread=None)
+    _store_generation(cluster, generation=generation.id, unread=None)
 
 
 @transaction.atomic
 def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -> None:
-    begun = begin_again(cluster, "the checkpoint was lost: every query begins a new run")
+    begun = restart_queries(cluster, "the checkpoint was lost: every query begins a new run")
     lost = [f"The states of {begun} queries, with records that waited at nodes"]
     lost.append("Pairs of joins between a record before the loss and one after it")
     if facts.redis.half_written is not None:
@@ -136,11 +136,11 @@ def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -
         done.append(f"Moved what there was of the checkpoint to {aside}")
     _record(cluster, kind, lost, done, facts)
     # Until a batch of the new checkpoint is seen, its absence is no loss.
-    _keep(cluster, checkpoint="")
+    _store_generation(cluster, checkpoint="")
 
 
 @transaction.atomic
-def _ask(cluster: Cluster, facts: Facts) -> None:
+def _request_decision(cluster: Cluster, facts: Facts) -> None:
     undecided = cluster.incidents.filter(kind=Kind.DATABASE_OLDER, state=Incident.State.UNDECIDED)
     if undecided.exists():
         return
@@ -194,7 +194,7 @@ def _closed(kind: Kind, facts: Facts) -> str:
     return f"Results of windows that ended after {since:%Y-%m-%d %H:%M:%S} UTC and are closed"
 
 
-def _keep(cluster: Cluster, **values: Any) -> None:
+def _store_generation(cluster: Cluster, **values: Any) -> None:
     now = timezone.now()
     ClusterHealth.objects.update_or_create(
         cluster=cluster, defaults=values, create_defaults={"observed_at": now, **values}

@@ -117,7 +117,7 @@ def with_nulls(array: Any, faults: Mapping[int, str]) -> Any:
 
 def reason(target: Any, value: Any) -> str:
     """Return what a value of a type must be, and what it is instead."""
-    return f"{_expected(target)}, not {_shown(value)}"
+    return f"{_expected(target)}, not {_quoted(value)}"
 
 
 def _expected(target: Any) -> str:
@@ -133,7 +133,7 @@ def _expected(target: Any) -> str:
     return _REASONS[type_name(target).partition("<")[0].partition("(")[0]]
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

@@ -12,7 +12,7 @@ from controlplane.models import AuditEntry, Blackout, Cluster, Decision, Exclusi
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
 from controlplane.watch import watch_cluster
-from dashboard.policies.forms import shown_sections
+from dashboard.policies.forms import form_sections
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import actor
@@ -37,7 +37,7 @@ def ruling(admin: Actor) -> Client:
 def form_of(policy: Policy, **changed: Any) -> dict[str, Any]:
     """Return what the browser sends of the form, with some fields typed over."""
     sent: dict[str, Any] = {"stamp": policy.changed_at.isoformat() if policy.changed_at else ""}
-    for _, settings in shown_sections(stored_settings(policy)):
+    for _, settings in form_sections(stored_settings(policy)):
         for one in settings:
             ticks = one.setting.kind in ("many", "flag")
             sent[one.setting.name] = sorted(one.ticked) if ticks else one.value
