@@ -1,4 +1,4 @@
-"""Django's ASGI handler with threads that stay.
+"""Django's ASGI handler with a thread pool.
 
 Django itself gives every request a thread of its own, and with it a connection to the database of
 its own: opening one, reading the schema and warming a cache takes longer than many answers do. All

@@ -1,4 +1,4 @@
-"""What no database keeps: characters that are none, and numbers without an end.
+"""Detection of values that databases cannot store: invalid characters, infinite numbers.
 
 PostgreSQL stores neither NUL nor half of a surrogate pair as text, and neither of them nor NaN as
 JSON; SQLite takes some of it. Refused at the door, both behave the same.

@@ -1,4 +1,4 @@
-"""Names of the tasks that workers run, and how they are sent; the workers are never imported.
+"""Names of Celery tasks, and how they are sent without importing the workers.
 
 place             cluster id     place pending queries, remove ending ones
 compute_proposal  proposal id    compute a requested proposal

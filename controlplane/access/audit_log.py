@@ -1,4 +1,4 @@
-"""The audit log in pages."""
+"""Lists of audit entries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, page_of,
 
 @dataclass(frozen=True)
 class AuditFilters:
-    """What the list shows; cluster is a slug, "" is all; clusters: of no others (None: of all)."""
+    """Filters of the list: cluster is a slug, "" for all; clusters: visible ids, None for all."""
 
     text: str = ""
     cluster: str = ""
@@ -40,13 +40,13 @@ class AuditFilters:
 
 
 def audit_page(filters: AuditFilters) -> Page[AuditEntry]:
-    """Return one page, the newest first."""
+    """Return a page, newest first."""
     rows = _filtered(filters).order_by("-at", "-id")
     return page_of(rows, filters.page, filters.per_page, list)
 
 
 def audit_slice(filters: AuditFilters, place: Place) -> Slice[AuditEntry]:
-    """Return the entries behind a place, the newest first. Raises `Invalid`."""
+    """Return the entries after a cursor, newest first. Raises `Invalid`."""
     return slice_of(_filtered(filters), ("-at", "-pk"), place, list)
 
 

@@ -1,4 +1,4 @@
-"""Bearer tokens of scripts: shown once, kept as sha256, bounded in role, cluster and time."""
+"""Bearer tokens: shown once, stored as sha256, limited in role, cluster and time."""
 
 import hashlib
 import logging
@@ -49,7 +49,7 @@ def make(
     cluster: Cluster | None = None,
     days: int = DEFAULT_DAYS,
 ) -> tuple[ApiToken, str]:
-    """Make a token of the actor's own, and return its row and the secret, once.
+    """Create a token of the actor; return its row and the secret, which is not stored.
 
     role is the most that it may, whatever its user may; cluster the only one where. Raises
     `Forbidden` for who came with a token themselves, `Invalid` per field, `Conflict` where there
@@ -71,9 +71,9 @@ def make(
 
 @transaction.atomic
 def revoke(actor: Actor, pk: int) -> None:
-    """Delete a token of the actor's own; it holds no longer from now on.
+    """Delete a token of the actor, which is invalid from now on.
 
-    Who came with a token can revoke that one alone. Raises `Forbidden`, `NotFound`.
+    An actor with a token can revoke that token only. Raises `Forbidden`, `NotFound`.
     """
     row = tokens_of(actor).filter(pk=pk).first()
     if row is None:
@@ -121,7 +121,7 @@ def user_of(token: str) -> User | None:
 
 
 def actor_with(row: ApiToken, address: str | None, request: str) -> Actor:
-    """Return who comes with a token, within what it lets them do."""
+    """Return the actor of a token, limited to the token's role and cluster."""
     return Actor(
         row.user, address, request, ceiling=row.role, only=row.cluster_id, token=row.pk
     )  # fmt: skip

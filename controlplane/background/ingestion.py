@@ -28,7 +28,7 @@ SILENT = 1e-3
 
 @dataclass(frozen=True)
 class Positions:
-    """How far the relay has read the two Redis streams, "" to leave a position as it is."""
+    """Positions of the relay in the two Redis streams; "" leaves a position unchanged."""
 
     telemetry: str = ""
     progress: str = ""
@@ -40,7 +40,7 @@ def record(
     positions: Positions = Positions(),
     batch_ms: float | None = None,
 ) -> list[Sample]:
-    """Send and store the samples of telemetry rows, oldest first; returns them."""
+    """Publish and store the samples of telemetry rows; return them, oldest first."""
     samples = measure(cluster, rows, batch_ms)
     send_samples(cluster.pk, samples)
     store(cluster, rows, samples, positions)
@@ -48,7 +48,7 @@ def record(
 
 
 def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None) -> list[Sample]:
-    """Return the samples of telemetry rows that follow what is stored."""
+    """Return the samples of telemetry rows that are newer than the stored samples."""
     capacities = list(
         Node.objects.filter(cluster=cluster).order_by("index").values_list("capacity", flat=True)
     )
@@ -97,7 +97,7 @@ def store(
 
 
 def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:
-    """Let the measured rates follow the records per stream of the last seconds; returns changes.
+    """Update the measured rates from the records per stream of the last seconds; return how many.
 
     An exponentially weighted mean: silent streams decay too.
     """
@@ -131,7 +131,7 @@ def _last_emitted_ms(cluster: Cluster) -> int | None:
 
 
 def _acknowledge(cluster_id: int, version: int) -> None:
-    """Note that the pipeline runs with a version, which completes what waited for it."""
+    """Record that the pipeline runs a version, and mark the versions up to it as applied."""
     behind = Cluster.objects.filter(pk=cluster_id, applied_version__lt=version)
     if behind.update(applied_version=version) != 1:
         return

@@ -1,4 +1,4 @@
-"""What the beat looks after every few seconds, so that nothing stays stuck after an outage."""
+"""Reconciliation of every cluster every few seconds, so that it recovers after an outage."""
 
 import logging
 from datetime import datetime
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def reconcile_all(now: datetime) -> None:
-    """Tend every cluster; trouble with one does not keep the others waiting."""
+    """Reconcile every cluster; an error in one cluster does not affect the others."""
     for cluster in Cluster.objects.all():
         try:
             reconcile_cluster(cluster, now)
@@ -23,7 +23,7 @@ def reconcile_all(now: datetime) -> None:
 
 
 def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
-    """End what is overdue, place what is stuck, publish what is not, heal a Redis that forgot."""
+    """End overdue queries, place pending ones, publish routing versions, repair Redis."""
     queries.end_overdue(cluster.pk, now)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
@@ -35,7 +35,7 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
 
 
 def publish(cluster: Cluster) -> None:
-    """Publish what is not published, or all of it to a Redis that has lost it.
+    """Publish unpublished versions, or all versions if Redis has lost them.
 
     Where Redis has a version with other contents, an administrator has to decide.
     """

@@ -1,4 +1,4 @@
-"""Forgetting ended queries, old routing versions and expired sessions."""
+"""Retention of ended queries, old routing versions and expired sessions."""
 
 from datetime import datetime, timedelta
 
@@ -32,7 +32,7 @@ def prune_queries(now: datetime) -> int:
 
 
 def prune_routing() -> int:
-    """Delete published versions far behind the newest that no proposal made; returns how many."""
+    """Delete old published versions, except those of proposals; return how many."""
     deleted = 0
     for cluster in Cluster.objects.all():
         old = RoutingVersion.objects.filter(

@@ -1,4 +1,4 @@
-"""What the arcs of a stream drop, as people read it."""
+"""Drop rules of streams and queries."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,13 @@ from controlplane.wire.shedding import ALWAYS, INPUT
 
 
 def drop_rules_of(stream: Stream) -> QuerySet[Drop]:
-    """Return the drops of a stream's arcs: the input arc first, then by the query's name."""
+    """Return the drop rules of a stream: that of its input first, then by query name."""
     drops = Drop.objects.filter(stream=stream).select_related("stream", "query")
     return drops.order_by(F("query__name").asc(nulls_first=True), "id")
 
 
 def drop_rules_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
-    """Return the drops of the arcs of some streams, each stream's input arc first."""
+    """Return the drop rules of streams by stream id, each stream's input first."""
     drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(stream__in=ids).select_related("stream", "query")
     for drop in rows.order_by(F("query_id").asc(nulls_first=True)):
@@ -26,7 +26,7 @@ def drop_rules_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
 
 
 def drop_rules_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
-    """Return the drops on the arcs to some queries."""
+    """Return the drop rules on the edges to queries, by query id."""
     drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(query__in=ids).select_related("stream", "query")
     for drop in rows.order_by("id"):
@@ -35,7 +35,7 @@ def drop_rules_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
 
 
 def moment_of(since_ms: int) -> datetime | None:
-    """Return the event time of a step; None for always, or for a time that no calendar has."""
+    """Return the event time of a step; None for always, or outside of the calendar."""
     if since_ms == ALWAYS:
         return None
     try:

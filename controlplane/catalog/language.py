@@ -1,4 +1,4 @@
-"""The language of queries as people look it up: every operator, function and aggregate.
+"""Reference of the query language: operators, functions and aggregates.
 
 Derived from the tables that the checker reads, so that it cannot say anything else.
 """
@@ -38,7 +38,7 @@ _WRITTEN: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing of the language: how it is written, the kind it gives, what it is."""
+    """An entry of the reference: its syntax, the kind of its result, and a description."""
 
     written: str
     gives: str
@@ -54,7 +54,7 @@ def operators() -> list[Entry]:
 
 
 def functions() -> list[Entry]:
-    """Return the functions of the language itself."""
+    """Return the built-in functions."""
     return _entries(FUNCTIONS)
 
 
@@ -66,7 +66,7 @@ def registered_functions() -> list[Entry]:
 
 
 def aggregates() -> list[Entry]:
-    """Return the aggregates of the language itself."""
+    """Return the built-in aggregates."""
     return [
         Entry(_aggregate(name, aggregate), _aggregate_gives(name, aggregate), aggregate.about)
         for name, aggregate in AGGREGATES.items()

@@ -1,4 +1,4 @@
-"""Queries of a cluster: pages with filters, one by name or id, where it runs, its results."""
+"""Queries of a cluster: lists with filters, and one query by name or id."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ STATES = tuple(str(state) for state in Query.State.values)
 
 @dataclass(frozen=True)
 class QueryFilters:
-    """What the list shows; state "live" is pending, running and ending, "" is all.
+    """Filters of the list; state "live" is pending, running and ending, "" is all.
 
     node is a node's index, stream a stream's name. order is a key of ORDERS, "-" before it turns
     it round; anything else is the newest first.
@@ -70,7 +70,7 @@ def queries_page(cluster: Cluster, filters: QueryFilters) -> Page[QueryRow]:
 
 
 def queries_slice(cluster: Cluster, filters: QueryFilters, place: Place) -> Slice[QueryRow]:
-    """Return the queries behind a place in the order the filters name. Raises `Invalid`."""
+    """Return the queries after a cursor in the order of the filters. Raises `Invalid`."""
     return slice_of(_filtered(cluster, filters), _order(filters.order), place, rows_of)
 
 
@@ -83,7 +83,7 @@ def query_by_id(cluster: Cluster, pk: int) -> Query:
 
 
 def query_by_name(cluster: Cluster, name: str) -> Query:
-    """Return the newest query with the name, which is the live one if one lives, or `NotFound`."""
+    """Return the newest query with the name; a live query is always newest. Raises `NotFound`."""
     row = _whole(cluster).filter(name=name).order_by("-id").first()
     if row is None:
         raise NotFound("query", name)
@@ -96,7 +96,7 @@ def names_of_streams(query: Query) -> dict[int, str]:
 
 
 def computed_by(query: Query) -> Computation:
-    """Return what a query computes; raises `Conflict` (unreadable) where that is gone."""
+    """Return the computation of a query. Raises `Conflict` (unreadable) if it cannot be parsed."""
     try:
         return computation_of_query(query)
     except BadQuery as bad:

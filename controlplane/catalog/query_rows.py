@@ -1,4 +1,4 @@
-"""Rows of queries: each with where it runs, what it reads and what its arcs drop."""
+"""Rows of queries with their node, streams and drop rules."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ class QueryRow:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Return the streams that are not of the right side: all of them, but for a join."""
+        """Return the streams of the left side, which are all streams of a query that is no join."""
         return tuple(name for name in self.streams if name not in self.right)
 
 
 def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
-    """Return the rows of some queries, in three statements whatever their number.
+    """Return the rows of queries, in three SQL statements.
 
     What they refer to is read beside them. Prefetched, each query would have a query set of its
     own for each relation, which takes longer to make, and to clear away, than its rows.

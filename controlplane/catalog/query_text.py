@@ -1,4 +1,4 @@
-"""Whether a query's text can run: every fault at once, each with its place in the text."""
+"""Checks of a query's text: all faults by field, with their places in the text."""
 
 import re
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def checked(
     kinds: Mapping[str, Kind],
     right: Mapping[str, Kind] | None = None,
 ) -> Computation:
-    """Return what the text computes over columns of these kinds. Raises `Invalid`, all faults.
+    """Return the computation of a text over columns of these kinds. Raises `Invalid`, all faults.
 
     `right`: the columns of a join's right side, where they are not those of the left. A fault of
     one side of a pair says of which, under the pair: text.on.0.
@@ -66,7 +66,7 @@ def output_columns(computation: Computation) -> list[OutputColumn]:
 
 
 def tasks_faults(tasks: int, *, keyed: bool) -> Fields:
-    """Return what is wrong with a number of tasks."""
+    """Return the faults of a number of tasks as messages."""
     if not 1 <= tasks <= MAX_TASKS:
         return {"tasks": [f"Must be 1 to {MAX_TASKS:,}, not {tasks:,}"]}
     if tasks > 1 and not keyed:
@@ -75,7 +75,7 @@ def tasks_faults(tasks: int, *, keyed: bool) -> Fields:
 
 
 def places(fields: Fields) -> dict[str, Place]:
-    """Return where the faults are, of the fields whose first fault has a place."""
+    """Return the places of the first faults by field, if they have a place."""
     by_field = {field: place_of(faults[0]) for field, faults in fields.items() if faults}
     return {field: place for field, place in by_field.items() if place is not None}
 

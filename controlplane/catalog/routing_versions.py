@@ -1,4 +1,4 @@
-"""Routing versions: what a chart annotates, and the whole table at the version decided last."""
+"""Routing versions: lists, one version, and the versions in a time range."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ from controlplane.pagination.pages import optional_whole
 def versions_slice(
     cluster: Cluster, values: Mapping[str, Any], place: Place
 ) -> Slice[RoutingVersion]:
-    """Return the versions behind a place, the newest first; of a proposal if values name one.
+    """Return the versions after a cursor, newest first; of one proposal if values name it.
 
     Without their operations. Raises `Invalid`.
     """
@@ -38,7 +38,7 @@ def version_by_number(cluster: Cluster, number: int) -> RoutingVersion:
 def routing_between(
     cluster: Cluster, start: datetime, end: datetime, limit: int = 200
 ) -> QuerySet[RoutingVersion]:
-    """Return the newest versions decided in the span, and all that carried out a proposal.
+    """Return the newest versions in a time range, and all versions of proposals.
 
     Newest first, without their operations.
     """

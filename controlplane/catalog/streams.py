@@ -1,4 +1,4 @@
-"""Streams of a cluster: pages with filters, one by its id."""
+"""Streams of a cluster: lists with filters, and one stream by id or name."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ ORDERS = ("name", "-rate", "rate", "-queries", "queries", "split")
 
 @dataclass(frozen=True)
 class StreamFilters:
-    """What the list shows; order is one of ORDERS."""
+    """Filters of the list; order is one of ORDERS."""
 
     text: str = ""
     split: int | None = None
@@ -55,7 +55,7 @@ class StreamFilters:
 
 @dataclass(frozen=True)
 class StreamRow:
-    """One stream, how many live queries read it, what its arcs drop, and its dead letters.
+    """A stream with its number of live readers, its drop rules and its dead letters.
 
     `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
     """
@@ -72,7 +72,7 @@ class StreamRow:
 
     @property
     def dead_records(self) -> int:
-        """Return how many records ever became dead letters."""
+        """Return the total number of records that became dead letters."""
         return sum((self.dead or {}).values())
 
 
@@ -83,7 +83,7 @@ def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
 
 
 def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Slice[StreamRow]:
-    """Return the streams behind a place in the order the filters name. Raises `Invalid`."""
+    """Return the streams after a cursor in the order of the filters. Raises `Invalid`."""
     return slice_of(_ordered(cluster, filters), _order(filters), place, rows_of_streams)
 
 
@@ -101,7 +101,7 @@ def _order(filters: StreamFilters) -> tuple[str, str]:
 
 
 def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
-    """Return the rows of some streams; readers are counted for these, not for all of a cluster."""
+    """Return the rows of streams; readers are counted for these streams only."""
     read = QueryStream.objects.filter(stream__in=[stream.pk for stream in streams])
     # Counted, not filtered: or SQLite begins at all live queries of the site.
     live = Count("id", filter=Q(query__state__in=LIVE_STATES))
@@ -120,7 +120,7 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
 
 
 def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
-    """Return the dead letters by stream and reason; a list is shown without Redis, too."""
+    """Return the counts of dead letters by stream and reason, empty if Redis does not respond."""
     clusters = Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams})
     counts: dict[int, dict[str, int]] = {}
     try:
@@ -133,7 +133,7 @@ def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
 
 
 def kind_text(schema: StreamSchema | None, name: str) -> str:
-    """Return what a column is in queries, as text: its kind, or the columns of its fields."""
+    """Return the kind of a column in queries as text, or the columns of its fields."""
     kinds = {} if schema is None else schema.kinds
     inner = [f"{other} {kind}" for other, kind in kinds.items() if other.startswith(f"{name}.")]
     return str(kinds.get(name, ", ".join(inner) or "not read"))

@@ -1,4 +1,4 @@
-"""Files that are read: from a path, or from standard input."""
+"""Input files: a path, or standard input."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What there is to tell of a cluster between two looks at its rows."""
+"""Events of a cluster between two observations of its rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_VERSIONS = 20
 
 @dataclass(frozen=True)
 class Followed:
-    """A look at a cluster: of proposals the state by id, of the one followed how far it is."""
+    """An observation of a cluster: proposals' states by id, progress of the followed proposal."""
 
     at: datetime
     cluster: int
@@ -32,7 +32,7 @@ class Followed:
 
 
 def followed(cluster_id: int, proposal_id: int | None) -> Followed:
-    """Look at the rows of a cluster."""
+    """Return an observation of a cluster."""
     cluster = Cluster.objects.get(pk=cluster_id)
     recent = cluster.proposals.order_by("-id")[:50]
     states = dict(recent.values_list("id", "state"))
@@ -54,7 +54,7 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
 
 
 def events_since(before: Followed | None, now: Followed) -> Iterator[Told]:
-    """Yield what is to be told: everything at the first look, then what has changed."""
+    """Yield the events since the last observation, which is None at first."""
     if before is None or (before.state, before.detail) != (now.state, now.detail):
         yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
     if before is not None and before.version < now.version:

@@ -1,4 +1,4 @@
-"""Carrying out a call of `weir`: settings, the user, the command, and what went wrong."""
+"""Execution of a call of `weir`: settings, actor, command, errors."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from controlplane.cli.parser import parsed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one call and return its exit code."""
+    """Execute one call and return its exit code."""
     try:
         given = parsed(sys.argv[1:] if arguments is None else arguments)
         code = _run_command(given)

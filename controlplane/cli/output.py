@@ -1,4 +1,4 @@
-"""Printing: tables for people, within 80 columns and without colour outside a terminal; JSON."""
+"""Output: tables for people (outside of a terminal 80 columns without colour), and JSON."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ Columns = Mapping[str, str]
 
 
 def console(*, error: bool = False) -> Console:
-    """Return the terminal; whatever is no terminal is 80 columns wide."""
+    """Return the console; without a terminal it is 80 columns wide."""
     terminal = Console(stderr=error, highlight=False, soft_wrap=False)
     return terminal if terminal.is_terminal else Console(stderr=error, highlight=False, width=WIDTH)
 
@@ -64,13 +64,13 @@ def print_page_as_json(page: Page[Any], what: str, rows: Sequence[Any]) -> None:
 
 
 def print_page_number(page: Page[Any], what: str) -> None:
-    """Say which page of a list this was, where there are several."""
+    """Print the number of the page if there are several pages."""
     if page.pages > 1:
         print_sentence(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """Print names and values, one a line; what is None is left out."""
+    """Print names and values, one per line, without None."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -81,7 +81,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
 
 
 def _print(table: Table) -> None:
-    """Print a table; into a file without the blanks that fill its lines."""
+    """Print a table, into a file without trailing blanks."""
     terminal = console()
     if terminal.is_terminal:
         terminal.print(table)
@@ -98,7 +98,7 @@ def print_sentence(text: str) -> None:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as people read it."""
+    """Return a value as text for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -112,7 +112,7 @@ def format_value(value: Any) -> str:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Any]:
-    """Give what is called with the share done; it is drawn on a terminal's standard error."""
+    """Return a callback for the share done, which draws on a terminal's standard error."""
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
         console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty(),

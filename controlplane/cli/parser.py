@@ -1,6 +1,6 @@
-"""The command line of `weir`; a command names the function that carries it out, imported then.
+"""The command line of `weir`; a command names its function, which is imported on call.
 
-Nothing here imports Django or the planners: `weir --help` answers at once.
+This module imports neither Django nor planners, so `weir --help` is fast.
 """
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -14,7 +14,7 @@ from controlplane.proposals.states import SAID
 
 
 class _Parser(ArgumentParser):
-    """A parser that says what is wrong with a call as all of `weir` does."""
+    """A parser that raises `Refused` for an invalid call."""
 
     def error(self, message: str) -> NoReturn:
         raise Refused(Code.WRONG, message, advice=f"{self.prog} --help")
@@ -56,7 +56,7 @@ def _group(commands: Any, name: str, about: str) -> Any:
 
 
 def _command(commands: Any, name: str, run: str, about: str, *, acts: bool = True) -> Any:
-    """Add a command; run: module and function below controlplane.cli that carry it out."""
+    """Add a command; run: its module and function below controlplane.cli.commands."""
     command = commands.add_parser(name, help=about, description=f"{about}.", allow_abbrev=False)
     command.set_defaults(run=run, user="", database=acts)
     command.add_argument("--json", action="store_true", help="print JSON, for scripts")

@@ -1,4 +1,4 @@
-"""The words of `weir streams` and `weir dead-letters`."""
+"""The arguments of `weir streams` and `weir dead-letters`."""
 
 from collections.abc import Callable
 from pathlib import Path

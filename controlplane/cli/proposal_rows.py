@@ -1,4 +1,4 @@
-"""Proposals as they are printed."""
+"""Printed proposals."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from controlplane.proposals import verbs
 
 
 def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
-    """Return a proposal as JSON values, its moves and what the actor may do with it."""
+    """Return a proposal as JSON values, with its moves and the actor's verbs."""
     return {
         "id": proposal.pk,
         "cluster": proposal.cluster.slug,
@@ -37,7 +37,7 @@ def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
 
 
 def execution_row(proposal: Proposal) -> dict[str, Any] | None:
-    """Return how far the carrying out is, None before it."""
+    """Return the progress of the execution, None before it."""
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is None:
         return None

@@ -1,4 +1,4 @@
-"""What services, planners, database and Redis raise, as refusals with an exit code and advice."""
+"""Translation of exceptions into `Refused` with an exit code and advice."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -35,7 +35,7 @@ _CONFLICTS: Final = {
 
 
 def refused_by(error: Exception) -> Refused | None:
-    """Return the refusal that an error stands for, None for a fault of the program."""
+    """Return the refusal of an exception, None for a defect of the program."""
     for kind, refusal in _BY_KIND:
         if isinstance(error, kind):
             return refusal(error)
@@ -55,7 +55,7 @@ def _fields(error: Invalid) -> Iterator[str]:
 
 
 def fault_lines(faults: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield the messages of fields as lines, with the places in their texts below them."""
+    """Yield the messages of fields as lines, each followed by its place in the text."""
     for field, messages in faults.items():
         for message in messages:
             place = place_of(message)

@@ -1,4 +1,4 @@
-"""Schemas in files, samples, and how a schema is printed."""
+"""Schemas in files and samples, and their output."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ def schema_in_file(path: Path) -> StreamSchema:
 
 
 def inferred_from(path: Path, named: str | None) -> Inferred:
-    """Return the schema that the records of a file suggest. Raises `Refused`, `Invalid`."""
+    """Return the schema inferred from the records of a file. Raises `Refused`, `Invalid`."""
     kind = Format(named) if named else format_of_file(path.name)
     if kind is None:
         known = ", ".join(item.value for item in Format)
@@ -61,7 +61,7 @@ def print_schema(schema: StreamSchema) -> None:
 
 
 def print_inferred(inferred: Inferred) -> None:
-    """Print what a sample suggests for people."""
+    """Print an inferred schema for people."""
     columns = {"column": "name", "type": "name", "nullable": "text", "note": "text"}
     rows = [
         [column.name, column.type, _NULLABLE[column.nullable], column.note]
@@ -76,7 +76,7 @@ def print_inferred(inferred: Inferred) -> None:
 
 
 def print_changes(changes: list[Assessed]) -> bool:
-    """Print what a change of a schema would do; return True if nothing of it is refused."""
+    """Print the effect of a schema change; return True if it is allowed."""
     if not changes:
         print_sentence("nothing would change")
     for change in changes:

@@ -1,4 +1,4 @@
-"""The whole of an import, in one transaction: the cluster, its parts, its policy."""
+"""Import of a cluster description in one transaction: the cluster, its parts, its policy."""
 
 from typing import Final
 
@@ -37,13 +37,13 @@ _PLAIN: Final = (
 
 
 class _DryRun(Exception):
-    """All was tried, and nothing is to stay."""
+    """Raised at the end of a dry run to revert the transaction."""
 
 
 def apply_description(
     actor: Actor, description: ClusterDescription, *, apply: bool, reason: str = ""
 ) -> ImportReport:
-    """Make or complete the described cluster; without `apply` all is tried and nothing stays.
+    """Create or update the described cluster; without `apply` the transaction is reverted.
 
     Raises `Forbidden` for who is no admin (everywhere, where the cluster is new), and
     `BadDescription` with the place of each fault.

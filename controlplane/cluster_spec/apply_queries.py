@@ -1,4 +1,4 @@
-"""Queries of a described cluster: submitted and placed; those that live are left as they are."""
+"""Queries of a described cluster: new ones are submitted and placed, live ones not changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +19,7 @@ def apply_queries(
     before: ClusterDescription,
     report: ImportReport,
 ) -> None:
-    """Submit the queries that do not live yet, and place them where the description says."""
+    """Submit the queries that are not live, and place them as described."""
     live = {part.name: part for part in before.queries}
     _refuse_changed(description.queries, live)
     new = [(index, part) for index, part in enumerate(description.queries) if part.name not in live]
@@ -32,7 +32,7 @@ def apply_queries(
 
 
 def _unapplied(description: ClusterDescription, before: ClusterDescription) -> list[str]:
-    """Return what of the live queries is not as described, and is not made so."""
+    """Return the differences of live queries from the description, which are not applied."""
     live = {part.name: part for part in before.queries}
     unnamed = len(live.keys() - {part.name for part in description.queries})
     elsewhere = sum(
@@ -72,7 +72,7 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 
 
 def _computed(part: QueryPart) -> QueryPart:
-    """Return what a query is, without where it is merged and what it takes."""
+    """Return the fields of a query that an import compares."""
     return part.model_copy(update={"measured": None, "merge_node": None})
 
 
@@ -92,7 +92,7 @@ def query_spec(part: QueryPart) -> QuerySpec:
 
 
 def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[QueryPart]) -> int:
-    """Place new queries as described; returns how many, the others are placed by the worker."""
+    """Place new queries as described; return how many. A worker places the others."""
     wanted = [part for part in parts if part.name in description.placement]
     placed = 0
     for chunk in chunks(wanted, placement.PASS):

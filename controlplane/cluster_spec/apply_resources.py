@@ -1,4 +1,4 @@
-"""Nodes and streams of a described cluster: made, or brought up to date."""
+"""Nodes and streams of a described cluster: created or updated."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from controlplane.wire.routing import AssignStream, NodeState
 def apply_nodes(
     actor: Actor, cluster: Cluster, parts: Sequence[NodePart], report: ImportReport
 ) -> None:
-    """Create the nodes that are missing, and update the others."""
+    """Create the missing nodes, and update the others."""
     names = dict(cluster.nodes.values_list("index", "name"))
     states = {part.index: NodeState(part.capacity, part.emulated, part.active) for part in parts}
     changed = set(nodes.set_states(actor, cluster, states))
@@ -39,7 +39,7 @@ def apply_streams(
     before: Sequence[StreamPart],
     report: ImportReport,
 ) -> None:
-    """Register the streams that are not there, and what is declared anew of the others."""
+    """Register the missing streams, and update the declared fields of the others."""
     known = {part.name: part for part in before}
     wanted = [
         (index, part) for index, part in enumerate(parts) if _differs(part, known.get(part.name))
@@ -74,7 +74,7 @@ def _stream_spec(part: StreamPart) -> StreamSpec:
 
 
 def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:
-    """Let the split nodes read the streams that the description gives them."""
+    """Assign streams to split nodes as described."""
     known = {stream.name: stream for stream in cluster.streams.all()}
     moved = [
         (known[part.name], part.split)

@@ -1,4 +1,4 @@
-"""What holds on a described cluster beside its parts: drops of arcs, blackouts, exclusions.
+"""Drop rules, blackouts and exclusions of a described cluster.
 
 What is missing is made; an exclusion, and the share that an arc drops, are as described afterwards.
 What is over by now is not made: an export leaves it out as well.
@@ -25,7 +25,7 @@ def apply_drop_rules(
     before: Sequence[DropPart],
     report: ImportReport,
 ) -> None:
-    """Let arcs drop what is described; the queries of split arcs run by now, or are refused."""
+    """Apply the described drop rules; a rule of a query that is not live is rejected."""
     known = {part.arc: part for part in before}
     wanted = [
         (index, part)
@@ -47,7 +47,7 @@ def apply_drop_rules(
 
 
 def _is_applied(part: DropPart, known: DropPart | None) -> bool:
-    """Tell whether an arc drops what is described; why is a matter of when it was set."""
+    """Return True if a drop rule is as described, whatever its reason."""
     if known is None or (part.share, part.batch) != (known.share, known.batch):
         return False
     if _ms(part.window_s) != _ms(known.window_s):
@@ -75,7 +75,7 @@ def apply_blackouts(
     report: ImportReport,
     now: datetime,
 ) -> None:
-    """Add the blackouts of which there is none with the same span."""
+    """Add the blackouts whose time range does not exist yet."""
     present = Counter(part.span for part in before)
     reasons = {(part.span, part.reason) for part in before}
     missing: list[tuple[int, BlackoutPart]] = []
@@ -109,7 +109,7 @@ def apply_exclusions(
     report: ImportReport,
     now: datetime,
 ) -> None:
-    """Let no plan move what is described; whoever imports owns what this adds or changes."""
+    """Add or change the described exclusions; the importing user becomes their owner."""
     known = {part.about: part for part in before}
     live = [(index, part) for index, part in enumerate(parts) if part.until > now]
     wanted = [(index, part) for index, part in live if _differs(part, known.get(part.about))]

@@ -1,4 +1,4 @@
-"""What a description of a cluster holds; its JSON schema and docs are derived from this file."""
+"""The format of a cluster description; its JSON schema and docs are derived from this module."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What is wrong with a description."""
+"""Errors of cluster descriptions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from controlplane.errors import WeirError
 
 
 class BadDescription(WeirError):
-    """A document that is no description of a cluster: messages by their place in it."""
+    """An invalid description: messages by their place in the document."""
 
     def __init__(self, faults: Mapping[str, Sequence[str]]) -> None:
         self.faults = {place: list(message) for place, message in faults.items()}

@@ -1,4 +1,4 @@
-"""A cluster's rows as a description (controlplane.cluster_spec)."""
+"""Export of a cluster as a description."""
 
 import json
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ DESCRIBED = ("pending", "running")
 
 
 def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescription:
-    """Return the cluster as it is: what its queries were measured at, too, where that is known.
+    """Return the description of a cluster, with the measures of its queries if they are known.
 
     Nodes by index, streams by name, queries as they were submitted. What is over is left out:
     blackouts, exclusions, drops that are being lifted.
@@ -101,7 +101,7 @@ def _cluster(cluster: Cluster) -> ClusterPart:
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:
-    """Return the ids of the streams of each query, in the order in which it names them."""
+    """Return the stream ids by query, in the order of the query."""
     reads: dict[int, list[int]] = {}
     rows = QueryStream.objects.filter(query__cluster=cluster, query__state__in=DESCRIBED)
     for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
@@ -172,7 +172,7 @@ def _blackouts(cluster: Cluster, now: datetime) -> list[BlackoutPart]:
 def _exclusions(
     cluster: Cluster, now: datetime, known: Mapping[str, set[str]]
 ) -> list[ExclusionPart]:
-    """Return those that hold of what is described: a query may have ended meanwhile."""
+    """Return the exclusions of described objects that have not expired."""
     parts = [
         ExclusionPart.model_validate(
             {"kind": row.kind, "subject": row.subject, "until": row.expires_at,
@@ -191,7 +191,7 @@ def _drop_rules(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
 
 
 def _drop_rule(row: Drop) -> DropPart | None:
-    """Return what an arc was last told to drop: when it began is of this log's event time."""
+    """Return the newest step of a drop rule, without its start, which depends on the log."""
     shed = row.value
     share = shed.steps[-1][1]
     if not share:

@@ -1,4 +1,4 @@
-"""Planning for a described cluster: no database, no Redis, nothing that runs.
+"""Planning for a described cluster, without database and Redis.
 
 Ids are places in the document, counted from 1. What is not placed yet has no node to leave: for the
 planner it is on a node that nobody may use, and what it says of that is not a move.
@@ -35,7 +35,7 @@ _NOWHERE: Final = 2**20
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan for a described cluster, in the words of a proposal.
+    """A plan for a described cluster, with the fields of a proposal.
 
     placed: by a query's name, the node of what had none. columns: moves in their order, before,
     after, path, predicted and undo, as a proposal has them.
@@ -69,7 +69,7 @@ def plan_for(
     parameters: Mapping[str, Any],
     progress: Progress,
 ) -> Planned:
-    """Return a plan for what is described. Raises `Invalid`, `Conflict`, and what planners do."""
+    """Return a plan for a description. Raises `Invalid`, `Conflict`, and the planners' errors."""
     cluster = Cluster(slug=description.cluster.slug, nu=description.cluster.nu)
     chosen = chosen_algorithm(planner, algorithm)
     given = chosen_parameters(planner, chosen, dict(parameters), cluster)
@@ -101,7 +101,7 @@ def plan_for(
 
 
 def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
-    """Return the described cluster as a snapshot ; what is placed counts."""
+    """Return the described cluster as a snapshot with its placed queries."""
     placed = [(n, q) for n, q in _numbered(description) if q.name in description.placement]
     single = [(n, q) for n, q in placed if q.tasks == 1]
     ids = _streams(description)
@@ -164,7 +164,7 @@ def _split_row(description: ClusterDescription, number: int, query: QueryPart) -
 def _with_unplaced_node(
     description: ClusterDescription, snapshot: ClusterSnapshot
 ) -> ClusterSnapshot:
-    """Return the snapshot with the queries of one task that have no node, on a node apart."""
+    """Return the snapshot with unplaced queries of one task on an additional node."""
     ids = _streams(description)
     waiting = [
         _row_of(ids, number, query, _NOWHERE)
@@ -195,7 +195,7 @@ def _current_assignment(
 
 
 def _row(snapshot: ClusterSnapshot) -> Snapshot:
-    """Return the snapshot as proposals keep it, in no database."""
+    """Return an unsaved row of the snapshot."""
     if not snapshot.nodes:
         raise Conflict("no_node", "The description has no node")
     text = canonical(snapshot.to_json())

@@ -1,4 +1,4 @@
-"""What an import did, and where in the document a service's refusal belongs."""
+"""Report of an import, and places of errors in the document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ _NAMES: Final[Mapping[str, str]] = {"expires_at": "until"}
 
 @dataclass
 class ImportReport:
-    """What an import did, or would do: names by part; `left` is what it did not touch, and why."""
+    """The changes of an import by part; `left`: objects that were not changed, and why."""
 
     cluster: str
     new: bool
@@ -29,25 +29,25 @@ class ImportReport:
 
     @property
     def changes(self) -> int:
-        """Return how many rows are made or changed."""
+        """Return the number of created or changed rows."""
         parts = [*self.created.values(), *self.changed.values()]
         return int(self.new) + sum(map(len, parts))
 
 
 def noted(into: dict[str, list[str]], part: str, names: list[str]) -> None:
-    """Keep the names of a part, where there are any."""
+    """Add the names of a part, if there are any."""
     if names:
         into[part] = names
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Yield so many at once."""
+    """Yield chunks of a size."""
     for begin in range(0, len(items), size):
         yield items[begin : begin + size]
 
 
 def count_text(count: int, noun: str, several: str) -> list[str]:
-    """Return a sentence about so many things, none about nothing."""
+    """Return a sentence with a count, "" for zero."""
     if not count:
         return []
     return [f"{count:,} {noun if count == 1 else several}"]
@@ -55,7 +55,7 @@ def count_text(count: int, noun: str, several: str) -> list[str]:
 
 @contextmanager
 def errors_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
-    """Tell what a service refuses by its place in the document."""
+    """Translate `Invalid` into `BadDescription` with places in the document."""
     try:
         yield
     except Invalid as invalid:
@@ -68,7 +68,7 @@ def errors_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
 
 
 def apply_each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], object]) -> None:
-    """Make each row, by its place in the part; tells what is wrong with any of them at once.
+    """Call a function for each row, and raise the errors of all rows with their places.
 
     Raises `BadDescription`.
     """
@@ -86,7 +86,7 @@ def apply_each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], obj
 
 
 def path_of(*parts: int | str) -> str:
-    """Return a place; a service writes text.on.0 where a document has text.on[0]."""
+    """Return the place of a field in the document: text.on.0 is text.on[0]."""
     path: Path = ()
     for part in parts:
         steps = str(part).split(".") if isinstance(part, str) else [part]

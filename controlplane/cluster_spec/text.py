@@ -1,4 +1,4 @@
-"""Descriptions as YAML and JSON: reading says every fault with its place in the document."""
+"""Reading and writing of descriptions as YAML and JSON; errors have their place in the document."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _TAGS: Final = ("node", "spans")
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML of which only JSON's values come, as YAML 1.2 has them; no name is given twice.
+    """A YAML 1.2 loader of JSON values only, without duplicate keys.
 
     In YAML 1.1 the stream `no` is false, and 18:30 a number: here both are text.
     """
@@ -36,7 +36,7 @@ class _Dumper(yaml.CSafeDumper):
     """Writes so that both kinds of YAML read the same."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write what occurs twice twice."""
+        """Write no aliases."""
         del data
         return True
 
@@ -92,7 +92,7 @@ def parse_description(text: str, *, check: bool = True) -> ClusterDescription:
 
 
 def parse_queries(text: str) -> list[QueryPart]:
-    """Read a document of queries alone, or those of a whole description. Raises `BadDescription`.
+    """Read the queries of a list or of a whole description. Raises `BadDescription`.
 
     Whether there are such streams is for the cluster to say that they are submitted to.
     """

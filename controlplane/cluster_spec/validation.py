@@ -1,4 +1,4 @@
-"""Whether the parts of a description fit together, each fault with its place."""
+"""Consistency checks of a description, with the place of each fault."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ Fault = tuple[Path, str]
 
 
 def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
-    """Return what does not fit, by its path in the document."""
+    """Return the faults by path in the document."""
     faults: dict[Path, list[str]] = {}
     for check in (_nodes, _streams, _queries, _placement, _aggregators, _exclusions, _drop_rules):
         for path, fault in check(description):

@@ -1,4 +1,4 @@
-"""Starting, stopping and placing clusters: what an operator wants, which the agent brings about."""
+"""Start, stop and Spark master of clusters: the desired state, which the agent reconciles."""
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -12,12 +12,12 @@ from controlplane.models.cluster import MASTER
 
 
 def start(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
-    """Ask for a running application; asking twice changes nothing. Raises `Forbidden`."""
+    """Request that the application runs; idempotent. Raises `Forbidden`."""
     return _set_desired(actor, cluster, Cluster.Desired.RUNNING, reason)
 
 
 def stop(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
-    """Ask for no application; queries stay and run again after a start. Raises `Forbidden`."""
+    """Request that the application stops; a start resumes its queries. Raises `Forbidden`."""
     return _set_desired(actor, cluster, Cluster.Desired.STOPPED, reason)
 
 
@@ -44,7 +44,7 @@ def _set_desired(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reaso
 
 @transaction.atomic
 def set_master(actor: Actor, cluster: Cluster, master: str, reason: str = "") -> Cluster:
-    """Say which Spark runs the nodes; an application that runs is started anew there.
+    """Set the Spark master of a cluster; a running application is restarted on it.
 
     Raises `Forbidden`, `Invalid`.
     """

@@ -1,4 +1,4 @@
-"""Clusters: one by its slug, all as rows of the fleet, and the nodes of one."""
+"""Clusters: one by its slug, rows of the fleet, and nodes with their load."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from controlplane.telemetry.time_series import latest_values, recent
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One cluster as the fleet shows it; sample is the newest one, samples the last few minutes.
+    """A row of the fleet; sample is the newest sample, samples those of the last few minutes.
 
     execution is the one under way.
     """
@@ -63,7 +63,7 @@ def cluster_by_slug(slug: str) -> Cluster:
 def clusters_slice(
     seen: Collection[int] | None, values: Mapping[str, Any], place: Place
 ) -> Slice[Cluster]:
-    """Return the clusters behind a place by slug, of all or of those with these ids.
+    """Return the clusters after a cursor by slug, of all or of those with these ids.
 
     values: q, a part of slug or name, and state. Raises `Invalid`.
     """

@@ -1,4 +1,4 @@
-"""Where a cluster's records are kept, and how much of them may wait to be read."""
+"""The log of a cluster: its URL and the limit of unread bytes."""
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -12,7 +12,7 @@ from controlplane.wire.log import shown
 
 @transaction.atomic
 def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str = "") -> Cluster:
-    """Keep the records at `url` (empty: the site's Redis), at most `limit_mb` MiB unread.
+    """Set the log's URL (empty: the site's Redis) and its limit of unread MiB.
 
     Another log begins with windows of its own, and what is unread in the old one stays unread: so
     the URL can only change while the cluster is stopped. Raises `Forbidden`, `Invalid`,

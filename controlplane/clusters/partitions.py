@@ -1,4 +1,4 @@
-"""How many Spark partitions the checkpoint of a cluster has, and how large a micro-batch may be."""
+"""Spark partitions of a cluster's checkpoint, and limits of its micro-batches."""
 
 from collections.abc import Mapping
 
@@ -41,7 +41,7 @@ def record(actor: Actor, cluster: Cluster, partitions: int | None, reason: str =
 def set_batch_limits(
     actor: Actor, cluster: Cluster, limits: Mapping[str, int], reason: str = ""
 ) -> Cluster:
-    """Bound the micro-batches of a cluster: `max_records` and `max_batch_mb` (MiB), or one of them.
+    """Set limits of a cluster's micro-batches: `max_records`, `max_batch_mb` (MiB), or both.
 
     An application that runs is restarted with them. Raises `Forbidden`, `Invalid`.
     """

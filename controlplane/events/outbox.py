@@ -1,4 +1,4 @@
-"""What webhooks are to be told, written in the transaction of what happened.
+"""Messages to webhooks, written in the transaction of the event.
 
 So nothing is told that did not happen, and nothing that happened is lost with a process or with
 Redis: integrations.deliveries sends what stands here, at least once.
@@ -31,7 +31,7 @@ TEST: Final = "test"
 
 
 def enqueue(cluster_id: int, event: Mapping[str, Any]) -> int:
-    """Write an event down for each webhook that wants it; returns how many."""
+    """Store an event for each webhook that subscribes to it; return how many."""
     kinds = _kinds(event)
     if not kinds:
         return 0
@@ -47,7 +47,7 @@ def enqueue(cluster_id: int, event: Mapping[str, Any]) -> int:
 
 
 def write(hooks: list[Webhook], kind: str, data: Mapping[str, Any]) -> list[Delivery]:
-    """Write one event down for these webhooks, and have it sent after the commit."""
+    """Store an event for these webhooks, and send it after the commit."""
     now, event = timezone.now(), uuid.uuid4()
     message = {"id": str(event), "type": kind, "timestamp": now.isoformat(), "data": dict(data)}
     body = json.dumps(message, separators=(",", ":"))

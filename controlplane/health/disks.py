@@ -1,4 +1,4 @@
-"""Disks of this machine that have no room left for what Weir writes."""
+"""Full disks of this machine."""
 
 import shutil
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from controlplane.runtime import checks
 
 @dataclass(frozen=True, slots=True)
 class FullDisk:
-    """A directory of Weir's whose disk is full, with what is left, in bytes."""
+    """A directory of Weir on a full disk, with its free bytes."""
 
     path: str
     free: int

@@ -1,4 +1,4 @@
-"""Ending queries that the data plane could not compute."""
+"""Failed queries: the data plane reports a fault, and the query ends."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ DATA_PLANE = Automatic("data plane")
 
 
 def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
-    """End the queries of which telemetry rows tell a fault; returns how many were still running.
+    """End the queries with faults in telemetry rows; return how many were running.
 
     A node tells its faults in every batch until the query has left, so hearing one again changes
     nothing, and neither does a fault of a query's earlier run.
@@ -39,7 +39,7 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _fault_json(fault: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a query keeps of its fault; a sample that is no JSON is kept as text."""
+    """Return the stored fields of a fault; a sample that is no JSON is stored as text."""
     sample = fault.get("sample") or "[]"
     try:
         rows = json.loads(sample)

@@ -1,4 +1,4 @@
-"""Skipping a batch that cannot be processed: its records are lost, everything else goes on."""
+"""Skipped batches: the records of a batch that cannot be processed are dropped."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ _LONGEST: Final = 500
 
 @transaction.atomic
 def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatch:
-    """Let the next attempt at a batch read no records; returns what is lost by it.
+    """Request that the next attempt at a batch reads no records; return the losses.
 
     Asking twice changes nothing. Tasks that move in the batch keep their state, and its routing
     version takes effect. Raises `Forbidden`, `Invalid`, `Conflict` for a batch that does not fail
@@ -77,19 +77,19 @@ def _losses_text(row: SkippedBatch) -> str:
 
 
 def publish_skip(cluster: Cluster, batch: int) -> None:
-    """Tell the data plane that a batch reads no records; telling it again changes nothing."""
+    """Publish to the data plane that a batch reads no records; idempotent."""
     attempts.skip(redis_client(), cluster.slug, batch)
 
 
 def publish_pending(cluster: Cluster) -> None:
-    """Publish the newest request that is not done: Redis may have been away, or lost it."""
+    """Publish the newest pending request again, as Redis may not have stored it."""
     row = cluster.skipped_batches.filter(done_at=None).first()
     if row is not None:
         publish_skip(cluster, row.batch)
 
 
 def record_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Record which skipped batches telemetry reports as processed; returns how many.
+    """Record the skipped batches that telemetry reports as processed; return how many.
 
     A batch that got through with all its records, before the request reached it, has lost nothing.
     """

@@ -1,4 +1,4 @@
-"""Forgetting what attached jobs told: older than a quarter of an hour per minute, then not at all.
+"""Retention of attached jobs' progress: one row per minute after 15 minutes, then none.
 
 A minute is kept as one row: the rates are their mean, the duration with its phases is that of the
 slowest batch (a chart must not hide a peak), everything else is the newest.
@@ -29,7 +29,7 @@ OF_SLOWEST = ("duration_ms", "phases")
 
 
 def prune(now: datetime) -> None:
-    """Delete and thin out what is kept no longer."""
+    """Delete expired rows, and merge older rows to one per minute."""
     AttachedJob.objects.filter(last_seen__lt=now - JOBS_KEPT).delete()
     _delete(AttachedProgress.objects.filter(t__lt=now - KEPT).values_list("pk", flat=True))
     thin_out(now)
@@ -37,7 +37,7 @@ def prune(now: datetime) -> None:
 
 
 def thin_out(now: datetime) -> int:
-    """Merge the rows of each minute that is old enough; returns how many rows went."""
+    """Merge the rows of each minute that is old enough; return how many rows were deleted."""
     before = (now - WHOLE_FOR).replace(second=0, microsecond=0)
     old = AttachedProgress.objects.filter(t__lt=before).order_by("query_id", "t")
     keys = old.values_list("query_id", "t", "pk").iterator(chunk_size=2000)
@@ -54,7 +54,7 @@ def thin_out(now: datetime) -> int:
 
 
 def merged(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what stands for several batches, oldest first, of one minute."""
+    """Return the merged values of several batches of one minute, given oldest first."""
     slowest = max(values, key=lambda sample: sample["duration_ms"])
     kept = dict(values[-1]) | {name: slowest[name] for name in OF_SLOWEST}
     for name in MEAN:

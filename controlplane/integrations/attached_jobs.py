@@ -1,4 +1,4 @@
-"""Attached jobs: taking in what they report, and removing them.
+"""Attached jobs: storage of their reports, and removal.
 
 A report is written by whoever may see (the role viewer): a job of another team then carries a
 token that can read Weir and write nothing but rows of its own. Rows belong to the token's user;
@@ -29,7 +29,7 @@ MAX_RUNS = 200
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Who reports: Spark's application id and name."""
+    """A reporting job: Spark's application id and name."""
 
     application: str
     name: str
@@ -54,7 +54,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Report:
-    """One message of a job: its events in order; without any it is a sign of life.
+    """One message of a job: its events in order; a message without events is a heartbeat.
 
     dropped is how many events the job has given up so far, ended that it is over.
     """
@@ -67,7 +67,7 @@ class Report:
 
 @transaction.atomic
 def report(actor: Actor, message: Report) -> AttachedJob:
-    """Store a report and return its job; the same report again changes nothing.
+    """Store a report and return its job; idempotent.
 
     Raises `Forbidden`, `Conflict` where the job has more open runs than Weir keeps.
     """
@@ -92,7 +92,7 @@ def report(actor: Actor, message: Report) -> AttachedJob:
 
 @transaction.atomic
 def remove(actor: Actor, job: AttachedJob) -> None:
-    """Delete a job with all it told; one that still reports comes back. Raises `Forbidden`."""
+    """Delete a job with its rows; its next report creates it again. Raises `Forbidden`."""
     require_operator(actor)
     before = {"owner": job.owner, "application": job.application, "queries": job.queries.count()}
     if AttachedJob.objects.filter(pk=job.pk).delete()[0]:
@@ -100,7 +100,7 @@ def remove(actor: Actor, job: AttachedJob) -> None:
 
 
 def _job_of(actor: Actor, report: Report, now: datetime) -> AttachedJob:
-    """Return the job, brought up to date and locked, so that its reports follow each other."""
+    """Return the updated job, locked so that its reports are stored one after the other."""
     jobs = AttachedJob.objects.filter(owner=actor.name)
     job = jobs.select_for_update().filter(application=report.job.application).first()
     if job is None:
@@ -119,7 +119,7 @@ def _job_of(actor: Actor, report: Report, now: datetime) -> AttachedJob:
 
 
 def _make_room(jobs: Any) -> None:
-    """Forget the jobs that have been silent longest, so that one more stays in the limit."""
+    """Delete the jobs with the oldest reports, so that one more is within the limit."""
     spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
     AttachedJob.objects.filter(pk__in=list(spare)).delete()
 
@@ -155,7 +155,7 @@ def _make_room_for_runs(job: AttachedJob, count: int) -> None:
 
 
 def _end_open(job: AttachedJob, now: datetime) -> None:
-    """A job that is over runs no query, whether or not it still heard of their end."""
+    """End the open runs of a job that is over, as it may not have reported their end."""
     job.queries.filter(ended_at=None).update(
         state=AttachedQuery.State.TERMINATED,
         state_at=now,

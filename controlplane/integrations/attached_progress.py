@@ -1,4 +1,4 @@
-"""What one event of an attached job changes in its run, and the row that a progress becomes."""
+"""Changes of a run by an event of its attached job, and rows of its progress."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def apply_event(
     progress: Mapping[str, Any] | None,
     error: str,
 ) -> None:
-    """Change the run as the event says; older or repeated events change nothing."""
+    """Apply an event to its run; older or repeated events change nothing."""
     run.name = name or run.name
     run.started_at = min(run.started_at, moment)
     if progress is not None:
@@ -62,7 +62,7 @@ def progress_values(progress: Mapping[str, Any], moment: datetime) -> dict[str, 
 
 
 def lag_of(source: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Return how far a source is behind, with the unit; None where it does not say."""
+    """Return the lag of a source with its unit, None if the source does not report it."""
     metrics = source.get("metrics") or {}
     for name, unit in LAG_METRICS.items():
         if name in metrics:

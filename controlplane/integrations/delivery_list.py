@@ -1,4 +1,4 @@
-"""The messages of webhooks: in pages and slices, and how far those of each webhook are."""
+"""Lists of webhooks' messages, and a summary per webhook."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class HookSummary:
 
 
 def hook_summaries(hooks: Sequence[Webhook]) -> list[HookSummary]:
-    """Return each webhook with how far its messages are, in three queries however many."""
+    """Return the summary of each webhook, in three SQL queries."""
     ids = [hook.pk for hook in hooks]
     newest = Delivery.objects.filter(webhook=OuterRef("pk")).order_by("-created_at", "-pk")
     last_ids = Webhook.objects.filter(pk__in=ids).values_list(Subquery(newest.values("pk")[:1]))
@@ -36,7 +36,7 @@ def hook_summaries(hooks: Sequence[Webhook]) -> list[HookSummary]:
 
 
 def deliveries_slice(hook: Webhook, values: Mapping[str, Any], place: Place) -> Slice[Delivery]:
-    """Return the messages behind a place, the newest first; state "" is all. Raises `Invalid`."""
+    """Return the messages after a cursor, newest first; state "" is all. Raises `Invalid`."""
     deliveries = Delivery.objects.filter(webhook=hook)
     if state := one_of(values, "state", STATES):
         deliveries = deliveries.filter(state=state)
@@ -44,7 +44,7 @@ def deliveries_slice(hook: Webhook, values: Mapping[str, Any], place: Place) -> 
 
 
 def deliveries_page(hook: Webhook, state: str, number: int) -> Page[Delivery]:
-    """Return one page of the messages, the newest first; state "" is all."""
+    """Return a page of messages, newest first; state "" is all."""
     deliveries = Delivery.objects.filter(webhook=hook).order_by("-created_at", "-pk")
     if state:
         deliveries = deliveries.filter(state=state)

@@ -1,4 +1,4 @@
-"""Requests that are sent again: one effect, and the same answer.
+"""Idempotency keys: a repeated request has one effect and gets the stored answer.
 
 A key is claimed by inserting its row. The work and the keeping of its answer are one transaction:
 if the process dies in between, neither has happened, and after the lease another try may claim the
@@ -30,14 +30,14 @@ CHUNK: Final = 500
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to do what was asked under a key."""
+    """A claim of a key: the holder performs the request."""
 
     pk: int
     name: str
 
 
 def fingerprint(*parts: bytes) -> str:
-    """Return what tells one request from another."""
+    """Return the fingerprint that identifies a request."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
@@ -46,7 +46,7 @@ def fingerprint(*parts: bytes) -> str:
 
 
 def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
-    """Claim a key, or return the answer that is kept under it.
+    """Claim a key, or return the answer stored under it.
 
     Raises `Conflict`: key_reused if it was used for another request, in_progress while that runs.
     """
@@ -67,7 +67,7 @@ def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
 
 
 def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) -> None:
-    """Keep the answer, in the transaction of the work. Raises `Conflict` if the claim was lost."""
+    """Store the answer in the transaction of the work. Raises `Conflict` if the claim was lost."""
     claimed_rows = KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None)
     packed = zlib.compress(body, 1)
     if claimed_rows.update(status=status, content_type=content_type[:100], body=packed) != 1:
@@ -75,17 +75,17 @@ def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) ->
 
 
 def release(claimed: Claim) -> None:
-    """Let the next try begin anew: nothing was done."""
+    """Release a claim, so that the next attempt performs the request."""
     KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None).delete()
 
 
 def body_of(answer: KeptAnswer) -> bytes:
-    """Return the body as it was sent."""
+    """Return the stored body."""
     return zlib.decompress(bytes(answer.body))
 
 
 def prune(now: datetime) -> int:
-    """Delete the answers that are kept no longer; returns how many."""
+    """Delete expired answers; return how many."""
     deleted = 0
     old = KeptAnswer.objects.filter(expires_at__lt=now)
     while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
@@ -96,7 +96,7 @@ def prune(now: datetime) -> int:
 def _stored_answer(
     user: User, key: str, asked: str, name: str, now: datetime
 ) -> Claim | KeptAnswer | None:
-    """Return what is kept, or the claim taken over; None to look again."""
+    """Return the stored answer, or an expired claim taken over; None to retry."""
     row = KeptAnswer.objects.filter(user=user, key=key).first()
     if row is None:
         return None

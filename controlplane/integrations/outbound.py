@@ -1,4 +1,4 @@
-"""Speaking to addresses that users name: never to what only this machine or its site can reach.
+"""Requests to addresses that users configure, never to private or local networks.
 
 A name is resolved once, every address it has must be public, and the connection goes to the
 address that was looked at: a name that answers differently a moment later (DNS rebinding) is not
@@ -36,23 +36,23 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class Refused(Exception):
-    """An address that Weir does not speak to; str() says why."""
+    """An address that is not allowed; str() is the reason."""
 
 
 class Unreachable(Exception):
-    """The address does not answer; str() says why."""
+    """An address that does not respond; str() is the reason."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a request goes: the URL as it was given, and the one address to connect to."""
+    """The target of a request: the given URL, and the resolved address."""
 
     url: str
     address: str
 
 
 def resolved(url: str) -> Target:
-    """Return where a URL leads. Raises `Refused`, `Unreachable` if its name does not resolve."""
+    """Return the target of a URL. Raises `Refused`, `Unreachable` if its name does not resolve."""
     scheme, host, port = _parts(url)
     addresses = _addresses(host, port)
     for address in addresses:
@@ -107,7 +107,7 @@ class _Pinned(httpcore.NetworkBackend):
 
 
 class _Ending(httpcore.NetworkStream):
-    """A connection that ends at a moment (monotonic), however often a little comes by it."""
+    """A connection with a deadline (monotonic) for the whole request."""
 
     def __init__(self, connection: httpcore.NetworkStream, ends_at: float) -> None:
         self._connection = connection
@@ -190,7 +190,7 @@ def _is_public(address: Address) -> bool:
 
 
 def _embedded(address: Address) -> list[Address]:
-    """Return the IPv4 addresses that an IPv6 address leads to."""
+    """Return the IPv4 addresses embedded in an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
     addresses: list[Address] = [

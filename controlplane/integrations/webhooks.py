@@ -1,4 +1,4 @@
-"""Webhooks: making, changing and removing them, and the secret that signs their messages.
+"""Webhooks: creation, changes, removal, and the secret that signs their messages.
 
 Messages are signed as Standard Webhooks 1.0 has it, so that its libraries verify them: the HMAC-
 SHA256, under the secret, of "{event id}.{seconds since 1970}.{body}".
@@ -34,7 +34,7 @@ KINDS: Final = tuple(str(kind) for kind in Webhook.Kind.values)
 
 @dataclass(frozen=True)
 class WebhookSpec:
-    """A webhook as it is asked for; cluster None is all of them."""
+    """A requested webhook; cluster None is all clusters."""
 
     name: str
     url: str
@@ -67,7 +67,7 @@ def _saved(actor: Actor, spec: WebhookSpec) -> Webhook:
 
 
 def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
-    """Change all of a webhook but its cluster. Raises `Forbidden`, `Invalid` per field.
+    """Change all fields of a webhook except its cluster. Raises `Forbidden`, `Invalid` per field.
 
     An address that stays is not looked up: a webhook that leads nowhere can be switched off.
     """
@@ -111,7 +111,7 @@ def remove(actor: Actor, hook: Webhook) -> None:
 
 @transaction.atomic
 def test(actor: Actor, hook: Webhook) -> Delivery:
-    """Have a message of type test sent, to an inactive webhook too. Raises `Forbidden`."""
+    """Send a message of type test, also to an inactive webhook. Raises `Forbidden`."""
     require(actor, ADMIN, hook.cluster)
     Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
     text = f"{actor.name} tries whether this webhook works"
@@ -175,7 +175,7 @@ def _columns(spec: WebhookSpec) -> dict[str, object]:
 
 
 def spec_of(hook: Webhook) -> WebhookSpec:
-    """Return a webhook as it would be asked for."""
+    """Return the specification of a webhook."""
     return WebhookSpec(hook.name, hook.url, tuple(hook.kinds), hook.cluster, hook.active)
 
 

@@ -1,4 +1,4 @@
-"""The Lab: request, run, cancel, repeat, delete, tend; the front door of this room."""
+"""The Lab: request, run, cancel, repeat and delete runs of experiments."""
 
 from controlplane.lab.cancellation import cancel, delete
 from controlplane.lab.execution import run

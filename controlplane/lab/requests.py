@@ -1,4 +1,4 @@
-"""Asking for a run of an experiment."""
+"""Requests of runs of an experiment."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def request(
     values: Sequence[float] | None = None,
     series: Sequence[str] | None = None,
 ) -> LabRun:
-    """Save a run that a worker carries out; what is left out is as the experiment has it.
+    """Create a run; missing parameters have the experiment's defaults.
 
     Raises `Forbidden`, and `Invalid` per parameter, or under experiment, values or series.
     """
@@ -54,12 +54,12 @@ def request(
 
 
 def repeat(actor: Actor, run: LabRun) -> LabRun:
-    """Save another run of the same. Raises as `request`, if the experiment is another by now."""
+    """Create another run with the same parameters. Raises as `request`."""
     return request(actor, run.planner, run.experiment, run.parameters, run.values, run.series)
 
 
 def asked_for(run: LabRun) -> dict[str, Any]:
-    """Return what was asked for, as the audit log keeps it."""
+    """Return the requested parameters for the audit log."""
     return {
         "planner": run.planner,
         "experiment": run.experiment,

@@ -1,4 +1,4 @@
-"""A policy in the words of people."""
+"""Description of a policy in sentences."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +11,7 @@ _UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def summary(policy: PolicySettings) -> str:
-    """Return what applies by itself, in a few sentences."""
+    """Return a description of what is applied automatically."""
     kinds = [KIND_WORDS[kind] for kind in KIND_WORDS if kind in policy.auto_kinds]
     lines = ["New queries are placed at once."]
     if kinds:
@@ -66,7 +66,7 @@ def _watching(policy: PolicySettings) -> str:
 
 
 def days_text(days: Sequence[int]) -> str:
-    """Return days of the week, neighbours as a span."""
+    """Return days of the week, with consecutive days as a range."""
     spans: list[list[int]] = []
     for day in sorted(days):
         if spans and spans[-1][1] == day - 1:

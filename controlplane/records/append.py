@@ -1,4 +1,4 @@
-"""Appending records to a stream for whoever has no client of the log: one request, one append."""
+"""Appends to a stream by HTTP requests: one append per request."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,7 +32,7 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Appended:
-    """Where in the log records stand ("" if none was appended), and how many.
+    """The log position of appended records ("" if there are none), and their number.
 
     `dead_letters`: how many records of the request did not fit and were kept as dead letters.
     """
@@ -43,7 +43,7 @@ class Appended:
 
 
 def schema_of_stream(stream: Stream) -> StreamSchema:
-    """Return the schema of a stream. Raises `Conflict` (no_schema) where it has none yet."""
+    """Return the schema of a stream. Raises `Conflict` (no_schema) if it has none."""
     schema = schema_of(stream.schema)
     if schema is None:
         raise Conflict("no_schema", f"The stream {stream.name} has no schema yet: declare one")

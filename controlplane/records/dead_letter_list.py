@@ -1,4 +1,4 @@
-"""Dead letters of a cluster: a page of them with filters, all of them for export, and counts."""
+"""Lists of a cluster's dead letters: pages with filters, and all of them for export."""
 
 import json
 import re
@@ -32,7 +32,7 @@ ABOUT: Final[Mapping[Reason, str]] = {
 
 @dataclass(frozen=True)
 class DeadLetterFilters:
-    """What the list shows; `before`: only those of a smaller number, 0 for all."""
+    """Filters of the list; `before`: only smaller numbers, 0 for all."""
 
     stream: Stream | None = None
     reason: Reason | None = None
@@ -53,7 +53,7 @@ class DeadLetterFilters:
         )
 
     def hold(self, letter: DeadLetter) -> bool:
-        """Return True if a dead letter is one of those to be shown."""
+        """Return True if a dead letter matches the filters."""
         if self.stream is not None and letter.stream != self.stream.pk:
             return False
         return self.reason is None or letter.reason is self.reason
@@ -73,11 +73,11 @@ class DeadLetterRow:
 
     @property
     def about(self) -> str:
-        """Return why it was left out, for people."""
+        """Return the description of the reason."""
         return ABOUT[self.letter.reason]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, by `FIELDS`."""
+        """Return the dead letter as JSON values, by `FIELDS`."""
         letter = self.letter
         return {
             "id": letter.id,
@@ -93,7 +93,7 @@ class DeadLetterRow:
 
 @dataclass(frozen=True)
 class DeadLetterPage:
-    """Dead letters, the newest first; `next`: the cursor of the following page, 0 for none."""
+    """Dead letters, newest first; `next`: the cursor of the next page, 0 for none."""
 
     rows: list[DeadLetterRow]
     next: int = 0
@@ -101,7 +101,7 @@ class DeadLetterPage:
 
 
 def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLetterPage:
-    """Return a page of dead letters, the newest first."""
+    """Return a page of dead letters, newest first."""
     letters: list[DeadLetter] = []
     for letter in _newest(cluster, filters.before):
         if len(letters) == filters.per_page:
@@ -114,20 +114,20 @@ def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLette
 def chosen_letters(
     cluster: Cluster, filters: DeadLetterFilters, after: int = 0
 ) -> Iterator[DeadLetter]:
-    """Yield the dead letters that filters hold, the oldest first, from behind a number."""
+    """Yield the dead letters that match filters, oldest first, after a number."""
     every = dead_letters.every(redis_client(), cluster.slug, after)
     return (letter for letter in every if filters.hold(letter))
 
 
 def every_row(cluster: Cluster, filters: DeadLetterFilters) -> Iterator[DeadLetterRow]:
-    """Yield the dead letters that filters hold, with their records, the oldest first."""
+    """Yield the dead letters that match filters with their records, oldest first."""
     names = _names(cluster)
     for letter in chosen_letters(cluster, filters):
         yield DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
 
 
 def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
-    """Return the dead letters of these ids that are still kept. Raises `Invalid`."""
+    """Return the existing dead letters of these ids. Raises `Invalid`."""
     wrong = [name for name in ids if not _ID.fullmatch(name)]
     if wrong:
         raise Invalid({"ids": [f"{wrong[0][:100]!r} is no id of a dead letter"]})
@@ -135,7 +135,7 @@ def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
 
 
 def record_text(letter: DeadLetter) -> str:
-    """Return the record of a dead letter as JSON text, "" if there is none that can be read."""
+    """Return the record of a dead letter as JSON text, "" if it cannot be read."""
     if letter.reason is Reason.BODY:
         return letter.data.decode("utf-8", "replace")
     try:

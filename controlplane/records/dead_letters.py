@@ -1,4 +1,4 @@
-"""Dead letters: keeping the bad records of a request, appending them again, giving them up."""
+"""Dead letters: storage of a request's faulty records, replay and deletion."""
 
 import json
 import time
@@ -40,7 +40,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True)
 class Choice:
-    """Which dead letters: those of these ids, or, without ids, those that the filters hold."""
+    """A selection of dead letters: by id, or without ids by the filters."""
 
     ids: Sequence[str] = ()
     filters: DeadLetterFilters = field(default_factory=DeadLetterFilters)
@@ -48,7 +48,7 @@ class Choice:
 
 @dataclass
 class Replayed:
-    """What became of dead letters: how many were appended again, and which were not, and why.
+    """The outcome of a replay: the number of appended dead letters, and the faults of the others.
 
     `left`: how many were tried and stay; `faults`: the first of them, by id. `next`: the number
     behind which others begin that were not tried, None if there are none.
@@ -61,7 +61,7 @@ class Replayed:
 
 
 def check_fault_count(conformed: Conformed) -> None:
-    """Raise `Invalid` if a body has more bad records than are kept as dead letters."""
+    """Raise `Invalid` if a body has more faulty records than can be stored as dead letters."""
     if len(conformed.faults) > MAX_BAD:
         text = f"{len(conformed.faults):,} of {conformed.count:,} records are not valid"
         most = f"at most {MAX_BAD:,} of a request become dead letters"
@@ -69,7 +69,7 @@ def check_fault_count(conformed: Conformed) -> None:
 
 
 def store_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> None:
-    """Keep the bad records of a body as dead letters; once for a request that has a stamp."""
+    """Store the faulty records of a body as dead letters; idempotent for a request with a stamp."""
     place = _place(stamp)
     letters = [
         DeadLetter(stream.pk, place, index, Reason.BODY, why, text.encode())
@@ -82,7 +82,7 @@ def store_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> N
 
 
 def _place(stamp: Stamp | None) -> str:
-    """Return what stands for the position of records that never were in the log."""
+    """Return a substitute position for records that were never in the log."""
     if stamp is None:
         return f"request-{uuid4().hex[:16]}"
     name = f"{stamp.producer}\0{stamp.sequence}".encode()
@@ -118,7 +118,7 @@ def replay(
 
 
 def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> int:
-    """Give dead letters up; returns how many there were. Raises `Forbidden`, `Invalid`."""
+    """Delete dead letters; return how many. Raises `Forbidden`, `Invalid`."""
     require_operator(actor, cluster)
     removed = 0
     chosen = (letter.id for letter in _chosen(cluster, choice))
@@ -184,7 +184,7 @@ def _replay_chunk(
 
 
 def _append_letter(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: str) -> str:
-    """Append a dead letter; return why that cannot be, "" if it is done."""
+    """Append a dead letter; return the reason if it is rejected, else ""."""
     known = schemas.of(letter.stream)
     if known is None:
         return "its stream is gone, or has no schema"

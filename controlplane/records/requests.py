@@ -1,4 +1,4 @@
-"""One request with records: what fits is appended, what does not is refused or kept aside."""
+"""Requests with records: valid records are appended, others rejected or stored as dead letters."""
 
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ from controlplane.wire.log import Stamp
 
 
 class OnBad(StrEnum):
-    """What becomes of a request with records that do not fit the stream's schema."""
+    """The handling of records that do not conform to the stream's schema."""
 
     REJECT = "reject"
     DEAD_LETTER = "dead_letter"

@@ -1,4 +1,4 @@
-"""Archiving: windows that nothing changes any more leave Redis for the disk.
+"""Archiving: final windows are moved from Redis to the archive.
 
 One pass looks at the queries that have windows in Redis. Where the streams are committed beyond the
 end of windows, these are frozen, finished, written to the archive, and only then removed from
@@ -69,7 +69,7 @@ _RELEASE: Final = (
 
 @dataclass
 class ArchiverState:
-    """What a process remembers of a cluster's queries from pass to pass.
+    """State of the archiver per cluster, kept in its process between passes.
 
     `times` by query; `done`: up to which start windows were frozen; `since`: when there were first
     windows to freeze that still are; `slow`: when the aggregates of queries last had too little
@@ -85,7 +85,7 @@ class ArchiverState:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass over one cluster; `followed`: the queries whose changes somebody reads."""
+    """A pass over one cluster; `followed`: the queries with followers of their change feed."""
 
     client: "redis.Redis"
     cluster: Cluster
@@ -97,11 +97,11 @@ class Pass:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the time of the pass is used up."""
+        """Return True if the deadline of the pass has passed."""
         return time.monotonic() > self.deadline
 
     def goes_on(self, since: float) -> bool:
-        """Return whether there is time for windows that wait since then."""
+        """Return True if there is time for windows that have waited since then."""
         now = time.monotonic()
         return now < min(self.deadline, self.begun + SHARE_S) or (
             now < self.deadline and now > since + WAIT_S
@@ -135,13 +135,13 @@ def archive_windows(now: datetime) -> int:
 
 
 def _slow_at(cluster: Cluster) -> float:
-    """Return when slow queries last had their turn: clusters without them are first."""
+    """Return when slow queries were last archived, so that clusters without them are first."""
     known = _STATES.get(cluster.pk)
     return max(known.slow.values(), default=0.0) if known else 0.0
 
 
 def archive_cluster(turn: Pass) -> int:
-    """Archive what is final in a cluster, as far as the time goes; return how many windows."""
+    """Archive the final windows of a cluster until the deadline; return how many."""
     slug = turn.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
     marks = watermarks.read(turn.client, slug)
@@ -153,7 +153,7 @@ def archive_cluster(turn: Pass) -> int:
 
 
 def _live(turn: Pass, stored: Sequence[int]) -> list[int]:
-    """Return which queries are not over, and learn their times."""
+    """Return the queries that have not ended, and update their window timings."""
     states = (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING)
     queries = Query.objects.filter(cluster=turn.cluster, state__in=states).values_list(
         "pk", flat=True
@@ -169,7 +169,7 @@ def _live(turn: Pass, stored: Sequence[int]) -> list[int]:
 
 
 def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
-    """Archive the windows that have become final, first those that are waited for."""
+    """Archive the windows that have become final, first those of followed queries."""
     due, known = _due(turn, marks, live), turn.known
     # Slow ones are last, and have their turn one after the other.
     queries = sorted(
@@ -185,7 +185,7 @@ def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
 
 
 def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
-    """Return until when windows of queries are final, where that may be more than is frozen."""
+    """Return the time until which windows are final, for queries with windows to freeze."""
     due: dict[int, int] = {}
     known, now = turn.known, time.monotonic()
     for query in live:
@@ -210,7 +210,7 @@ def _freeze_and_move(turn: Pass, due: Mapping[int, int]) -> int:
 
 
 def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
-    """Archive all windows of queries that have ended: what was final, then what was cut off."""
+    """Archive all windows of ended queries: final windows first, then incomplete ones."""
     slug, moved = turn.cluster.slug, 0
     ended_rows = Query.objects.filter(pk__in=over[:ENDED], cluster=turn.cluster)
     rows = ended_rows.only("name", "cluster", "state", "ended_at", "retention_s")
@@ -234,7 +234,7 @@ def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
 
 
 def _is_closed(ended_at: datetime | None, marks: Watermarks, now_ms: int) -> bool:
-    """Return whether no batch can write to a query any more."""
+    """Return True if no batch can write to a query any more."""
     if ended_at is None:
         return False
     ended_ms = round(ended_at.timestamp() * 1000)
@@ -247,7 +247,7 @@ def _is_old(turn: Pass, ended: Query) -> bool:
 
 
 def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
-    """Archive what queries that have ended have in Redis, and forget those of which that is all."""
+    """Archive the windows of ended queries, and drop the state of completed queries."""
     slug = turn.cluster.slug
     known = readable([query.pk for query in ended])
     if hurry:
@@ -269,7 +269,7 @@ def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool
 
 
 def _cut_long(turn: Pass, live: Sequence[int]) -> int:
-    """Archive windows that are open for longer, or are more, than their query keeps of any.
+    """Archive open windows beyond the retention of their query.
 
     They never became final, for want of records of a stream or because records wait for ever.
     """
@@ -290,7 +290,7 @@ def _cut_long(turn: Pass, live: Sequence[int]) -> int:
 
 
 def _too_long(turn: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the queries that have more than they keep, in order, and until when that is to go."""
+    """Return the queries with windows beyond their retention, and until when to archive."""
     kept, slug = _retention(queries), turn.cluster.slug
     too_long: list[tuple[int, int]] = []
     for query, (count, first, last) in sorted(closing.extent(turn.client, slug, queries).items()):
@@ -304,7 +304,7 @@ def _too_long(turn: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return by query for how long (ms of event time) its windows are kept, and how many."""
+    """Return the retention by query: ms of event time, and number of windows."""
     retentions = Query.objects.filter(pk__in=queries)
     rows = retentions.values_list("pk", "retention_s", "retention_windows")
     return {pk: (seconds * 1000, windows) for pk, seconds, windows in rows}
@@ -313,7 +313,7 @@ def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
 def move_windows(
     turn: Pass, queries: Sequence[int], *, hurry: bool = False
 ) -> tuple[int, set[int]]:
-    """Move the frozen windows of queries into the archive; return how many, and of whom all.
+    """Archive the frozen windows of queries; return how many, and the queries without further ones.
 
     At least a page of each, then as long as the pass lasts. A window for which a user's aggregate
     had no time is left for the next pass, with all behind it.
@@ -344,13 +344,13 @@ def move_windows(
 
 
 def _ready(page: WindowsPage, *, hurry: bool) -> list[StoredWindow]:
-    """Return the frozen windows of a page, up to the first that is not computed yet."""
+    """Return the frozen windows of a page up to the first one that is not computed."""
     frozen = [window for window in page.windows if page.is_frozen(window)]
     return frozen if hurry else list(takewhile(lambda window: window.row.tried, frozen))
 
 
 def _is_last(page: WindowsPage) -> bool:
-    """Return whether no window behind a page is frozen."""
+    """Return True if no window after a page is frozen."""
     return not page.next or page.final_ms is None or start_of(page.next) > page.final_ms
 
 

@@ -1,4 +1,4 @@
-"""The change feed of a query: windows that changed, and windows that became final, in order.
+"""Change feed of a query: changed windows and newly final windows, in order.
 
 What changed is told by a feed in Redis, which is short and lives while somebody follows; who falls
 behind is told of a gap. What became final is read from the archive, in the order of places, in
@@ -31,7 +31,7 @@ _MAX_ID: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class FeedPlace:
-    """How far a follower is: the number of the last entry of the feed, the last archived place."""
+    """The position of a follower: the last feed entry, and the last archived window."""
 
     number: int
     final: bytes
@@ -54,7 +54,7 @@ class FeedPlace:
 
 @dataclass(frozen=True, slots=True)
 class FeedEvent:
-    """What a follower is told; `place` is where it goes on behind it.
+    """An event of the feed; `place` is the follower's position after it.
 
     kind: changed (the window as it is now), final, incomplete (a window), gap (changes were missed;
     no final window was), ended (nothing more will come).
@@ -66,14 +66,14 @@ class FeedEvent:
 
 
 def feed_start(cluster: Cluster, query: Query) -> FeedPlace:
-    """Return the place of who follows from now on. Raises `TryLater` (too_many_followed)."""
+    """Return the position of a new follower. Raises `TryLater` (too_many_followed)."""
     return FeedPlace(_follow(cluster, query), archive.newest_place(query.pk))
 
 
 def feed_events(
     cluster: Cluster, query: Query, place: FeedPlace, *, is_final_only: bool = False
 ) -> tuple[list[FeedEvent], FeedPlace]:
-    """Return what came behind a place, and the place behind that.
+    """Return the events after a position, and the position after them.
 
     Call it at least once a minute: a query that nobody asks for is not followed any more.
     """
@@ -97,7 +97,7 @@ def feed_events(
 
 
 def _is_missed(entries: Sequence[FeedEntry], number: int, newest: int) -> bool:
-    """Return whether entries behind a number are gone, or did not name what changed."""
+    """Return True if entries after a number were trimmed or do not name the changed windows."""
     if not entries:
         # Redis may have been emptied: then it counts from the beginning.
         return newest != number
@@ -105,7 +105,7 @@ def _is_missed(entries: Sequence[FeedEntry], number: int, newest: int) -> bool:
 
 
 def event_row(event: FeedEvent) -> dict[str, Any]:
-    """Return what an event says, as plain values."""
+    """Return an event as JSON values."""
     return {} if event.window is None else window_row(event.window)
 
 
@@ -134,7 +134,7 @@ class _FeedReader:
         return events
 
     def archived(self, place: FeedPlace) -> list[FeedEvent]:
-        """Return the windows that were archived behind a place."""
+        """Return the windows that were archived after a position."""
         least = place.final + b"\x00" if place.final else b""
         rows = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
         events = []

@@ -1,4 +1,4 @@
-"""When the windows of queries end, and what holds them open: for whoever closes windows."""
+"""Finality of windows: their end, and the streams and lateness that keep them open."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _CHUNK: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class WindowTiming:
-    """Length and distance of a query's windows, how late records may be (ms), and what it reads."""
+    """Length and slide of a query's windows, its lateness (ms), and its streams."""
 
     size_ms: int
     slide_ms: int
@@ -24,13 +24,13 @@ class WindowTiming:
     reading: Reading
 
     def final_until(self, watermarks: Watermarks) -> int | None:
-        """Return up to which start (ms) windows are complete, None for none."""
+        """Return the last start (ms) of complete windows, None for none."""
         until = complete_until(watermarks, self.reading)
         return None if until is None else until - self.lateness_ms - self.size_ms
 
 
 def window_timings(cluster_id: int, queries: Iterable[int]) -> dict[int, WindowTiming]:
-    """Return the times of queries of a cluster by id; those that are gone are left out."""
+    """Return the window timings of existing queries by id."""
     wanted = sorted(queries)
     times: dict[int, WindowTiming] = {}
     for start in range(0, len(wanted), _CHUNK):
@@ -61,7 +61,7 @@ def _times(text: str, reading: Reading) -> WindowTiming:
 
 
 def _idle_after(streams: Sequence[int]) -> dict[int, int]:
-    """Return after how long without a record (ms) each stream holds nobody up."""
+    """Return the time without records (ms) after which each stream is idle."""
     idle: dict[int, int] = {}
     for start in range(0, len(streams), _CHUNK):
         rows = Stream.objects.filter(pk__in=streams[start : start + _CHUNK])

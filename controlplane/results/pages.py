@@ -1,4 +1,4 @@
-"""Pages of windows, those that are open in Redis and those in the archive together.
+"""Pages of windows, merged from Redis and the archive.
 
 Redis is read first: a window that has left it by then is in the archive already. One that is in
 both is shown once, as the archive has it.
@@ -88,7 +88,7 @@ class _Reader:
     key: Sequence[object] | None
 
     def page(self) -> tuple[list[RawWindow], bytes]:
-        """Return the windows in order, and the place behind which the next begin."""
+        """Return the windows in order, and the place after which the next page begins."""
         stored, edge = self._stored()
         archived, past = self._archived()
         known = {window.place for window in archived}
@@ -109,7 +109,7 @@ class _Reader:
         return begins >= edge if self.wanted.newest_first else begins <= edge
 
     def _stored(self) -> tuple[list[RawWindow], bytes]:
-        """Return the windows in Redis, and behind which place there are more."""
+        """Return the windows in Redis, and the place after which there are more."""
         if self.computation is None:
             return [], b""
         client, slug, pk = redis_client(), self.cluster.slug, self.query.pk
@@ -129,7 +129,7 @@ class _Reader:
         return [raw for raw in windows if wanted.state in (None, raw.state)], page.next
 
     def _archived(self) -> tuple[list[RawWindow], bytes]:
-        """Return the windows in the archive, and behind which place there are more."""
+        """Return the windows in the archive, and the place after which there are more."""
         wanted = self.wanted
         if wanted.state is WindowState.OPEN:
             return [], b""
@@ -163,7 +163,7 @@ def _next_start(start: bytes) -> bytes:
 
 
 def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
-    """Return a window of a page as it was found in Redis."""
+    """Return a raw window of a page read from Redis."""
     state, final_at = WindowState.OPEN, None
     if page.is_frozen(window):
         final_at = page.final_at_ms
@@ -174,7 +174,7 @@ def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
 
 
 def raw_of_archived(window: Archived) -> RawWindow:
-    """Return a window as it was found in the archive."""
+    """Return a raw window read from the archive."""
     final_at = window.final_at_ms
     state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
     return RawWindow(window.place, window.key, window.values, window.batch, state, final_at)

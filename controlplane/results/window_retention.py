@@ -24,7 +24,7 @@ _SLACK: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a query keeps: ms of event time, windows; when it ended (ms), None while it lives."""
+    """The retention of a query: ms of event time, windows; when it ended (ms), None if live."""
 
     ms: int
     windows: int
@@ -32,7 +32,7 @@ class Retention:
 
 
 def prune_windows(now: datetime) -> int:
-    """Delete archived windows that their queries keep no longer; return how many."""
+    """Delete archived windows beyond the retention of their queries; return how many."""
     now_ms, deleted, last = _ms(now), 0, 0
     while deleted < MOST:
         rows = list(ArchivedQuery.objects.filter(pk__gt=last).order_by("pk")[:_CHUNK])

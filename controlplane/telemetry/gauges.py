@@ -1,4 +1,4 @@
-"""What the metrics of a site are made of: read when they are asked for, so no process counts."""
+"""Gauges of a site, read from the database for each request."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

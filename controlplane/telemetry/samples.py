@@ -1,4 +1,4 @@
-"""Telemetry rows to samples, and samples to roll-ups: pure functions, no rows of the database.
+"""Samples from telemetry rows, and roll-ups from samples; pure functions.
 
 A sample is {"t", "version", "in", "read", "delivered", "rf", "imbalance", "p50", "p95", "p99",
 "batch_ms", "loads", "busy", "tasks", "late", "dropped", "waiting", "state_bytes", "end", "span_s",
@@ -21,7 +21,7 @@ MIN_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class PreviousBatch:
-    """What came before a batch: when it was emitted (None: unknown) and Spark's batch time."""
+    """The previous batch: when it was emitted (None: unknown) and Spark's batch time."""
 
     emitted_ms: int | None
     trigger_ms: int

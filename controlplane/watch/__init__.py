@@ -1,4 +1,4 @@
-"""Watch loops: what Weir sees by itself, and proposes or does about it; the front door."""
+"""Watch loops: periodic checks of a cluster's measures, which request plans and apply them."""
 
 from controlplane.watch.codes import CODES, Code
 from controlplane.watch.cycle import watch_all, watch_cluster

@@ -1,4 +1,4 @@
-"""The reasons for which a watch loop did what it did: each a stable code and a sentence."""
+"""Reasons of the watch loops' decisions: stable codes with a description."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Code:
-    """A reason; about says it to people.
+    """A reason with its description for people.
 
     calm: the figure is as it should be, or nobody looks; a loop that was not calm has a figure
     that has not mended yet. grade: good, warn, or unknown where nothing is known.

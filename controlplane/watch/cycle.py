@@ -1,4 +1,4 @@
-"""One pass of the watch loops over a cluster: look, decide, ask, write down."""
+"""One cycle of the watch loops on a cluster: observe, decide, request plans, log decisions."""
 
 import logging
 from dataclasses import replace
@@ -29,24 +29,24 @@ OPEN = (Proposal.State.COMPUTING, Proposal.State.READY)
 
 
 def watch_all(now: datetime) -> None:
-    """Let the loops pass over every cluster; trouble with one does not keep the others waiting."""
+    """Evaluate the watch loops of every cluster; an error in one does not affect the others."""
     for cluster in Cluster.objects.all():
         try:
             watch_cluster(cluster, now)
         except Exception:
-            # Whatever it is, the next pass tries again and the log says what it was.
+            # The next cycle retries.
             logger.exception("Watching %s failed", cluster.slug)
 
 
 def watch_cluster(cluster: Cluster, now: datetime) -> None:
-    """Let the loops pass over a cluster: every loop writes one decision."""
+    """Evaluate the watch loops of a cluster; every loop logs one decision."""
     policy = policy_of(cluster)
     review_waiting(cluster, policy, now)
     seen = observe(cluster, policy, now)
-    # Looking takes its time, so it is done before the lock.
+    # Observation is slow, so it precedes the lock.
     readings = {loop: _read(loop, seen) for loop in ordered_loops(cluster)}
     with transaction.atomic():
-        # Two passes at once would ask twice.
+        # Concurrent cycles would request two plans.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
@@ -54,7 +54,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
 
 
 def ordered_loops(cluster: Cluster) -> list[Loop]:
-    """Return the loops in the order in which they may ask: who asked for nothing worth it, last."""
+    """Return the loops in the order of evaluation; one whose last plan was rejected is last."""
     own = last_watch_proposal(cluster)
     if own is None or own.state not in FRUITLESS:
         return list(LOOPS)
@@ -63,7 +63,7 @@ def ordered_loops(cluster: Cluster) -> list[Loop]:
 
 
 def situation_of(cluster: Cluster, now: datetime) -> Situation:
-    """Return what the loops must know of a cluster besides their figures."""
+    """Return the state of a cluster that decisions depend on, besides the measures."""
     seen_at = cluster.last_sample_at
     running = Proposal.objects.filter(cluster=cluster, state__in=APPROVED)
     blackout = in_blackout(cluster, now)
@@ -84,14 +84,14 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
 
 
 def _last_end(cluster: Cluster) -> datetime | None:
-    """Return when moves were last made: the figures need a while to follow them."""
+    """Return when the last execution finished: measures follow moves with a delay."""
     ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
     ends: datetime | None = ended["at"]
     return ends
 
 
 def _read(loop: Loop, seen: Observation) -> Reading:
-    """Return a loop's figure; nobody watches where the policy says so, and looking costs."""
+    """Return a loop's reading, an empty one if the policy switches the loops off."""
     if seen.policy.watch == "off" or not seen.samples:
         return Reading(None, None, "Nothing was measured in the last minute")
     return loop.read(seen)
@@ -100,7 +100,7 @@ def _read(loop: Loop, seen: Observation) -> Reading:
 def _evaluate_loop(
     loop: Loop, reading: Reading, seen: Observation, situation: Situation
 ) -> Situation:
-    """Let one loop decide; returns the situation that the next one finds."""
+    """Evaluate one loop; return the situation for the next loop."""
     last = last_decision(seen.cluster, loop.name)
     outcome = decide(reading, situation, seen.policy, last.code if last else "", seen.now)
     if outcome.code == "asked":

@@ -1,4 +1,4 @@
-"""From a loop's figure to what is done about it: a pure function, so that it can be tried out."""
+"""Decision of a watch loop on its reading; a pure function."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,15 +8,15 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.watch.codes import is_calm
 from controlplane.watch.loops import SECONDS, SHARE, Reading
 
-# Without a sample for longer a driver is most likely gone.
+# Without a sample for longer, the driver has most likely failed.
 OLD_S: Final = 30.0
-# A slow cluster tells of its batches more seldom.
+# A slow cluster reports its batches less often.
 OLD_TRIGGERS: Final = 10
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a loop must know of its cluster besides the figure.
+    """The state of a cluster that a decision depends on, besides the reading.
 
     age_s: of the newest sample, None before the first. running: the proposal that is carried out
     or approved to be; waiting: one of the loops' own that is computed or ready, asked for
@@ -37,7 +37,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a loop decided, the number that decided and what it was compared with, and their unit.
+    """The decision of a loop: its code, the number, the limit it was compared with, and their unit.
 
     proposal: the one that stands in the way, if any.
     """
@@ -53,7 +53,7 @@ class Outcome:
 def decide(
     reading: Reading, situation: Situation, policy: PolicySettings, last: str, now: datetime
 ) -> Outcome:
-    """Return what a loop does about its figure; "asked" is to ask a planner.
+    """Return the decision on a reading; "asked" means to request a plan.
 
     `last`: the code of its last decision. Above the limit is trouble; trouble has mended once the
     figure is below the limit by the dead band.
@@ -72,7 +72,7 @@ def decide(
 
 
 def _unobservable(situation: Situation, policy: PolicySettings) -> Outcome | None:
-    """Return why nothing is looked at."""
+    """Return the outcome if the cluster cannot be observed, else None."""
     if policy.watch == "off":
         return Outcome("off", None, None, "The policy says that nobody watches")
     if not situation.runs:
@@ -89,7 +89,7 @@ def _unobservable(situation: Situation, policy: PolicySettings) -> Outcome | Non
 def _blocked(
     reading: Reading, situation: Situation, policy: PolicySettings, now: datetime
 ) -> Outcome | None:
-    """Return what stands between the trouble and a plan."""
+    """Return the outcome if no plan may be requested now, else None."""
     if situation.running is not None:
         text = f"{reading.text}; proposal {situation.running} is being carried out"
         return replace(_of(reading, "execution_running"), text=text, proposal=situation.running)

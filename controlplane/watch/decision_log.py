@@ -1,4 +1,4 @@
-"""Writing decisions down: equal ones in a row are one row that goes on counting."""
+"""Log of decisions: equal consecutive decisions are counted in one row."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -25,7 +25,7 @@ def last_decision(cluster: Cluster, loop: str) -> Decision | None:
 def record_decision(
     cluster: Cluster, loop: str, outcome: Outcome, now: datetime, last: Decision | None = None
 ) -> Decision:
-    """Write a decision down, in the row of the last one where code and proposal are the same."""
+    """Log a decision, in the row of the last one if code and proposal are equal."""
     last = last or last_decision(cluster, loop)
     if last is not None:
         # A pass begins before it writes: what was judged meanwhile stays before it.
@@ -56,7 +56,7 @@ def record_decision(
 
 
 def _is_notified(last: Decision | None, outcome: Outcome) -> bool:
-    """Tell whether people and webhooks are told: of trouble, of its end, of what is done about it.
+    """Return True if a decision is published: a problem, its end, or an action.
 
     A figure that hovers at its bound has many reasons in turn, and is one piece of news.
     """
@@ -65,6 +65,6 @@ def _is_notified(last: Decision | None, outcome: Outcome) -> bool:
 
 
 def prune(now: datetime) -> int:
-    """Delete the decisions that are kept no longer; returns how many."""
+    """Delete expired decisions; return how many."""
     old = Decision.objects.filter(last_at__lt=now - KEPT)
     return old.order_by().delete()[0]

@@ -1,4 +1,4 @@
-"""The watch loops: what each measures, and from when on that is trouble.
+"""The watch loops: the measure and the limit of each.
 
 A loop is a function of what was seen; it decides nothing and writes nothing.
 """
@@ -34,7 +34,7 @@ RATE: Final = "records/s"
 
 @dataclass(frozen=True)
 class Reading:
-    """A loop's figure and the limit it is compared with, in a unit; None where it is not known.
+    """A loop's measure and its limit in a unit, None if it is not known.
 
     trouble: it is beyond the limit; near: not by so much below it as the dead band asks. calm: the
     code where neither holds. blocked: the code where no plan can help, and text says why.
@@ -52,7 +52,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop: its name, what it looks after, the measure by which its plans gain ("": any)."""
+    """A loop: its name, its subject, and the measure that its plans improve ("": any)."""
 
     name: str
     about: str
@@ -61,7 +61,7 @@ class Loop:
 
 
 def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
-    """Return the reading of a figure of which less is better."""
+    """Return the reading of a measure that should be small."""
     trouble = number > limit
     near = not trouble and number > limit * (1 - dead_band)
     return Reading(number, limit, text, unit, trouble, near)
@@ -120,7 +120,7 @@ def _overload(seen: Observation) -> Reading:
 
 
 def _queueing(seen: Observation) -> Reading | None:
-    """Return that records wait at nodes, more than a second of them and ever more."""
+    """Return the reading of a backlog at nodes that exceeds a second and grows, else None."""
     known = [
         (sample["t"] / 1000, sample["waiting"]) for sample in seen.samples if "waiting" in sample
     ]
@@ -132,7 +132,7 @@ def _queueing(seen: Observation) -> Reading | None:
 
 
 def _forecast(seen: Observation) -> Reading | None:
-    """Return the fullest node in some minutes, where the loads of the last ten have a trend."""
+    """Return the predicted load of the most loaded node, if the last ten minutes have a trend."""
     trends: list[tuple[float, ObservedNode]] = []
     for node in seen.active:
         known = [
@@ -163,7 +163,7 @@ def _lost(seen: Observation) -> Reading:
 
 
 def _reports_nothing(seen: Observation, node: ObservedNode) -> bool:
-    """Tell whether samples of the last minute know no task of a node that hosts some."""
+    """Return True if a node hosts tasks and no sample of the last minute reports any."""
     counts = [
         sample["tasks"][node.index] for sample in seen.samples if len(sample["tasks"]) > node.index
     ]
@@ -181,7 +181,7 @@ def _added(seen: Observation) -> Reading:
 
 
 def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
-    """Return the reading, blocked where exclusions shield all the nodes that it is about."""
+    """Return the reading, blocked if exclusions cover all nodes concerned."""
     if not reading.trouble or not all(node.excluded for node in nodes):
         return reading
     text = f"{reading.text}; excluded: {', '.join(node.name for node in nodes)}"
@@ -189,7 +189,7 @@ def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
 
 
 def _full(reading: Reading, seen: Observation) -> Reading:
-    """Return the reading, blocked where all nodes together have no room to move anything to."""
+    """Return the reading, blocked if all nodes together have no spare capacity."""
     if not reading.trouble or reading.blocked:
         return reading
     asked = sum(seen.load(node) or 0.0 for node in seen.active)

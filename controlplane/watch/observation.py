@@ -1,4 +1,4 @@
-"""What the watch loops look at: the nodes, the samples of the last minutes, what is excluded."""
+"""Observation of a cluster: nodes, samples of the last minutes, exclusions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ TREND: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class ObservedNode:
-    """A node with how many tasks it should host by now, and whether plans must leave it alone."""
+    """A node, the tasks assigned to it, and whether it is excluded from plans."""
 
     index: int
     name: str
@@ -33,7 +33,7 @@ class ObservedNode:
 
 @dataclass(frozen=True)
 class Observation:
-    """A cluster as one pass of the loops sees it; samples and trend are oldest first.
+    """A cluster as one cycle observes it; samples and trend are oldest first.
 
     whole_queries and split_queries: how many queries of one task and of several run.
     """
@@ -53,7 +53,7 @@ class Observation:
         return [node for node in self.nodes if node.active]
 
     def middle(self, name: str) -> float | None:
-        """Return the median of a figure over the last minute, None where it is not known."""
+        """Return the median of a measure over the last minute, None if it is not known."""
         known = [sample[name] for sample in self.samples if sample.get(name) is not None]
         return float(median(known)) if known else None
 
@@ -68,12 +68,12 @@ class Observation:
 
 
 def series(samples: Sequence[Mapping[str, Any]], name: str, index: int) -> list[float]:
-    """Return one node's values of a figure that samples have per node."""
+    """Return one node's values of a measure that samples have per node."""
     return [sample[name][index] for sample in samples if len(sample.get(name) or ()) > index]
 
 
 def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observation:
-    """Read what the loops look at."""
+    """Return the observation of a cluster."""
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
     counted = running.aggregate(
         whole=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))

@@ -1,4 +1,4 @@
-"""Asking a planner for what a loop found: which planner, with which parameters."""
+"""Requests of plans by watch loops: the planner and its parameters."""
 
 from typing import Any, Final
 
@@ -13,21 +13,21 @@ from controlplane.watch.observation import Observation
 WATCH: Final = Automatic("watch")
 # Half of the imbalance that is acted on: the plan must not end right at the bound.
 PART: Final = 0.5
-# How a plan of the loops ends that was not worth proposing, or that people did not want.
+# States of a plan of the loops that was rejected or failed.
 FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 
 
 def planners_for(seen: Observation, loop: Loop) -> list[str]:
-    """Return the planners that could help, the first choice first."""
+    """Return the applicable planners in order of preference."""
     only_placement = loop.name == "replication"
     planners = [MIGRATION] if seen.split_queries and not only_placement else []
     return [*planners, PLACEMENT] if seen.whole_queries else planners
 
 
 def request_plan(seen: Observation, loop: Loop, planners: list[str]) -> Proposal:
-    """Ask a planner for a plan, in the caller's transaction; returns the proposal.
+    """Request a plan in the caller's transaction; return the proposal.
 
-    Where the last plan of the loops came to nothing, another planner has its turn.
+    If the last plan of the loops was rejected or failed, the next planner is used.
     """
     last = last_watch_proposal(seen.cluster)
     if last is not None and last.state in FRUITLESS and last.planner in planners[:-1]:
@@ -38,7 +38,7 @@ def request_plan(seen: Observation, loop: Loop, planners: list[str]) -> Proposal
 
 
 def last_watch_proposal(cluster: Cluster) -> Proposal | None:
-    """Return the last proposal that the loops asked for."""
+    """Return the newest proposal of the watch loops."""
     own = Proposal.objects.filter(cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None)
     newest = own.order_by("-requested_at", "-id").defer("moves", "path", "before", "after")
     return newest.first()

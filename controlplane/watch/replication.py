@@ -1,4 +1,4 @@
-"""The replication factor and its lower bound, which is kept: it takes a snapshot of the cluster."""
+"""The replication factor and its lower bound, which are cached, as they take a snapshot."""
 
 import time
 from dataclasses import dataclass, replace

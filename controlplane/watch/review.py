@@ -1,4 +1,4 @@
-"""Judging a proposal once it is ready: worth proposing, and does it begin without a person?"""
+"""Review of a ready proposal: rejection, recommendation or automatic approval."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -28,7 +28,7 @@ JUDGED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drift
 
 
 def review_proposal(proposal_id: int) -> None:
-    """Decide what becomes of a proposal that was computed; one that is gone or decided is left.
+    """Review a computed proposal; does nothing if it is deleted or decided.
 
     A watch loop's plan that gains too little is turned down. What the policy lets begin by itself
     is approved by it; all else waits for a person.
@@ -51,7 +51,7 @@ def review_proposal(proposal_id: int) -> None:
 
 
 def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
-    """Look again at the loops' proposal that waits: a blackout ends, and a snapshot ages."""
+    """Review the watch loops' waiting proposals again: blackouts end and snapshots become stale."""
     own = Proposal.objects.select_related("cluster").filter(
         cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
     )
@@ -71,7 +71,7 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
 
 
 def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
-    """Turn down, approve, or leave to a person; returns what was decided, for which loop."""
+    """Reject, approve or recommend a proposal; return the loop and the outcome."""
     policy = policy_of(proposal.cluster)
     asker = loop_of(proposal)
     faults = {loop: _rejection(proposal, policy, loop) for loop in _affected_loops(proposal, asker)}
@@ -86,14 +86,14 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
 
 
 def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
-    """Return who asked, and the other loops with something to mend: one plan may help several."""
+    """Return the loop that requested the plan, and the other loops whose limit is exceeded."""
     others = (loop.name for loop in LOOPS if loop.measure and loop.name != asker)
     rows = {name: last_decision(proposal.cluster, name) for name in others}
     return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
 
 
 def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
-    """Approve a plan that is worth it, or leave it to a person."""
+    """Approve a plan, or recommend it."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
     least = _least_gain(policy)
     message = f"Proposal {proposal.pk}: {gain}, {len(proposal.moves)} moves"
@@ -113,7 +113,7 @@ def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetim
 
 
 def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
-    """Return why a loop's plan is not proposed, None where it is."""
+    """Return the outcome that rejects a loop's plan, None if it is not rejected."""
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.moves:
         if left_out:
@@ -138,7 +138,7 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
 
 
 def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
-    """Approve what the policy allows, by its seal; returns why it could not be, if so."""
+    """Approve a proposal by its seal; return the conflict if it cannot be approved."""
     try:
         decisions.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {verdict.text}")
     except Conflict as refusal:
@@ -147,7 +147,7 @@ def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
 
 
 def _least_gain(policy: PolicySettings) -> float:
-    """Return the share that a loop's plan must gain: less would flap within the dead band."""
+    """Return the least share by which a loop's plan must improve, at least the dead band."""
     return max(policy.auto_gain, policy.dead_band)
 
 

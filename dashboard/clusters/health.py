@@ -16,7 +16,7 @@ from dashboard.responses import notify, notify_refusal
 
 @cluster_page
 def decide(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Carry out one of an incident's choices."""
+    """Apply one of an incident's choices."""
     values = request.POST
     incident = incident_by_id(cluster, pk)
     try:

@@ -1,4 +1,4 @@
-"""A batch that cannot be processed: what skipping it loses, and skipping it."""
+"""A stuck batch: the losses of skipping it, and the request to skip it."""
 
 from typing import Any
 

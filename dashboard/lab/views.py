@@ -71,7 +71,7 @@ def cancel(request: PageRequest, pk: int) -> HttpResponseRedirect:
 
 @viewer_page
 def again(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Ask for another run of the same."""
+    """Request another run with the same parameters."""
     return _decided(request, lambda: lab.repeat(request.actor, run_by_id(pk)), "", pk)
 
 

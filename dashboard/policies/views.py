@@ -1,4 +1,4 @@
-"""The policy of a cluster, its blackouts and exclusions, and what the watch loops decided."""
+"""Policy of a cluster, blackouts, exclusions, and decisions of the watch loops."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -105,7 +105,7 @@ def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirec
 
 @cluster_page
 def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let plans move it again."""
+    """Delete an exclusion."""
 
     def remove() -> str:
         exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))

@@ -1,4 +1,4 @@
-"""The audit log."""
+"""Endpoint of the audit log."""
 
 from datetime import datetime
 from typing import Any
@@ -46,7 +46,7 @@ class AuditPage(ListOut):
 
 @router.get("", response=AuditPage)
 def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
-    """List who changed what, the newest first.
+    """List audit entries, newest first.
 
     Query parameters q, cluster, action, request (a request's id), cursor, limit (up to 1000). Who
     sees some clusters only is told of those.

@@ -1,4 +1,4 @@
-"""The header Idempotency-Key: a POST that is sent again has one effect and the same answer."""
+"""The header Idempotency-Key: a repeated POST has one effect and returns the same response."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def idempotent(run: View) -> View:
-    """Do what a POST with a key asks once; sent again, it gets the answer that was kept."""
+    """Execute a POST with a key once; a repeated POST returns the stored response."""
 
     @wraps(run)
     def answered(request: HttpRequest, *args: Any, **parts: Any) -> HttpResponseBase:
@@ -57,7 +57,7 @@ def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) 
 
 
 def _claim(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
-    """Return the claim or what is kept, None where nobody is known whose key it could be."""
+    """Return the claim or the stored response, None for an anonymous caller."""
     if not _KEY.fullmatch(key):
         raise Invalid({HEADER: ["Must be 1 to 200 visible ASCII characters, such as a UUID"]})
     actor = identified(request)

@@ -1,4 +1,4 @@
-"""What the lists of the API share: a page at a cursor, or by number as it used to be."""
+"""Pagination of the API's lists: by cursor, or by page number (deprecated)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from controlplane.pagination.pages import Page
 
 
 def by_number(request: HttpRequest) -> bool:
-    """Tell whether a caller asks for a page by its number."""
+    """Return True if a request names a page number."""
     return "page" in request.GET
 
 
@@ -20,7 +20,7 @@ def listed(
     response: HttpResponse,
     page: Slice[Any] | Page[Any],
 ) -> dict[str, Any]:
-    """Return what every list's body says beside its rows, and name the next page in Link."""
+    """Return the common fields of a list's body, and set the header Link to the next page."""
     if isinstance(page, Page):
         return {"total": page.total, "page": page.number, "pages": page.pages, "next": None}
     if page.next:
@@ -29,7 +29,7 @@ def listed(
 
 
 def link_next(request: HttpRequest, response: HttpResponse, cursor: str) -> None:
-    """Name the page at a cursor in the header Link."""
+    """Set the header Link to the page at a cursor."""
     response["Link"] = f'<{_next(request, cursor)}>; rel="next"'
 
 

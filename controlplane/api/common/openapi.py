@@ -1,4 +1,4 @@
-"""The API's description of itself: a summary, examples and refusals for every operation.
+"""The OpenAPI document: summary, examples and error responses of every operation.
 
 The first sentence of an endpoint's docstring is its summary. Bodies show the examples given with
 the operation, or those kept here by the name of their schema. Which refusals an operation can
@@ -64,7 +64,7 @@ _METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 
 class Problem(Schema):
-    """Why a request was refused (RFC 9457); what does not apply is empty.
+    """The reason of an error response (RFC 9457); fields that do not apply are empty.
 
     code is stable; fields are messages per field, rows are fields per row of a bulk request.
     """
@@ -82,10 +82,10 @@ class Problem(Schema):
 
 
 class DocumentedAPI(NinjaAPI):
-    """An API whose description says of every operation what the others have in common."""
+    """An API whose OpenAPI document completes every operation with common parts."""
 
     def get_openapi_schema(self, **parts: Any) -> OpenAPISchema:
-        """Return the description, completed."""
+        """Return the completed OpenAPI document."""
         schema = super().get_openapi_schema(**parts)
         schema["tags"] = [
             {"name": name, "description": description} for name, description in _TAGS.items()
@@ -136,7 +136,7 @@ def _schema_name(schema: Mapping[str, Any]) -> str:
 
 
 def _statuses(method: str, operation: Mapping[str, Any]) -> list[int]:
-    """Return with what an operation can refuse; lists, too, refuse a bad cursor with 422."""
+    """Return the error statuses of an operation; lists return 422 for an invalid cursor."""
     statuses = [401, 403, 422]
     if any(parameter["in"] == "path" for parameter in operation["parameters"]):
         statuses.append(404)

@@ -1,4 +1,4 @@
-"""Every refusal as problem details (RFC 9457, application/problem+json), whoever refuses.
+"""Error responses as problem details (RFC 9457, application/problem+json).
 
 A body is {type, title, status, detail, instance, request, code, fields, rows, data}; what does not
 apply is empty. code is stable and says what went wrong, type is the same as a URN. fields are
@@ -69,7 +69,7 @@ def problem(
     rows: Mapping[int, Fields] | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    """Return the one shape that every refusal has."""
+    """Return the response of an error."""
     code = code or _CODES.get(status, "refused")
     body = {
         "type": f"urn:weir:problem:{code}",
@@ -90,7 +90,7 @@ def problem(
 def api_problems(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Return the middleware that puts into this shape what Django itself refuses under /api/."""
+    """Return the middleware that converts Django's error responses under /api/."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -115,7 +115,7 @@ def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def translate_errors(api: NinjaAPI) -> None:
-    """Let an API answer with problems to what its endpoints raise."""
+    """Register the error handlers of an API."""
     handlers: dict[type[Exception], Callable[..., HttpResponse]] = {
         Invalid: _invalid,
         ValidationError: _malformed,
@@ -196,12 +196,12 @@ def _no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
 
 
 def _bad_body(request: HttpRequest, refused: BadBody) -> HttpResponse:
-    """400: the body is not of the format that it is said to have."""
+    """400: the body does not have its declared format."""
     return problem(request, 400, "The request is malformed", str(refused), code="bad_request")
 
 
 def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
-    """503: Redis does not answer."""
+    """503: Redis does not respond."""
     logger.warning("Redis does not answer: %s", error)
     away = Away("redis_away", "Redis does not answer", DATABASE_AWAY_S)
     return _later(request, 503, "Not reachable", away)
@@ -218,7 +218,7 @@ def _busy(request: HttpRequest, refused: Busy) -> HttpResponse:
 
 
 def _away(request: HttpRequest, refused: Away) -> HttpResponse:
-    """503: something that this needs does not answer."""
+    """503: a required service does not respond."""
     return _later(request, 503, "Not reachable", refused)
 
 
@@ -238,7 +238,7 @@ def _anonymous(request: HttpRequest, refused: AuthenticationError) -> HttpRespon
 
 
 def _refused_by_framework(request: HttpRequest, refused: HttpError) -> HttpResponse:
-    """Anything Ninja refuses itself, such as a missing CSRF token or a body that is no JSON."""
+    """Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON."""
     return problem(request, refused.status_code, "Refused", str(refused), code="refused")
 
 
@@ -248,7 +248,7 @@ def _too_large(request: HttpRequest, refused: RequestDataTooBig) -> HttpResponse
 
 
 def _database_away(request: HttpRequest, refused: OperationalError) -> HttpResponse:
-    """503: the database is locked or away."""
+    """503: the database is locked or unavailable."""
     logger.error("The database does not answer", exc_info=refused)
     error = TryLater("database_away", "The database does not answer now", DATABASE_AWAY_S)
     return _later(request, 503, "Not reachable", error)

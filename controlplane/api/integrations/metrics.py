@@ -1,4 +1,4 @@
-"""GET /metrics, for Prometheus: figures of clusters, executions, queues and requests.
+"""GET /metrics for Prometheus: metrics of clusters, executions, queues and requests.
 
 Figures of clusters are read from the database when they are asked for; requests are counted by all
 web processes together. It takes a token (or a login) of a viewer, who is told of the clusters that
@@ -66,7 +66,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 class _Figures(Collector):
-    """Reads the figures that an actor may see."""
+    """Collector of the metrics that are visible to an actor."""
 
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
@@ -107,7 +107,7 @@ def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
 
 
 def _of_queues() -> Iterator[Metric]:
-    """Yield how many tasks wait for a worker; only whether Redis answers where it does not."""
+    """Yield the lengths of the task queues, and whether Redis responds."""
     up, lengths = 1.0, []
     try:
         for name in QUEUES:

@@ -1,4 +1,4 @@
-"""The Lab: its experiments, runs of them, their tables."""
+"""Endpoints of the Lab: experiments, runs and tables."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def get_experiment(request: HttpRequest, planner: str, name: str) -> Any:
 
 @router.post("/runs", response={202: RunOut})
 def request_run(request: HttpRequest, body: RunIn) -> Any:
-    """Ask for a run; it waits until the Lab's worker is free."""
+    """Request a run, which is queued for the Lab's worker."""
     run = lab.request(
         caller(request), body.planner, body.experiment, body.parameters, body.values, body.series
     )
@@ -53,7 +53,7 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
 
 @router.get("/runs", response=RunPage)
 def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
-    """List runs, the newest first.
+    """List runs, newest first.
 
     Query parameters planner, experiment, state, cursor, limit (up to 1000).
     """
@@ -65,7 +65,7 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
 
 @router.get("/runs/{int:pk}", response=RunOut)
 def get_run(request: HttpRequest, pk: int) -> Any:
-    """Return one run; its table is apart."""
+    """Return one run without its table."""
     caller(request)
     return run_by_id(pk)
 
@@ -82,18 +82,18 @@ def get_table(request: HttpRequest, pk: int) -> Any:
 
 @router.post("/runs/{int:pk}/cancel", response=RunOut)
 def cancel_run(request: HttpRequest, pk: int) -> Any:
-    """Stop a run that waits or runs."""
+    """Cancel a queued or running run."""
     return lab.cancel(caller(request), run_by_id(pk))
 
 
 @router.post("/runs/{int:pk}/again", response={202: RunOut})
 def run_again(request: HttpRequest, pk: int) -> Any:
-    """Ask for another run of the same."""
+    """Request another run with the same parameters."""
     return Status(202, lab.repeat(caller(request), run_by_id(pk)))
 
 
 @router.delete("/runs/{int:pk}", response={204: None})
 def delete_run(request: HttpRequest, pk: int) -> Any:
-    """Delete a run and its table; one under way stops."""
+    """Delete a run and its table; a running run stops."""
     lab.delete(caller(request), run_by_id(pk))
     return Status(204, None)

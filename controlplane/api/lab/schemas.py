@@ -1,4 +1,4 @@
-"""Shapes of the Lab's bodies."""
+"""Schemas of the Lab."""
 
 from datetime import datetime
 from typing import Any
@@ -91,7 +91,7 @@ class ExperimentOut(Schema):
 
 
 class RunIn(Schema):
-    """Which experiment, with what; what is left out is as the experiment has it."""
+    """An experiment and its parameters; missing values have the experiment's defaults."""
 
     planner: str = "placement"
     experiment: str

@@ -75,7 +75,7 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
 
 @dataclass
 class Follower:
-    """One connection: reads when there is something, and tells it."""
+    """A connection that reads events from the feed and sends them."""
 
     cluster: Cluster
     query: Query
@@ -84,7 +84,7 @@ class Follower:
     _until: float = field(default_factory=lambda: time.monotonic() + LONGEST_S)
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield the lines of the events until the query has ended, or the time is over.
+        """Yield the lines of the events until the query has ended or the time limit is reached.
 
         Nothing is read ahead: a follower that does not take its events makes no memory grow here,
         but misses changes in the end, which it is told.
@@ -121,7 +121,7 @@ class Follower:
         return events
 
     async def _has_more(self, client: Redis) -> bool:
-        """Wait for the next entry of the feed; whether one came."""
+        """Wait for the next entry of the feed; return True if there is one."""
         name = keys.feed_key(self.cluster.slug, self.query.pk)
         try:
             entries = await client.xread(

@@ -1,4 +1,4 @@
-"""Shapes of bodies about queries and their windows."""
+"""Schemas of queries and their windows."""
 
 import json
 from datetime import datetime
@@ -44,7 +44,7 @@ class TextIn(BaseModel):
     on: list[list[str]] = Field(default_factory=list)
 
     def value(self) -> QueryText:
-        """Return the text as the wire has it, its right side still to be resolved."""
+        """Return the text as `QueryText`; its right side is not resolved yet."""
         return QueryText(**self.model_dump(exclude={"right"}))
 
 
@@ -188,7 +188,7 @@ def _text(row: QueryRow) -> dict[str, Any]:
 
 
 class SubmittedOut(Schema):
-    """The queries a bulk request saved."""
+    """The queries of a bulk request."""
 
     count: int
     names: list[str]
@@ -214,7 +214,7 @@ class WindowOut(Schema):
 
 
 class WindowPageOut(Schema):
-    """Some windows of a query; next is the cursor of those behind them, null behind the last."""
+    """A page of a query's windows; next is the cursor of the next page, null for the last."""
 
     windows: list[WindowOut]
     next: str | None

@@ -1,4 +1,4 @@
-"""Streams: registering and listing them."""
+"""Endpoints of streams: registration and lists."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def get_stream(request: HttpRequest, slug: str, pk: int) -> Any:
 
 @router.post("/{slug}/streams", response=list[StreamOut])
 def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
-    """Register streams together; known names are brought up to date.
+    """Register streams together; existing ones are updated.
 
     A new stream needs a schema. That of a known one changes under the rules of PUT …/schema.
     """

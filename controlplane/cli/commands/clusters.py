@@ -14,7 +14,7 @@ from controlplane.topology import nodes
 
 
 def listed(given: Namespace) -> None:
-    """Print the clusters that the user may see."""
+    """Print the visible clusters."""
     actor = actor_of(given)
     require_member(actor)
     rows = [row for row in fleet() if actor.may(VIEWER, row.cluster.pk)]
@@ -57,14 +57,14 @@ def shown(given: Namespace) -> None:
 
 
 def start(given: Namespace) -> None:
-    """Ask for a running application."""
+    """Start a cluster's application."""
     actor, cluster = viewed(given)
     lifecycle.start(actor, cluster, given.reason)
     _request(given, cluster)
 
 
 def stop(given: Namespace) -> None:
-    """Ask for no application."""
+    """Stop a cluster's application."""
     actor, cluster = viewed(given)
     lifecycle.stop(actor, cluster, given.reason)
     _request(given, cluster)
@@ -81,7 +81,7 @@ def set_nodes(given: Namespace) -> None:
 
 
 def limit(given: Namespace) -> None:
-    """Bound the micro-batches of a cluster."""
+    """Set the limits of a cluster's micro-batches."""
     actor, cluster = viewed(given)
     values = {name: getattr(given, name) for name in partitions.LIMITS}
     wanted = {name: value for name, value in values.items() if value is not None}

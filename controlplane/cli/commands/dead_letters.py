@@ -45,7 +45,7 @@ def exported(given: Namespace) -> None:
 
 
 def replayed(given: Namespace) -> int:
-    """Append dead letters again, until none is left that was not tried."""
+    """Append dead letters again, each once."""
     actor, cluster = viewed(given)
     choice = Choice(tuple(given.ids), _filters(cluster, given))
     done = dead_letters.replay(actor, cluster, choice, given.zone)
@@ -63,7 +63,7 @@ def replayed(given: Namespace) -> int:
 
 
 def deleted(given: Namespace) -> None:
-    """Give dead letters up."""
+    """Delete dead letters."""
     actor, cluster = viewed(given)
     choice = Choice(tuple(given.ids), _filters(cluster, given))
     removed = dead_letters.delete(actor, cluster, choice, given.reason)

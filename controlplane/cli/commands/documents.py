@@ -22,7 +22,7 @@ def exported(given: Namespace) -> None:
 
 
 def imported(given: Namespace) -> None:
-    """Bring a description in, or say what that would do."""
+    """Import a description, or print the changes it would make."""
     actor = actor_of(given)
     report = apply_description(
         actor, description_in(given.file), apply=given.apply, reason=given.reason

@@ -20,7 +20,7 @@ _LONGEST_S: Final = 20.0
 
 
 def tailed(given: Namespace) -> None:
-    """Print what happens to a query's windows, until it has ended, the time is over, or Ctrl-C."""
+    """Print the events of a query's windows until it has ended, the time limit, or Ctrl-C."""
     _, cluster = viewed(given)
     query = query_by_name(cluster, given.query)
     place = FeedPlace.read(given.after) if given.after else feed_start(cluster, query)

@@ -39,7 +39,7 @@ def shown(given: Namespace) -> None:
 
 
 def decided(given: Namespace) -> None:
-    """Carry out one of an incident's choices."""
+    """Apply one of an incident's choices."""
     actor, cluster = viewed(given)
     row = decide(actor, incident_by_id(cluster, given.incident), given.choice, given.reason)
     if given.json:

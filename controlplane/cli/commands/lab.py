@@ -14,7 +14,7 @@ from controlplane.cli.output import print_json, print_table
 
 
 def listed(given: Namespace) -> None:
-    """Print the experiments, perhaps of one planner."""
+    """Print the experiments, of all planners or of one."""
     if given.planner and given.planner not in EXPERIMENTS:
         known = ", ".join(EXPERIMENTS)
         raise Refused(Code.WRONG, f"there are no experiments of {given.planner}", [known])
@@ -31,7 +31,7 @@ def listed(given: Namespace) -> None:
 
 
 def run(given: Namespace) -> None:
-    """Run one: the table, or with --json every row of it."""
+    """Run an experiment and print its summary, or with --json every row."""
     try:
         if not given.json:
             call_command("lab", given.planner, given.experiment, **_options(given, given.out))

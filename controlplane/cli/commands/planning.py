@@ -30,7 +30,7 @@ MOVES_SHOWN = 20
 
 
 def planned(given: Namespace) -> int:
-    """Plan for a described cluster, or ask for a proposal."""
+    """Print a plan for a described cluster, or request a proposal."""
     if (given.input is None) == (given.cluster is None):
         text = "name a cluster that Weir runs, or give --input FILE"
         raise Refused(Code.WRONG, text, advice="weir plan --help")
@@ -68,7 +68,7 @@ def _request(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
 
 
 def _wait_for(proposal: Proposal, timeout: float) -> None:
-    """Wait until a worker has computed it. Raises `Refused` where it takes too long."""
+    """Wait until a worker has computed a proposal. Raises `Refused` after the timeout."""
     deadline = time.monotonic() + timeout
     with progress_bar(str(proposal)) as bar:
         while True:
@@ -84,7 +84,7 @@ def _wait_for(proposal: Proposal, timeout: float) -> None:
 
 
 def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters as their fields have them. Raises `Refused`, `Invalid`."""
+    """Return the typed parameters. Raises `Refused`, `Invalid`."""
     fields = {field.name: field for field in chosen_algorithm(planner, name).parameters.fields()}
     parameters: dict[str, Any] = {}
     for pair in given:

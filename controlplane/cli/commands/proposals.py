@@ -63,7 +63,7 @@ def shown(given: Namespace) -> None:
 
 
 def said(given: Namespace) -> None:
-    """Say a verb to a proposal."""
+    """Apply a verb to a proposal."""
     actor, proposal = _proposal(given)
     verb = verbs.verb_at(given.verb)
     proposal = verbs.say(actor, proposal, verb, seal=given.seal, reason=given.reason)

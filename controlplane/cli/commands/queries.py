@@ -77,7 +77,7 @@ def shown(given: Namespace) -> None:
 
 
 def retained(given: Namespace) -> None:
-    """Change how long and how many windows of a query are kept."""
+    """Change the retention of a query's windows."""
     actor, cluster = viewed(given)
     query = query_retention.set_retention(
         actor, cluster, given.name, given.seconds, given.windows, given.reason

@@ -144,7 +144,7 @@ def _declared_schema(given: Namespace) -> StreamSchema:
 
 
 def changed(given: Namespace) -> int:
-    """Say what a change of a schema would do, or make it."""
+    """Print the effect of a schema change, or apply it."""
     actor, cluster = viewed(given)
     stream = stream_by_key(cluster, given.stream)
     new = _changed_schema(given, schema_of(stream.schema))

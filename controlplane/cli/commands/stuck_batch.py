@@ -11,7 +11,7 @@ from controlplane.models import SkippedBatch
 
 
 def skip(given: Namespace) -> None:
-    """Print what skipping the stuck batch would lose; skip it if it is named."""
+    """Print the losses of skipping the stuck batch; skip it if --batch names it."""
     actor, cluster = viewed(given)
     if given.batch is not None:
         _print(_skipped(skipped_batches.skip(actor, cluster, given.batch, given.reason)), given)

@@ -1,4 +1,4 @@
-"""weir watch: what happens on a cluster, as it happens; what the rows say, so nothing is missed."""
+"""weir watch: events of a cluster, read from its rows."""
 
 import time
 from argparse import Namespace
@@ -25,7 +25,7 @@ _ENDS: Final[Mapping[str, Code]] = {
 
 
 def watched(given: Namespace) -> int:
-    """Print what happens, until the proposal ends, the time is over, or Ctrl-C."""
+    """Print events until the proposal has ended, the time limit, or Ctrl-C."""
     _, cluster = viewed(given)
     if given.proposal is not None:
         proposal_by_id(cluster, given.proposal)

@@ -1,4 +1,4 @@
-"""Carrying out what an administrator decided about an incident."""
+"""Decisions of administrators about incidents."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,7 +20,7 @@ _RUNS_AHEAD = 1000
 
 @transaction.atomic
 def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> Incident:
-    """Carry out a choice about an incident and resolve it.
+    """Apply a decision about an incident and resolve it.
 
     `adopt-database`: the database is right; routing versions that it does not know are void, and
     every query begins a new run. `stop`: the cluster is stopped, so that another database can be
@@ -49,7 +49,7 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
 
 
 def adopt_database(cluster: Cluster, known: int) -> list[str]:
-    """Make the database's routing the newest of all, and begin a new run of every query.
+    """Publish the database's routing as the newest version, and restart every query.
 
     The version is two above the newest of the data plane: without the delta in between nobody can
     follow the versions that are void, and every reader starts from the snapshot.

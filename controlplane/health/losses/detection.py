@@ -1,4 +1,4 @@
-"""Comparing Redis, checkpoint and database: which of them lost data or is from an older moment.
+"""Detection of losses: Redis, checkpoint and database are compared.
 
 Pure. A micro-batch writes its telemetry to Redis before Spark marks it as whole in the checkpoint,
 and a routing version is in the database before it is in Redis. So Redis is never behind the
@@ -67,17 +67,17 @@ class Facts:
 
     @property
     def newest(self) -> int:
-        """Return the newest batch that any of them knows of."""
+        """Return the newest batch of all three stores."""
         begun = self.checkpoint.begun if self.checkpoint else -1
         return max(self.redis.batch, self.redis.generation.floor, self.database.batch, begun)
 
     def without_checkpoint(self) -> "Facts":
-        """Return what is known without asking the checkpoint, as while a driver runs on it."""
+        """Return the facts without the checkpoint, which a running driver uses."""
         return replace(self, checkpoint=None, database=replace(self.database, checkpoint=False))
 
 
 def detect_losses(facts: Facts) -> list[Kind]:
-    """Return what was lost or restored from an older moment, in the order of repair."""
+    """Return which stores lost data or were restored from a backup, in the order of repair."""
     losses = []
     if is_database_older(facts):
         losses.append(Kind.DATABASE_OLDER)
@@ -89,7 +89,7 @@ def detect_losses(facts: Facts) -> list[Kind]:
 
 
 def is_database_older(facts: Facts) -> bool:
-    """Return whether the data plane has routing versions that the database does not have."""
+    """Return True if the data plane has routing versions that the database does not have."""
     known = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
     return known > facts.database.version
 

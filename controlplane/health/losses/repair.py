@@ -1,4 +1,4 @@
-"""Repairing a loss: what keeps results right is done, what is gone is recorded as an incident."""
+"""Repair of losses: results are kept correct, and lost data is recorded as an incident."""
 
 import logging
 import time
@@ -32,7 +32,7 @@ STOP: Final = "stop"
 
 
 def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> list[Kind]:
-    """Repair what was lost, record incidents, and return what was found.
+    """Repair losses, record incidents, and return the kinds of loss.
 
     `set_aside` moves what is left of a checkpoint away and returns its new name. Nothing is
     repaired while an administrator has to decide. Raises `redis.RedisError`.
@@ -52,7 +52,7 @@ def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> l
 
 
 def is_publication_blocked(cluster: Cluster) -> bool:
-    """Return whether routing may not be published, as Redis has versions that nobody decided.
+    """Return True if routing must not be published, as Redis has versions unknown to the database.
 
     Asks an administrator then. Raises `redis.RedisError`.
     """
@@ -62,12 +62,12 @@ def is_publication_blocked(cluster: Cluster) -> bool:
 
 
 def request_decision(cluster: Cluster) -> None:
-    """Ask an administrator which of two routing histories holds. Raises `redis.RedisError`."""
+    """Request a decision between two routing histories. Raises `redis.RedisError`."""
     _request_decision(cluster, facts_of(cluster, None, ""))
 
 
 def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
-    """Begin a new run of every routed query, where its tasks are; return how many.
+    """Start a new incarnation of every routed query on its nodes; return how many.
 
     The state of the earlier run is not taken on; its results stay, and those of the new run are
     added to them.
@@ -91,7 +91,7 @@ def _restart_queries(pk: int, reason: str, ahead: int) -> int:
 
 
 def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
-    """Give Redis an id, or the database that of Redis, where one of them has none yet."""
+    """Copy the generation id between Redis and the database if one of them has none."""
     generation = facts.redis.generation
     if generation.id and generation.id == facts.database.generation:
         return

@@ -16,7 +16,7 @@ from controlplane.models import Cluster
 
 
 class Command(BaseCommand):
-    """Makes a token of a user and prints it once, or writes it into a private file."""
+    """Create a token of a user and print it, or write it into a private file."""
 
     help = "Create an API token; it is shown once."
 

@@ -1,4 +1,4 @@
-"""Casts of whole Arrow arrays to the type of a column, strict: a value is kept or refused.
+"""Strict casts of Arrow arrays to the type of a column: a value is converted or rejected.
 
 Every cast raises `pa.ArrowInvalid` (or another `pa.ArrowException`) if one of the values cannot be
 represented; `conversion.convert` then finds out which. Nested types are handled there.
@@ -254,7 +254,7 @@ def _still_finite(before: Any, after: Any) -> Any:
 
 
 def _require(mask: Any) -> None:
-    """Raise `pa.ArrowInvalid` if one is false; null is right."""
+    """Raise `pa.ArrowInvalid` if a value is false; null is allowed."""
     if not pc.all(mask, min_count=0).as_py():
         raise pa.ArrowInvalid("not of the form that is taken")
 

@@ -1,4 +1,4 @@
-"""What a body of records came to under the schema of a stream: the records that fit, and faults."""
+"""Records of a body that conform to the schema of a stream, and the faults of the others."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ def conformed(
     count: int,
     record_at: Callable[[int], Any],
 ) -> Conformed:
-    """Return the records of converted columns, with what is wrong added to the faults.
+    """Return the records of converted columns, and add their faults.
 
     `columns`: of every column of the schema. `faults`: known before, by index.
     """
@@ -138,7 +138,7 @@ def _after(name: str, why: Sequence[str]) -> str:
 
 
 def to_text(record: Any) -> str:
-    """Return a record as JSON text; text of a line that could not be read stays as it is."""
+    """Return a record as JSON text; an unreadable line is returned unchanged."""
     if isinstance(record, str):
         return record
     # Half of a surrogate pair is no Unicode, and is written as JSON writes it.

@@ -116,7 +116,7 @@ def with_nulls(array: Any, faults: Mapping[int, str]) -> Any:
 
 
 def reason(target: Any, value: Any) -> str:
-    """Return what a value of a type must be, and what it is instead."""
+    """Return the reason of a fault: the expected and the actual value."""
     return f"{_expected(target)}, not {_quoted(value)}"
 
 

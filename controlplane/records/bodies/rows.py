@@ -1,4 +1,4 @@
-"""Records as JSON and as lines of JSON, as columns of a stream's schema."""
+"""Conversion of JSON and NDJSON bodies to columns of a stream's schema."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
 
 def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of lines of JSON; a line that is none is a fault of its record.
+    """Return the records of NDJSON; a line that is no JSON is a fault of its record.
 
     Raises `Invalid`, and `BadBody` for text that is not UTF-8.
     """

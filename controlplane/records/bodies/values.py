@@ -65,7 +65,7 @@ def convert_values(values: Sequence[Any], target: Any, rules: Rules) -> Converte
 def _scattered(
     count: int, parts: Sequence[tuple[Sequence[int], Converted]], target: Any
 ) -> Converted:
-    """Return one array of parts that were converted apart, each value in its place."""
+    """Return one array of separately converted parts, in the original order."""
     faults: dict[int, str] = {}
     order = [0] * count
     arrays, begin = [pa.nulls(1, target)], 1
@@ -109,7 +109,7 @@ def _plain(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Conv
 
 
 def _decimals(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
-    """Return numbers whose digits were kept; a decimal column needs them, others are floats."""
+    """Return numbers with all digits for a decimal column, as floats for others."""
     if pa.types.is_decimal(target):
         texts = [None if value is None else str(value) for value in values]
         return convert(pa.array(texts, pa.string()), target, rules)
@@ -146,7 +146,7 @@ def _takes_digits(target: Any) -> bool:
 
 
 def _split(values: Sequence[Any], bad: Sequence[int], target: Any, rules: Rules) -> Converted:
-    """Return the other values, with these as faults."""
+    """Return the converted values without the given ones, which become faults."""
     faults = {place: reason(target, values[place]) for place in bad}
     others = [None if place in faults else value for place, value in enumerate(values)]
     converted = convert_values(others, target, rules)
@@ -220,7 +220,7 @@ def _inside(step: str, why: str) -> str:
 
 
 def _from_json(text: str | None) -> Any:
-    """Return the nested value that a cell has as JSON; the text itself if it is no JSON."""
+    """Return the nested value of a cell with JSON, or its text if it is no JSON."""
     if text is None:
         return None
     try:
