@@ -1,4 +1,4 @@
-"""Forms in dialogs: a refusal returns the form with its faults at the fields that they concern."""
+"""Forms in dialogs: errors return the form with messages at their fields."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ def answer(
     context: Mapping[str, Any],
     field: str,
 ) -> HttpResponse:
-    """Make a change and return to a page with the message that `change` returns.
+    """Apply a change and redirect to a page with the message that `change` returns.
 
     If the change is refused, return the form's template with the values that were sent and the
     faults by field; a conflict concerns `field`. Without htmx the page shows the refusal.
@@ -38,7 +38,7 @@ def answer(
 
 
 def faults_by_field(refusal: Invalid | Conflict, field: str) -> Fields:
-    """Return the sentences of a refusal by field, without full stops: templates add them."""
+    """Return the messages of an error by field, without full stops, which templates add."""
     faults = refusal.fields if isinstance(refusal, Invalid) else {field: [str(refusal)]}
     return {name: [text.rstrip(".") for text in texts] for name, texts in faults.items()}
 

@@ -1,4 +1,4 @@
-"""What the pages take in: text into typed values; the services say whether they may be."""
+"""Parsing of form fields into typed values."""
 
 import re
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def parameters(fields: list[ParameterField], values: Mapping[str, str]) -> dict[
 def form_fields(
     fields: list[ParameterField], values: Mapping[str, str], errors: Fields
 ) -> list[dict[str, Any]]:
-    """Return each field with what its input shows: what was sent, or else the default."""
+    """Return the fields with their displayed values: the submitted ones, or else the defaults."""
     return [
         {
             "field": field,

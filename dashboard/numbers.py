@@ -1,4 +1,4 @@
-"""Numbers as an operator reads them; static/js/format.js writes them the same way."""
+"""Formatting of numbers; static/js/format.js has the same rules."""
 
 from datetime import datetime, timedelta
 
@@ -87,7 +87,7 @@ def result(value: object) -> str:
 
 
 def _counted(pair: object) -> str:
-    """Return a value with its count, as the most frequent values come."""
+    """Return a value with its count, for lists of most frequent values."""
     match pair:
         case [value, int(count)]:
             return f"{value} ({count:,})"

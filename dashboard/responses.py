@@ -1,4 +1,4 @@
-"""Answering with a page or a fragment: the values that every page carries are added here."""
+"""Responses with pages and fragments, with the context that all pages share."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def render_page(
 
 
 def _clusters(request: PageRequest) -> QuerySet[Cluster]:
-    """Return the clusters that the actor may see, by slug."""
+    """Return the visible clusters by slug."""
     clusters, seen = Cluster.objects.order_by("slug"), request.actor.clusters
     return clusters if seen is None else clusters.filter(pk__in=seen)
 
@@ -43,17 +43,17 @@ def render_list(
 
 
 def notify(request: HttpRequest, text: str) -> None:
-    """Say on the next page that something was done."""
+    """Add a success message to the next page."""
     messages.success(request, text)
 
 
 def notify_refusal(request: HttpRequest, refusal: WeirError) -> None:
-    """Say on the next page why something was not done."""
+    """Add an error message to the next page."""
     messages.error(request, refusal_text(refusal))
 
 
 def refusal_text(refusal: WeirError) -> str:
-    """Return the refusal as sentences: the faults of fields, or what stood in the way."""
+    """Return an error as sentences: faults of fields, or its data."""
     if isinstance(refusal, Invalid) and refusal.fields:
         return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
     if isinstance(refusal, Conflict) and refusal.data and refusal.code not in TOLD:

@@ -39,13 +39,13 @@ class Cluster(models.Model):
     """
 
     class Desired(models.TextChoices):
-        """What an operator asked for."""
+        """The state that operators request."""
 
         RUNNING = "running"
         STOPPED = "stopped"
 
     class State(models.TextChoices):
-        """What was last seen of the application."""
+        """The last observed state of the application."""
 
         STARTING = "starting"
         RUNNING = "running"

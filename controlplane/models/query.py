@@ -27,7 +27,7 @@ class Query(models.Model):
     """
 
     class State(models.TextChoices):
-        """Where the query is in its life."""
+        """The state of a query."""
 
         PENDING = "pending"
         RUNNING = "running"

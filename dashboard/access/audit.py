@@ -11,7 +11,7 @@ PER_PAGE = 100
 
 @anyone_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show a page of the log, newest first: of the clusters that one may see."""
+    """Render a page of audit entries of visible clusters, newest first."""
     values = {"per_page": PER_PAGE} | request.GET.dict()
     filters = AuditFilters.of(values, request.actor.clusters)
     context = {"filters": filters, "page": audit_page(filters)}

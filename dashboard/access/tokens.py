@@ -1,4 +1,4 @@
-"""Tokens of one's own for scripts: the list, making one, revoking one."""
+"""Pages of the user's tokens: list, creation, revocation."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 @anyone_page
 def make(request: PageRequest) -> HttpResponse:
-    """Make a token; the secret stands on this answer alone, in no session and no log."""
+    """Create a token; only this response has its secret."""
     values = request.POST
     try:
         row, secret = tokens.make(
@@ -74,7 +74,7 @@ def _cluster(slug: str) -> Cluster | None:
 
 
 def _days(text: str) -> int:
-    """Return the number, or 0, which the service refuses."""
+    """Return the number, or 0, which is rejected."""
     plain = text.isascii() and text.isdecimal() and len(text) <= len(str(tokens.MAX_DAYS))
     return int(text) if plain else 0
 

@@ -1,4 +1,4 @@
-"""The fleet: one row per cluster."""
+"""The fleet page: one row per cluster."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ _ORDER: Final = (thresholds.BAD, thresholds.WARN, thresholds.GOOD, thresholds.UN
 
 @dataclass(frozen=True, slots=True)
 class FleetEntry:
-    """A row of the fleet with its verdict and the grades of its measures."""
+    """A row of the fleet with its status and the levels of its measures."""
 
     row: FleetRow
     cluster: Cluster
@@ -39,7 +39,7 @@ class FleetEntry:
 
 @anyone_page
 def overview(request: PageRequest) -> HttpResponse:
-    """Show every cluster that one may see with its measures, graded."""
+    """Render the visible clusters with their measures."""
     now = timezone.now()
     rows = [_graded(row, now) for row in fleet(request.actor.clusters)]
     verdicts = [(row.cluster.name, row.verdict) for row in rows]
@@ -54,7 +54,7 @@ def overview(request: PageRequest) -> HttpResponse:
 @require_POST
 @anyone_page
 def post_demo(request: PageRequest, slug: str) -> HttpResponse:
-    """Add the cluster of a demonstration and open its page."""
+    """Add the cluster of a demo and redirect to its page."""
     cluster = demo.add(request.actor, slug)
     notify(request, f"{cluster.name} is added and starts.")
     return redirect("cluster", cluster.slug)

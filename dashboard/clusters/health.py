@@ -1,4 +1,4 @@
-"""Deciding about an incident of a cluster."""
+"""Decisions about incidents of a cluster."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ from dashboard.responses import notify, notify_refusal, refusal_text, render_pag
 
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show the stuck batch with what would be lost, and the batches skipped before."""
+    """Render the stuck batch with the losses of skipping it, and skipped batches."""
     require(request.actor, ADMIN, cluster)
     context: dict[str, Any] = {
         "cluster": cluster,
@@ -34,7 +34,7 @@ def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Skip the batch that the form names."""
+    """Skip the batch in the form."""
     values = request.POST
     try:
         row = skipped_batches.skip(
@@ -49,7 +49,7 @@ def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 
 def _number(text: str) -> int:
-    """Return the number, or one that no batch has, which the service refuses."""
+    """Return the number of the batch, or -1, which is rejected."""
     return int(text) if text.isascii() and text.isdigit() else -1
 
 

@@ -1,4 +1,4 @@
-"""Verdicts: one sentence that says whether a cluster, or all of them, keep their limits."""
+"""Status of a cluster or of the fleet: one sentence about its limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _STOPPED: Final = "Records wait in the log, and queries give no results until it
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A grade, the sentence that says it, and the cause or the consequence."""
+    """A level, its sentence, and the cause or the consequence."""
 
     grade: str
     title: str
@@ -36,7 +36,7 @@ class ClusterStatus:
 
 
 def cluster_status(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> ClusterStatus:
-    """Return the verdict on a cluster by its state, or else by the limits of its measures."""
+    """Return the status of a cluster by its state, or else by the limits of its measures."""
     state = cluster.state
     if state == Cluster.State.STOPPED:
         return ClusterStatus(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
@@ -61,7 +61,7 @@ def _is_old(cluster: Cluster, now: datetime) -> bool:
 
 
 def fleet_status(verdicts: Sequence[tuple[str, ClusterStatus]]) -> ClusterStatus:
-    """Return the verdict on all clusters, given theirs by name."""
+    """Return the status of the fleet, given the clusters' statuses by name."""
     bad = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.BAD]
     watched = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.WARN]
     cause = " ".join(f"{name}: {_lowered(verdict.title)}." for name, verdict in bad + watched)

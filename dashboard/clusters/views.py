@@ -1,4 +1,4 @@
-"""One cluster: its numbers, its live charts, its nodes; starting and stopping it."""
+"""The page of a cluster: measures, live charts, nodes, start and stop."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -34,7 +34,7 @@ SHOWN_VERSIONS = 8
 
 @cluster_page
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show a cluster; the charts are drawn by the browser from `charts`."""
+    """Render a cluster; the browser requests its charts from `charts`."""
     span = time_range_of(request.GET, timezone.now())
     numbers = _numbers(cluster)
     context = {"ranges": list(RANGES)} | numbers | _status(cluster, numbers["sample"])
@@ -44,13 +44,13 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def verdict(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return the verdict on the cluster."""
+    """Render the status of the cluster."""
     return render_page(request, "_verdict.html", _status(cluster, latest_values(cluster) or {}))
 
 
 @cluster_page
 def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what explains the verdict: health, the execution, proposals and watch loops."""
+    """Render the causes of the status: health, execution, proposals and watch loops."""
     return render_page(request, "_cluster_aside.html", _causes(cluster))
 
 
@@ -69,7 +69,7 @@ def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return figures, and the samples that live updates go on from, as JSON."""
+    """Return figures, and the samples that live updates continue, as JSON."""
     span = time_range_of(request.GET, timezone.now())
     points = thinned(samples(cluster, span.start, span.end))
     shown_nodes = [NodeSeries(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
@@ -88,7 +88,7 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 
 def version_marks(cluster: Cluster, span: TimeRange) -> list[VersionMark]:
-    """Return the routing versions that took effect in the span, oldest first."""
+    """Return the routing versions that took effect in a time range, oldest first."""
     rows = routing_between(cluster, span.start, span.end)
     return [_mark(row) for row in reversed(rows) if row.applied_at]
 
@@ -104,7 +104,7 @@ def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedir
 
 @cluster_page
 def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
-    """Change the capacity of a node, and whether it takes new work."""
+    """Change the capacity of a node, and whether planners assign work to it."""
     node = node_by_index(cluster, index)
     try:
         value = _capacity(request.POST.get("capacity", ""))
@@ -127,7 +127,7 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
 
 @cluster_page
 def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Say which Spark runs the nodes."""
+    """Set the Spark master of the cluster."""
     values = request.POST
     try:
         lifecycle.set_master(
@@ -142,7 +142,7 @@ def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 
 def _capacity(text: str) -> float:
-    """Return the number, or nan, which the service refuses."""
+    """Return the number, or nan, which is rejected."""
     try:
         return float(text)
     except ValueError:
@@ -204,7 +204,7 @@ def _mark(row: RoutingVersion) -> VersionMark:
 
 
 def _resolution(span: TimeRange, seconds: int) -> int:
-    """Return the seconds that a drawn sample stands for, thinned or not."""
+    """Return the seconds per drawn sample, after thinning."""
     stored = fitting_resolution(span.start, span.end)
     width = (span.end - span.start).total_seconds()
     return max(stored, int(width / seconds)) if stored > 1 and seconds else stored

@@ -28,7 +28,7 @@ EMPTY = {
 def attached_figures(
     progress: Sequence[Mapping[str, Any]], sources: Sequence[str], start: int, end: int
 ) -> dict[str, Figure]:
-    """Return every chart by its name; sources are named as `lags` has them, times are in ms.
+    """Return the charts by name; sources are in the order of `lags`, times in ms.
 
     The state's chart is left out for queries without state, that of the lag where no source
     reports one.
@@ -46,7 +46,7 @@ def attached_figures(
 
 
 def phase_names(progress: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the phases that took longest, in the order in which Spark names them."""
+    """Return the longest phases in Spark's order."""
     took: dict[str, int] = {}
     for sample in progress:
         for name, milliseconds in sample["phases"].items():
@@ -57,7 +57,7 @@ def phase_names(progress: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def flat(nested: Mapping[str, Any], phases: Sequence[str], sources: int) -> Sample:
-    """Return a progress as a sample with a measure per shown phase and per source."""
+    """Return a progress as a sample with a measure per phase and source."""
     parts = {f"phase:{name}": nested["phases"].get(name, 0) for name in phases}
     whole = sum(took for name, took in nested["phases"].items() if name != WHOLE)
     given = list(nested["lags"])
@@ -75,7 +75,7 @@ def flat(nested: Mapping[str, Any], phases: Sequence[str], sources: int) -> Samp
 
 
 def rates(samples: Sequence[Sample]) -> Figure:
-    """Draw the rows/s that came in and those that were processed while a batch ran."""
+    """Draw input rows/s and processed rows/s."""
     drawn = [
         line("input", "input", samples, "--chart-1", "/s", line={"width": 2}),
         line("processed", "processed", samples, "--chart-2", "/s", line={"dash": "dash"}),
@@ -84,7 +84,7 @@ def rates(samples: Sequence[Sample]) -> Figure:
 
 
 def durations(samples: Sequence[Sample], phases: Sequence[str]) -> Figure:
-    """Draw how long each batch took, by phase, with the whole as a line."""
+    """Draw the duration of batches by phase, with the total as a line."""
     longest = max((sample.get("duration_ms") or 0 for sample in samples), default=0)
     unit, scale = ("s", 1000.0) if longest >= IN_SECONDS else ("ms", 1.0)
     scaled = [_scaled(sample, scale) for sample in samples]
@@ -97,7 +97,7 @@ def durations(samples: Sequence[Sample], phases: Sequence[str]) -> Figure:
 
 
 def state(samples: Sequence[Sample]) -> Figure:
-    """Draw the rows in state and the memory they take."""
+    """Draw the number of rows in state and their memory."""
     drawn = [
         line("rows", "state_rows", samples, "--chart-1", "rows", line={"width": 2}),
         line("memory", "state_mb", samples, "--chart-2", "MB", line={"dash": "dash"}, yaxis="y2"),
@@ -111,7 +111,7 @@ def state(samples: Sequence[Sample]) -> Figure:
 
 
 def lags(samples: Sequence[Sample], sources: Sequence[str]) -> Figure:
-    """Draw how far each source is behind, as far as it says."""
+    """Draw the lag of each source that reports it."""
     drawn = [
         line(name, f"lag:{i}", samples, LAG_COLORS[i % len(LAG_COLORS)], "")
         for i, name in enumerate(sources)

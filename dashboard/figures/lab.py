@@ -1,4 +1,4 @@
-"""What an experiment found: one line per series over the swept parameter, spread over the seeds."""
+"""Figures of experiments: a line per series over the swept parameter, with the spread."""
 
 from typing import Any
 

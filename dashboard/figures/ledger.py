@@ -1,4 +1,4 @@
-"""What was promised against what was measured: points on the diagonal were true."""
+"""Figures of the ledger: predicted against measured values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Attached jobs: the list with the lines to paste, one query with its charts, removing a job."""
+"""Pages of attached jobs: list with set-up instructions, a query with charts, removal."""
 
 from datetime import timedelta
 from typing import Any
@@ -35,7 +35,7 @@ MARGIN = timedelta(seconds=5)
 
 @viewer_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show the jobs that report, and how another one begins to."""
+    """Render the attached jobs, and how to attach another one."""
     filters = JobFilters.of({"per_page": JOBS_PER_PAGE} | request.GET.dict())
     context = {
         "filters": filters,
@@ -77,7 +77,7 @@ def charts(request: PageRequest, pk: int) -> JsonResponse:
 
 @viewer_page
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Delete a job with all it told."""
+    """Delete a job with its rows."""
     job = job_by_id(pk)
     attached_jobs.remove(request.actor, job)
     notify(request, f"{job.name} is removed. If it still reports, it comes back.")
@@ -92,7 +92,7 @@ def source_name(source: dict[str, Any]) -> str:
 
 
 def _time_range(request: PageRequest, query: AttachedQuery) -> TimeRange:
-    """Return the asked time range; of a run that is over, without one, its last hour."""
+    """Return the requested time range, by default the last hour of an ended run."""
     asked = time_range_of(request.GET, timezone.now())
     if not query.over or query.last_progress_at is None or {"range", "from"} & set(request.GET):
         return asked
@@ -106,7 +106,7 @@ def _source(source: dict[str, Any]) -> dict[str, Any]:
 
 
 def _behind(query: AttachedQuery) -> float | None:
-    """Return how far the watermark was behind the newest batch's begin, in ms."""
+    """Return the lag of the watermark behind the start of the newest batch, in ms."""
     watermark = query.last.get("watermark_ms")
     return None if watermark is None else query.last["t"] - watermark
 

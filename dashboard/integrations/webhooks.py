@@ -1,4 +1,4 @@
-"""Webhooks: the list, adding one, and the page of one with its messages and all its verbs."""
+"""Pages of webhooks: list, creation, and one webhook with its messages."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 @anyone_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show the webhooks that one may manage; who may manage none is told who does."""
+    """Render the manageable webhooks, or who can manage webhooks."""
     try:
         return _list_page(request, {})
     except Forbidden:
@@ -38,7 +38,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 @anyone_page
 def add(request: PageRequest) -> HttpResponse:
-    """Add a webhook; its secret stands on this answer alone."""
+    """Create a webhook; only this response has its secret."""
     # Who manages none is refused before being told of fields.
     webhooks.visible_webhooks(request.actor)
     try:
@@ -77,14 +77,14 @@ def change(request: PageRequest, pk: int) -> HttpResponse:
 
 @anyone_page
 def renew_secret(request: PageRequest, pk: int) -> HttpResponse:
-    """Give it another secret, which stands on this answer alone."""
+    """Replace the secret; only this response has it."""
     hook = webhooks.renew_secret(request.actor, webhooks.webhook_by_id(request.actor, pk))
     return _hook_page(request, hook, {"secret": webhooks.secret_of(hook)})
 
 
 @anyone_page
 def switch(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Switch it on or off."""
+    """Activate or deactivate a webhook."""
 
     def switched(hook: Webhook) -> str:
         active = request.POST.get("active") == "1"
@@ -107,7 +107,7 @@ def test(request: PageRequest, pk: int) -> HttpResponseRedirect:
 
 @anyone_page
 def again(request: PageRequest, pk: int, delivery: int) -> HttpResponseRedirect:
-    """Send one message now: once more, or before its next try."""
+    """Send a message now, again or before its next attempt."""
 
     def sent_again(hook: Webhook) -> str:
         row = deliveries.send_again(request.actor, hook, delivery)
@@ -118,7 +118,7 @@ def again(request: PageRequest, pk: int, delivery: int) -> HttpResponseRedirect:
 
 @anyone_page
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Remove it with its messages."""
+    """Delete a webhook with its messages."""
     hook = webhooks.webhook_by_id(request.actor, pk)
     webhooks.remove(request.actor, hook)
     notify(request, f"{hook.name} is removed and told nothing more.")

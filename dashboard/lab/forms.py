@@ -1,4 +1,4 @@
-"""The form that asks for a run: the parameters that an experiment describes, values and series."""
+"""The form of a run: parameters, values and series of an experiment."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a form asks for."""
+    """A requested run."""
 
     parameters: dict[str, Any]
     values: list[float]
@@ -28,12 +28,12 @@ class RunRequest:
 
 
 def lab_fields(experiment: Experiment) -> list[ParameterField]:
-    """Return the parameters that stay fixed: all but the swept one."""
+    """Return the parameters without the swept one."""
     return [field for field in experiment.parameters.fields() if field.name != experiment.x.name]
 
 
 def wanted(experiment: Experiment, sent: QueryDict) -> RunRequest:
-    """Return what was sent; raises `Invalid` for text that is no value."""
+    """Return the requested run. Raises `Invalid` for invalid text."""
     faults: Fields = {}
     given: dict[str, Any] = {}
     values: list[float] = []
@@ -65,7 +65,7 @@ def numbers(text: str) -> list[float]:
 def form_of(
     experiment: Experiment, sent: Mapping[str, str], series: list[str] | None, errors: Fields
 ) -> dict[str, Any]:
-    """Return what the form shows: what was sent, or else the defaults."""
+    """Return the form with the submitted values, or else the defaults."""
     defaults = ", ".join(plain(value) for value in experiment.values)
     chosen = experiment.series if series is None else series
     return {

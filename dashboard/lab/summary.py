@@ -1,4 +1,4 @@
-"""The table of a run as people read it: a row per value, a column per series."""
+"""Summary of a run: a row per value, a column per series."""
 
 from dataclasses import dataclass
 from typing import Any

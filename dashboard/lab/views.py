@@ -1,4 +1,4 @@
-"""The Lab: its experiments, asking for a run, watching it, deciding about it."""
+"""Pages of the Lab: experiments, and runs with progress and outcome."""
 
 from collections.abc import Callable
 from typing import Any
@@ -136,7 +136,7 @@ def _describe(run: LabRun) -> dict[str, Any]:
 
 
 def _run(run: LabRun, measure: str) -> dict[str, Any]:
-    """Return the summary of a run that is done, with the measures that can be looked at."""
+    """Return the summary of a finished run, with its measures."""
     chosen = experiment_of(run)
     if not run.table or chosen is None:
         return {}
@@ -152,7 +152,7 @@ def _run(run: LabRun, measure: str) -> dict[str, Any]:
 def _decided(
     request: PageRequest, decide: Callable[[], LabRun], done: str, back: int | None = None
 ) -> HttpResponseRedirect:
-    """Do what was asked and go to the run that came of it, or `back` with the refusal."""
+    """Apply a change and redirect to the resulting run, or to `back` with the error."""
     try:
         run = decide()
     except Forbidden:

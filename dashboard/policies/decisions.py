@@ -1,4 +1,4 @@
-"""Decisions of the watch loops on the pages: each with its number, limit and age."""
+"""Rows of the watch loops' decisions, with number, limit and age."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _ABOUT = {loop.name: loop.about for loop in LOOPS}
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """A decision as a row shows it; row is None for a loop that has not looked yet."""
+    """A displayed decision; row is None for a loop without a decision."""
 
     loop: str
     loop_about: str
@@ -26,12 +26,12 @@ class DecisionRow:
 
     @property
     def code(self) -> str:
-        """Return the reason in plain letters."""
+        """Return the reason as words."""
         return self.row.code.replace("_", " ") if self.row else "not yet"
 
 
 def decision_row(row: Decision) -> DecisionRow:
-    """Return a decision as the pages show it."""
+    """Return the row of a decision."""
     code = CODES.get(row.code)
     return DecisionRow(
         loop=row.loop,
@@ -45,12 +45,12 @@ def decision_row(row: Decision) -> DecisionRow:
 
 
 def decision_rows(rows: Iterable[Decision]) -> list[DecisionRow]:
-    """Return decisions as the pages show them."""
+    """Return the rows of decisions."""
     return [decision_row(row) for row in rows]
 
 
 def why(cluster: Cluster) -> list[DecisionRow]:
-    """Return the last decision of each loop: why something, or nothing, is happening."""
+    """Return the row of the last decision of each loop."""
     return [
         decision_row(row)
         if row is not None
@@ -60,7 +60,7 @@ def why(cluster: Cluster) -> list[DecisionRow]:
 
 
 def figure_text(value: float | None, unit: str) -> str:
-    """Return a figure with its unit; "" where there is none."""
+    """Return a number with its unit, "" for None."""
     if value is None:
         return ""
     if unit == "share":

@@ -19,7 +19,7 @@ from controlplane.policies.settings import (
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting as a form shows it.
+    """A setting in a form.
 
     kind: number, flag, choice, many or time. scale: what the number in the field is multiplied by;
     whole numbers stay whole. choices: value and words.
@@ -88,7 +88,7 @@ SETTINGS: Final = tuple(one for section in SECTIONS for one in section.settings)
 
 @dataclass(frozen=True)
 class FormSetting:
-    """A setting with the text or the ticks that its field shows, and what is wrong with them."""
+    """A setting with its displayed value and its fault."""
 
     setting: Setting
     value: str
@@ -101,7 +101,7 @@ def form_sections(
     sent: Mapping[str, list[str]] | None = None,
     faults: Fields | None = None,
 ) -> list[tuple[FormSection, list[FormSetting]]]:
-    """Return the form with a policy's settings, or with what was sent of it."""
+    """Return the form with a policy's settings, or with the submitted ones."""
     return [
         (
             section,
@@ -112,7 +112,7 @@ def form_sections(
 
 
 def policy_changes(sent: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return the settings that a form has; raises `Invalid` for text that is no number."""
+    """Return the settings in a form. Raises `Invalid` for invalid numbers."""
     faults: Fields = {}
     policy_changes: dict[str, Any] = {}
     for setting in SETTINGS:

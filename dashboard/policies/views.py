@@ -26,13 +26,13 @@ from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show the policy: what applies by itself, in words and as a form."""
+    """Render the policy with its description and its form."""
     return _policy_page(request, cluster, policy_row(cluster))
 
 
 @cluster_page
 def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Change the policy, unless somebody else has since the form was shown."""
+    """Change the policy, unless it was changed after the form was rendered."""
     before = policy_row(cluster)
     sent = dict(request.POST.lists())
     if request.POST.get("stamp", "") != _stamp(before):
@@ -86,7 +86,7 @@ def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResp
 
 @cluster_page
 def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Let no plan move something for some hours."""
+    """Add an exclusion for some hours."""
 
     def add() -> str:
         values = request.POST
@@ -116,7 +116,7 @@ def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpRes
 
 @cluster_page
 def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show what the watch loops decided last, and before."""
+    """Render the last and the previous decisions of the watch loops."""
     filters = DecisionFilters.of(request.GET)
     page = decisions_page(cluster, filters)
     context = {
@@ -166,12 +166,12 @@ def _blackout(row: Blackout) -> dict[str, Any]:
 
 
 def _stamp(policy: Policy) -> str:
-    """Return what tells one version of the policy from the next."""
+    """Return the version stamp of the policy."""
     return policy.changed_at.isoformat() if policy.changed_at else ""
 
 
 def _hours(text: str) -> float:
-    """Return the hours in a text, 0, which the service refuses, where there are none."""
+    """Return the hours in a text, or 0, which is rejected."""
     try:
         hours = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The form of a comparison: which algorithms with which parameters, and under which budgets."""
+"""The form of a comparison: algorithms, parameters and budgets."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class Choice:
 def comparison_form(
     cluster: Cluster, sent: QueryDict | None = None, errors: Fields | None = None
 ) -> dict[str, Any]:
-    """Return what the form shows: what was sent, or else the usual algorithms and levels."""
+    """Return the form with the submitted values, or else the default algorithms and levels."""
     faults, values = errors or {}, texts(sent)
     planners = {
         kind.kind: [
@@ -94,7 +94,7 @@ def _named(kind: str, offered: Offered) -> list[ParameterField]:
 
 
 def requests_in(cluster: Cluster, sent: QueryDict) -> list[Asked]:
-    """Return who is asked; raises `Invalid` for text that is no value."""
+    """Return the requested planners. Raises `Invalid` for invalid text."""
     wanted, requested = set(sent.getlist("asked")), []
     faults: Fields = {}
     for kind in planner_kinds(cluster):

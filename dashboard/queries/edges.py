@@ -1,4 +1,4 @@
-"""What the page of a query shows of how its keys are split, merged and dropped."""
+"""Key grouping, aggregator and drop rules on the page of a query."""
 
 from typing import Any
 

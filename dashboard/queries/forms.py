@@ -1,4 +1,4 @@
-"""The form of a query: its fields into a checked value, its faults back to their fields."""
+"""The form of a query: parsing, checks, and faults by field."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ _PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*'|\"[^\"]*\"")
 
 @dataclass(frozen=True)
 class FormFault:
-    """A fault as the form shows it: of which name in the field, why, and the line it points at."""
+    """A fault in the form: its name in the field, the reason, and the line."""
 
     of: str
     why: str
@@ -84,14 +84,14 @@ def _all_faults(cluster: Cluster, spec: QuerySpec) -> Fields:
 
 
 def checked(cluster: Cluster, values: Mapping[str, str]) -> Checked:
-    """Check a query as far as it is written: every fault, or what it computes."""
+    """Check an incomplete query: return its faults, or its computation."""
     spec, faults = parsed(values)
     checked = queries.checked(cluster, spec)
     return Checked(checked.fields | faults, None if faults else checked.computation, checked.usable)
 
 
 def usable(checked: Checked, streams: str) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the columns that a query may use, with their kinds, by what they are columns of.
+    """Return the available columns with their kinds, by their source.
 
     `streams` is the form's field: while it is empty, the columns are those of any stream.
     """
@@ -160,7 +160,7 @@ def form_faults(fields: Fields) -> dict[str, list[FormFault]]:
 
 
 def labels(fields: Iterable[str]) -> list[str]:
-    """Return what fields of the form are called on the page."""
+    """Return the labels of the form's fields."""
     return [_LABELS.get(field, field) for field in fields]
 
 

@@ -1,4 +1,4 @@
-"""How the keys of a query find their task, and who merges it."""
+"""Forms of a query's key grouping and aggregator node."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from dashboard.responses import notify, notify_refusal
 
 @cluster_page
 def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let keys find their task by another scheme."""
+    """Change the key grouping of a query."""
     query, values = query_by_id(cluster, pk), request.POST
     try:
         query = key_groupings.set_scheme(
@@ -33,7 +33,7 @@ def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
 
 @cluster_page
 def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let another node merge."""
+    """Move the aggregation to another node."""
     query, values = query_by_id(cluster, pk), request.POST
     try:
         index = _index(values.get("node", ""))
@@ -47,7 +47,7 @@ def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
 
 
 def _index(text: str) -> int | None:
-    """Return the node's index, None for whichever is least loaded."""
+    """Return the node's index, None for the least loaded node."""
     if not text.strip():
         return None
     if not text.strip().isdecimal() or len(text) > 6:  # noqa: PLR2004 - no cluster has a million

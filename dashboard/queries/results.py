@@ -1,4 +1,4 @@
-"""Windows of a query as the page shows them: rows of cells, lines of a few keys."""
+"""Tables and lines of a query's windows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _DRAWN = ("int", "decimal", "float")
 
 @dataclass(frozen=True)
 class Cell:
-    """A value written out; numbers stand under each other's ends."""
+    """A formatted value; numbers are right-aligned."""
 
     text: str
     is_number: bool = False
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One window of one key, written out: the key, then the aggregates."""
+    """A formatted window of one key: the key, then the aggregates."""
 
     start: datetime
     cells: list[Cell]
@@ -35,7 +35,7 @@ class ResultRow:
 
 
 def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn]) -> list[ResultRow]:
-    """Return the windows written out, in their order."""
+    """Return the formatted windows, in their order."""
     numbers = set(drawn_values(columns))
     return [
         ResultRow(

@@ -1,4 +1,4 @@
-"""A query with text as one reads it: like SQL, laid out in lines."""
+"""A query as formatted SQL text."""
 
 from collections.abc import Sequence
 

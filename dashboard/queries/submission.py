@@ -1,4 +1,4 @@
-"""Submitting a query: the form, and its checks while it is filled in."""
+"""Submission of a query: the form and its live checks."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -47,7 +47,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
 
 @cluster_page
 def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what is wrong with one field of the form, or with all that the query computes."""
+    """Render the faults of one field, or of the whole query."""
     values, field = request.POST.dict(), request.POST.get("field", "")
     if field == "text":
         context = _outcome(checked(cluster, values), values) | {"live": True}

@@ -1,4 +1,4 @@
-"""Queries: the list, one of them with its results, ending; submission.py submits."""
+"""Pages of queries: the list, one query with its results, and its end."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ DRAWN_WINDOWS = 5_000
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show a page of queries; without a state in the URL, those that live."""
+    """Render a page of queries, live ones by default."""
     filters = QueryFilters.of({"per_page": PER_PAGE, "state": "live"} | request.GET.dict())
     context = {
         "cluster": cluster,

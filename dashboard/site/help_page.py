@@ -1,4 +1,4 @@
-"""Help: the words of Weir and the keys of its pages."""
+"""The help page: glossary and keyboard shortcuts."""
 
 from django.http import HttpResponse
 

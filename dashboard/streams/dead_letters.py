@@ -1,4 +1,4 @@
-"""Dead letters of a cluster: the list, its export, appending again and giving up."""
+"""Pages of dead letters: list, export, replay and deletion."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
 
 @cluster_page
 def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Append the selected dead letters again, or all that the filters hold."""
+    """Append the selected dead letters again, or all that match the filters."""
     try:
         choice = _choice(request, cluster)
         done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
@@ -70,7 +70,7 @@ def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 @cluster_page
 def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Delete the selected dead letters, or all that the filters hold."""
+    """Delete the selected dead letters, or all that match the filters."""
     reason = request.POST.get("why", "")[:300]
     try:
         choice = _choice(request, cluster)

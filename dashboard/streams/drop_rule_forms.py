@@ -1,4 +1,4 @@
-"""Drops on the pages: rows as people read them, and the form that sets one."""
+"""Rows and form of drop rules."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ MOST_READERS = 500
 
 @dataclass(frozen=True)
 class StepRow:
-    """From an event time on (None: always) this share is dropped."""
+    """The dropped share from an event time on (None: always)."""
 
     since: datetime | None
     share: float
@@ -27,7 +27,7 @@ class StepRow:
 
 @dataclass(frozen=True)
 class DropRuleRow:
-    """A drop as its row and its dialog show it; steps only where windows are dropped."""
+    """A drop rule in its row and dialog; it has steps only if windows are dropped."""
 
     drop: Drop
     share: float
@@ -39,7 +39,7 @@ class DropRuleRow:
 
     @property
     def lifting(self) -> bool:
-        """Tell whether it ends with a window that is to come, or has ended already."""
+        """Return True if the rule ends with a coming window, or has ended."""
         return self.share == 0
 
     @property
@@ -50,7 +50,7 @@ class DropRuleRow:
 
 
 def drop_rule_row(drop: Drop) -> DropRuleRow:
-    """Return a drop as the pages show it."""
+    """Return the row of a drop rule."""
     shed = drop.value
     steps = tuple(StepRow(moment_of(since), share) for since, share in shed.steps)
     return DropRuleRow(
@@ -65,12 +65,12 @@ def drop_rule_row(drop: Drop) -> DropRuleRow:
 
 
 def drop_rule_rows(drops: Iterable[Drop]) -> list[DropRuleRow]:
-    """Return drops as the pages show them."""
+    """Return the rows of drop rules."""
     return [drop_rule_row(drop) for drop in drops]
 
 
 def drop_rules_context(stream: Stream) -> dict[str, Any]:
-    """Return what the page of a stream shows of drops: the rows, and the queries to choose from."""
+    """Return the context of a stream's drop rules: rows, and selectable queries."""
     running = Query.objects.filter(streams=stream, state=Query.State.RUNNING).order_by("name")
     readers = running.values_list("name", "window_s")[:MOST_READERS]
     return {
@@ -80,7 +80,7 @@ def drop_rules_context(stream: Stream) -> dict[str, Any]:
 
 
 def drop_spec(stream: Stream, values: Mapping[str, str]) -> DropSpec:
-    """Return the drop that a form describes; on a split arc windows may be left to the query.
+    """Return the drop rule in a form; for a query, the window can be that of the query.
 
     Raises `Invalid` for text that is no number.
     """

@@ -1,4 +1,4 @@
-"""Drops of a stream's arcs: the table, setting one, lifting it."""
+"""Pages of a stream's drop rules: table, change and deletion."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Return what the arcs of a stream drop."""
+    """Render the drop rules of a stream."""
     context = {"cluster": cluster} | drop_rules_context(stream_by_id(cluster, pk).stream)
     return render_page(request, "_drops.html", context)
 
 
 @cluster_page
 def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let an arc drop a share, or another one than before."""
+    """Create or change a drop rule."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST.dict()
     query, reason = str(values.get("query", "")), str(values.get("reason", ""))
     try:
@@ -42,7 +42,7 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
 
 @cluster_page
 def lift(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let an arc keep all records again."""
+    """Delete a drop rule."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST
     try:
         left = drop_rules.lift(

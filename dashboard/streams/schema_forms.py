@@ -40,7 +40,7 @@ TYPES: Final = (
 
 @dataclass(frozen=True)
 class ColumnRow:
-    """A column as the form has it, with its fault, and what a sample says of it."""
+    """A column in the form, with its fault and the notes of a sample."""
 
     name: str = ""
     type: str = ""
@@ -53,7 +53,7 @@ class ColumnRow:
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting in seconds as the form has it."""
+    """A setting in seconds in the form."""
 
     name: str
     label: str
@@ -64,7 +64,7 @@ class SettingRow:
 
 @dataclass(frozen=True)
 class SchemaForm:
-    """All that the form shows."""
+    """The context of the form."""
 
     columns: Sequence[ColumnRow] = ()
     event_time: str = ""
@@ -90,7 +90,7 @@ def _number(seconds: float) -> str:
 
 
 def form_of_sample(inferred: Inferred) -> SchemaForm:
-    """Return the form filled with what a sample suggests."""
+    """Return the form with the schema inferred from a sample."""
     rows = [
         ColumnRow(
             column.name, column.type, column.nullable,
@@ -107,7 +107,7 @@ def form_of_sample(inferred: Inferred) -> SchemaForm:
 
 
 def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = BLANK) -> SchemaForm:
-    """Return the form as it was sent, with what is wrong beside each column."""
+    """Return the submitted form with the faults of each column."""
     messages = dict(errors or {})
     rows = [
         ColumnRow(
@@ -124,7 +124,7 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
 
 
 def columns_in(values: QueryDict) -> list[dict[str, Any]]:
-    """Return the columns that are sent; rows without a name, and those to be removed, are none."""
+    """Return the submitted columns, without rows without a name and removed ones."""
     names = ("name", "type", "nullable")
     return [{name: row[name] for name in names} for row in _rows_in(values) if not row["removed"]]
 
@@ -143,7 +143,7 @@ def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
 
 
 def schema_in(values: QueryDict) -> StreamSchema:
-    """Return the schema that is sent. Raises `Invalid`, by field."""
+    """Return the submitted schema. Raises `Invalid` by field."""
     faults: Fields = {}
     settings = {name: _seconds(name, values, faults) for name in SETTINGS}
     event_time = values.get("event_time", "").strip()
@@ -153,7 +153,7 @@ def schema_in(values: QueryDict) -> StreamSchema:
 
 
 def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
-    """Return the schema that an uploaded file suggests. Raises `Invalid` (field `sample`)."""
+    """Return the schema inferred from an uploaded file. Raises `Invalid` (field `sample`)."""
     if upload is None:
         raise Invalid({"sample": ["Choose a file"]})
     kind = Format(named) if named in list(Format) else format_of_file(upload.name or "")

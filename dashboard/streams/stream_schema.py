@@ -1,4 +1,4 @@
-"""Declaring a stream and changing its schema: a form, filled by a sample or by the present one."""
+"""Pages that declare a stream and change its schema."""
 
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ _MORE: Final = 5
 
 @cluster_page
 def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show the form of a new stream, fill it from a sample, or declare the stream."""
+    """Render the form of a new stream, infer its schema from a sample, or declare the stream."""
     require_operator(request.actor, cluster)
     if request.method != "POST":
         return _new(request, cluster, {"form": form_of(None)})
@@ -58,7 +58,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Show the form of a stream's schema, preview a change, or make it."""
+    """Render the form of a stream's schema, preview a change, or apply it."""
     row = stream_by_id(cluster, pk)
     if request.method != "POST":
         return _change(request, cluster, row, {"form": form_of(schema_of(row.stream.schema))})

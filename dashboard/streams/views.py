@@ -1,4 +1,4 @@
-"""Streams: the list and one of them with the queries that read it."""
+"""Pages of streams: the list, and one stream with its readers."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 
 def _schema_context(row: StreamRow) -> dict[str, Any]:
-    """Return a stream's schema for its page: each column with what it is in queries."""
+    """Return the context of a stream's schema, with the kinds of columns in queries."""
     schema = row.schema
     columns = [
         {"name": column.name, "type": column.type, "nullable": column.nullable,

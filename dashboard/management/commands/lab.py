@@ -113,7 +113,7 @@ def _values(texts: list[str] | None) -> list[float] | None:
 
 
 def _check_file(out: Path | None) -> None:
-    """Refuse before the work what could not be written after it."""
+    """Raise an error before the run if its file cannot be written."""
     if out is None:
         return
     if out.suffix not in WRITERS:
