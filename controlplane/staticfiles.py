@@ -38,7 +38,7 @@ class PlotlyFinder(BaseFinder):
         self.storage.prefix = "vendor"  # type: ignore[attr-defined]
 
     def check(self, **kwargs: Any) -> list[Any]:
-        """Return no system checks: a missing package is told by plotly_folder."""
+        """Return no system checks; plotly_folder raises an error for a missing package."""
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:

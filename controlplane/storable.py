@@ -13,7 +13,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, RawPostDataException
 
 Path = tuple[int | str, ...]
-TOLD: Final = "The request holds a character that is none (NUL, or half of one), or no number"
+MESSAGE: Final = "The request holds a character that is none (NUL, or half of one), or no number"
 # Where JSON may write such a thing; only then is it worth reading twice.
 _SIGNS: Final = (b"\\u0000", b"\\ud", b"\\uD", b"NaN", b"Infinity")
 
@@ -40,9 +40,9 @@ def refuse_unstorable(
 
     def respond(request: HttpRequest) -> HttpResponse:
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return HttpResponseBadRequest(TOLD)
+            return HttpResponseBadRequest(MESSAGE)
         if request.method not in ("GET", "HEAD", "OPTIONS") and _body_is_unstorable(request):
-            return HttpResponseBadRequest(TOLD)
+            return HttpResponseBadRequest(MESSAGE)
         return get_response(request)
 
     return respond

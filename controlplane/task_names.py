@@ -2,15 +2,15 @@
 
 place             cluster id     place pending queries, remove ending ones
 compute_proposal  proposal id    compute a requested proposal
-judge_proposal    proposal id    decide whether a computed proposal applies by itself
-run_lab           run id         carry out a run of the Lab, on the Lab's own queue
+judge_proposal    proposal id    review a computed proposal
+run_lab           run id         execute a run of the Lab, on a queue of its own
 advance           proposal id    do what comes next for an approved proposal
-tend_executions   every 2 s      ask for the advance of executions that may have something to do
+reconcile_executions every 2 s      queue the advance of executions that may have something to do
 send_webhook      webhook id     send a webhook's messages that are due, on a queue of their own
-tend_webhooks     every 5 s      ask for the sending of messages that are due
-tend_ledger       every 10 s     compare what executions promised with what was measured
-tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
-tend_lab          every 15 s     queue anew the runs of lost workers and of lost messages
+send_due_webhooks every 5 s      queue the sending of messages that are due
+update_ledger     every 10 s     compare what executions promised with what was measured
+reconcile_routing every 5 s      publish routing versions, place pending queries, repair Redis
+requeue_lab_runs  every 15 s     queue anew the runs of lost workers and of lost messages
 watch             every 10 s     let the watch loops look at every cluster
 archive           every 2 s      move final windows from Redis to the disk, on a queue of its own
 roll_up           every 10 s     10 s and 60 s samples
@@ -33,13 +33,13 @@ COMPUTE_PROPOSAL = "weir.compute_proposal"
 JUDGE_PROPOSAL = "weir.judge_proposal"
 WATCH = "weir.watch"
 ADVANCE = "weir.advance"
-TEND_EXECUTIONS = "weir.tend_executions"
+RECONCILE_EXECUTIONS = "weir.reconcile_executions"
 SEND_WEBHOOK = "weir.send_webhook"
-TEND_WEBHOOKS = "weir.tend_webhooks"
-TEND_LEDGER = "weir.tend_ledger"
-TEND_ROUTING = "weir.tend_routing"
+SEND_DUE_WEBHOOKS = "weir.send_due_webhooks"
+UPDATE_LEDGER = "weir.update_ledger"
+RECONCILE_ROUTING = "weir.reconcile_routing"
 RUN_LAB = "weir.run_lab"
-TEND_LAB = "weir.tend_lab"
+REQUEUE_LAB_RUNS = "weir.requeue_lab_runs"
 ROLL_UP = "weir.roll_up"
 PRUNE = "weir.prune"
 ARCHIVE = "weir.archive"

@@ -13,7 +13,7 @@ from controlplane.models import Cluster
 from dashboard.guards import PageRequest
 
 # Conflicts whose sentence says already what their data holds.
-TOLD = ("stale", "not_allowed", "wrong_seal", "own_proposal")
+WITHOUT_DATA = ("stale", "not_allowed", "wrong_seal", "own_proposal")
 
 
 def render_page(
@@ -56,7 +56,7 @@ def refusal_text(refusal: WeirError) -> str:
     """Return an error as sentences: faults of fields, or its data."""
     if isinstance(refusal, Invalid) and refusal.fields:
         return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
-    if isinstance(refusal, Conflict) and refusal.data and refusal.code not in TOLD:
+    if isinstance(refusal, Conflict) and refusal.data and refusal.code not in WITHOUT_DATA:
         lines = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
         return f"{refusal}. ({', '.join(lines)})"
     return f"{refusal}."

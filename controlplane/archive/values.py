@@ -1,7 +1,7 @@
 """Values of windows as text in the archive: JSON that keeps what JSON alone would not.
 
 Numbers, texts, truth values and null are themselves (NaN and infinities as Python writes them);
-anything else is an object with one field that says what it is.
+anything else is an object with one field that names its type.
 """
 
 import base64

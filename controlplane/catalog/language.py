@@ -1,6 +1,6 @@
 """Reference of the query language: operators, functions and aggregates.
 
-Derived from the tables that the checker reads, so that it cannot say anything else.
+Derived from the tables that the checker reads, so they cannot differ.
 """
 
 from collections.abc import Mapping, Sequence

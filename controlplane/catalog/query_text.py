@@ -41,7 +41,7 @@ def checked(
     """Return the computation of a text over columns of these kinds. Raises `Invalid`, all faults.
 
     `right`: the columns of a join's right side, where they are not those of the left. A fault of
-    one side of a pair says of which, under the pair: text.on.0.
+    one side of a pair names the side, under the pair: text.on.0.
     """
     faults = _bounds(text) | tasks_faults(tasks, keyed=bool(text.key) or is_join(text))
     try:
@@ -89,7 +89,7 @@ def _sentence(why: str) -> str:
 
 
 def _of_pair(field: str, why: str) -> tuple[str, str]:
-    """Return field and sentence; what is wrong with one side of a pair is told of the pair."""
+    """Return field and sentence; wfaults of one side of a pair belong to the pair."""
     side = _SIDE.fullmatch(field)
     if side is None:
         return field, _sentence(why)

@@ -11,7 +11,7 @@ from controlplane.cli.proposal_rows import execution_row
 from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.telemetry.time_series import latest_values
 
-Told = dict[str, Any]
+Event = dict[str, Any]
 # Of a burst of versions between two looks, the newest; the others are counted.
 MOST_VERSIONS = 20
 
@@ -53,7 +53,7 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
     )
 
 
-def events_since(before: Followed | None, now: Followed) -> Iterator[Told]:
+def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
     """Yield the events since the last observation, which is None at first."""
     if before is None or (before.state, before.detail) != (now.state, now.detail):
         yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
@@ -71,7 +71,7 @@ def events_since(before: Followed | None, now: Followed) -> Iterator[Told]:
         yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 
 
-def _versions(before: Followed, now: Followed) -> Iterator[Told]:
+def _versions(before: Followed, now: Followed) -> Iterator[Event]:
     rows = RoutingVersion.objects.filter(
         cluster=now.cluster, version__gt=before.version, version__lte=now.version
     ).order_by("-version")
@@ -92,5 +92,5 @@ def _sentence(sample: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "no figures"
 
 
-def _event(now: Followed, kind: str, text: str, **more: Any) -> Told:
+def _event(now: Followed, kind: str, text: str, **more: Any) -> Event:
     return {"at": now.at, "kind": kind, "text": text, **more}

@@ -175,7 +175,7 @@ class QueryPart(Part):
 
 
 class QueryList(Part):
-    """Queries alone, or those of a whole description, whatever else this says."""
+    """Queries alone, or those of a whole description; its other parts are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -217,7 +217,7 @@ class PolicyPart(_POLICY):  # type: ignore[misc]  # the fields are those of the 
 
 
 class BlackoutPart(Part):
-    """A span of time in which nothing begins by itself: a cron line and minutes, or a range."""
+    """A time range in which nothing starts automatically: a cron line and minutes, or a range."""
 
     cron: str = Field("", max_length=100, description="five fields, in UTC; empty: a range")
     minutes: int = Field(0, ge=0, description="after each moment of the cron line")

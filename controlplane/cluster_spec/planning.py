@@ -1,7 +1,7 @@
 """Planning for a described cluster, without database and Redis.
 
 Ids are places in the document, counted from 1. What is not placed yet has no node to leave: for the
-planner it is on a node that nobody may use, and what it says of that is not a move.
+planner it is on a node that nobody may use, and its moves from there are dropped.
 """
 
 from collections.abc import Mapping

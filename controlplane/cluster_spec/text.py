@@ -94,7 +94,7 @@ def parse_description(text: str, *, check: bool = True) -> ClusterDescription:
 def parse_queries(text: str) -> list[QueryPart]:
     """Read the queries of a list or of a whole description. Raises `BadDescription`.
 
-    Whether there are such streams is for the cluster to say that they are submitted to.
+    Whether there are such streams is checked by the cluster that they are submitted to.
     """
     return list(_valid(QueryList, text).queries)
 

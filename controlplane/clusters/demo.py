@@ -37,8 +37,8 @@ class DemoCluster:
 # them, and what has ended is left out of a plan anyway. So drift of that kind is tolerated; that of
 # nodes, capacities and moved queries is not.
 CLUSTERS: Final[Mapping[str, DemoCluster]] = {
-    one.slug: one
-    for one in (
+    demo.slug: demo
+    for demo in (
         DemoCluster(
             "sf", "San Francisco taxis",
             "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 800.0,

@@ -142,9 +142,9 @@ def node_table(cluster: Cluster) -> list[NodeRow]:
             node=node,
             queries=hosted.get(node.pk, 0),
             streams=read.get(node.pk, 0),
-            load=_at(sample.get("loads"), node.index),
-            busy=_at(sample.get("busy"), node.index),
-            tasks=_at(sample.get("tasks"), node.index),
+            load=_value_at(sample.get("loads"), node.index),
+            busy=_value_at(sample.get("busy"), node.index),
+            tasks=_value_at(sample.get("tasks"), node.index),
         )
         for node in nodes
     ]
@@ -158,5 +158,5 @@ def node_by_index(cluster: Cluster, index: int) -> Node:
         raise NotFound("node", index) from None
 
 
-def _at(values: list[Any] | None, index: int) -> Any:
+def _value_at(values: list[Any] | None, index: int) -> Any:
     return values[index] if values is not None and index < len(values) else None

@@ -1,6 +1,6 @@
 """Messages to webhooks, written in the transaction of the event.
 
-So nothing is told that did not happen, and nothing that happened is lost with a process or with
+So no event is published that did not happen, and none that happened is lost with a process or with
 Redis: integrations.deliveries sends what stands here, at least once.
 """
 

@@ -54,8 +54,8 @@ def event(
 def announce(cluster_id: int, event: Event, *, passing: bool = False) -> None:
     """Publish an event after the commit; an error of Redis is logged, not raised.
 
-    Webhooks are told too, of what is written down for them in the same transaction. passing: of
-    interest for a moment only, such as progress; webhooks are not told.
+    Webhooks receive it too, from the messages that are stored in the same transaction. passing: of
+    interest for a moment only, such as progress; webhooks do not receive it.
     """
     if not passing:
         outbox.enqueue(cluster_id, event)

@@ -16,7 +16,7 @@ DATA_PLANE = Automatic("data plane")
 def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     """End the queries with faults in telemetry rows; return how many were running.
 
-    A node tells its faults in every batch until the query has left, so hearing one again changes
+    A node reports its faults in every batch until the query has left, so hearing one again changes
     nothing, and neither does a fault of a query's earlier run.
     """
     faults: dict[tuple[int, int], Mapping[str, Any]] = {}

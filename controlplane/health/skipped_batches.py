@@ -26,7 +26,7 @@ def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatc
 
     Asking twice changes nothing. Tasks that move in the batch keep their state, and its routing
     version takes effect. Raises `Forbidden`, `Invalid`, `Conflict` for a batch that does not fail
-    again and again, `Away` if the log does not say what would be lost.
+    again and again, `Away` if the log does not respond.
     """
     require(actor, ADMIN, cluster)
     if not reason.strip() or len(reason) > _LONGEST:

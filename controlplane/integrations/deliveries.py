@@ -1,6 +1,6 @@
 """Delivery of the outbox: at least once, in order, with exponential back-off.
 
-One worker at a time sends the messages of a webhook. Where its address does not answer (or says
+One worker at a time sends the messages of a webhook. If its address does not respond (or returns
 5xx), the whole webhook rests; where it refuses one message (4xx), only that one waits.
 """
 

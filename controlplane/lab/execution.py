@@ -33,7 +33,7 @@ class WorkerStops(Exception):
 def run(run_id: int, stopping: Stopping = lambda: False) -> None:
     """Execute a queued run until it is done or failed, unless it is deleted or claimed.
 
-    `stopping` tells whether the worker is to end: the run then goes back into the queue.
+    `stopping` returns True if the worker shuts down: the run then goes back into the queue.
     """
     claimed = _claimed(run_id)
     if claimed is None:

@@ -9,7 +9,7 @@ class AttachedJob(models.Model):
     """A Spark application that reports with a token of the user `owner` (a user name, as text).
 
     application is Spark's application id. last_seen is when its last message came, by Weir's
-    clock; ended_at when it said that it is over. dropped counts the events it gave up. Whether it
+    clock; ended_at when it reported its end. dropped counts the events it gave up. Whether it
     is lost is derived (controlplane.integrations.attached_list), not kept.
     """
 
@@ -83,7 +83,7 @@ class AttachedQuery(models.Model):
 
     @property
     def over(self) -> bool:
-        """Tell whether the run has ended."""
+        """Return True if the run has ended."""
         return self.state in (self.State.TERMINATED, self.State.FAILED)
 
 

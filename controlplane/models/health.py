@@ -61,7 +61,7 @@ class DriverRestart(models.Model):
 class Incident(models.Model):
     """A loss that the agent or the beat has detected: what is gone, and what Weir did.
 
-    kind says what was lost; lost and done are lists of sentences, facts the figures that they
+    kind is what was lost; lost and done are lists of sentences, facts the figures that they
     rest on. While an incident is undecided the driver does not start: choices are the codes that
     an administrator may choose from.
     """

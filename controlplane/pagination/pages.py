@@ -36,7 +36,7 @@ class Page(Generic[T]):
 
     @property
     def has_previous(self) -> bool:
-        """Tell whether a page precedes."""
+        """Return True if there is a previous page."""
         return self.number > 1
 
 

@@ -140,27 +140,27 @@ def _slow_at(cluster: Cluster) -> float:
     return max(known.slow.values(), default=0.0) if known else 0.0
 
 
-def archive_cluster(turn: Pass) -> int:
+def archive_cluster(sweep: Pass) -> int:
     """Archive the final windows of a cluster until the deadline; return how many."""
-    slug = turn.cluster.slug
+    slug = sweep.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
-    marks = watermarks.read(turn.client, slug)
-    present = closing.stored(turn.client, slug)
-    live = _live(turn, present)
-    moved = _archive_live(turn, marks, live)
-    moved += _archive_ended(turn, marks, sorted(set(present) - set(live)))
-    return moved + _cut_long(turn, live)
+    marks = watermarks.read(sweep.client, slug)
+    present = closing.stored(sweep.client, slug)
+    live = _live(sweep, present)
+    moved = _archive_live(sweep, marks, live)
+    moved += _archive_ended(sweep, marks, sorted(set(present) - set(live)))
+    return moved + _cut_long(sweep, live)
 
 
-def _live(turn: Pass, stored: Sequence[int]) -> list[int]:
+def _live(sweep: Pass, stored: Sequence[int]) -> list[int]:
     """Return the queries that have not ended, and update their window timings."""
     states = (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING)
-    queries = Query.objects.filter(cluster=turn.cluster, state__in=states).values_list(
+    queries = Query.objects.filter(cluster=sweep.cluster, state__in=states).values_list(
         "pk", flat=True
     )
     live = sorted(set(stored).intersection(queries))
-    known = turn.known
-    known.times |= window_timings(turn.cluster.pk, set(live) - known.times.keys())
+    known = sweep.known
+    known.times |= window_timings(sweep.cluster.pk, set(live) - known.times.keys())
     for ended in known.times.keys() - set(live):
         del known.times[ended]
         for of_query in (known.done, known.since, known.slow):
@@ -168,26 +168,26 @@ def _live(turn: Pass, stored: Sequence[int]) -> list[int]:
     return [query for query in live if query in known.times]
 
 
-def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
+def _archive_live(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> int:
     """Archive the windows that have become final, first those of followed queries."""
-    due, known = _due(turn, marks, live), turn.known
-    # Slow ones are last, and have their turn one after the other.
+    due, known = _due(sweep, marks, live), sweep.known
+    # Slow ones are last, and are archived one after the other.
     queries = sorted(
-        due, key=lambda pk: (known.slow.get(pk, 0.0), pk not in turn.followed, known.since[pk])
+        due, key=lambda pk: (known.slow.get(pk, 0.0), pk not in sweep.followed, known.since[pk])
     )
     moved = 0
     for start in range(0, len(queries), TOGETHER):
         some = queries[start : start + TOGETHER]
-        if start and not turn.goes_on(min(known.since[query] for query in some)):
+        if start and not sweep.goes_on(min(known.since[query] for query in some)):
             break
-        moved += _freeze_and_move(turn, {query: due[query] for query in some})
+        moved += _freeze_and_move(sweep, {query: due[query] for query in some})
     return moved
 
 
-def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
+def _due(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
     """Return the time until which windows are final, for queries with windows to freeze."""
     due: dict[int, int] = {}
-    known, now = turn.known, time.monotonic()
+    known, now = sweep.known, time.monotonic()
     for query in live:
         times = known.times[query]
         until = times.final_until(marks)
@@ -198,38 +198,38 @@ def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
     return due
 
 
-def _freeze_and_move(turn: Pass, due: Mapping[int, int]) -> int:
-    frozen = closing.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
+def _freeze_and_move(sweep: Pass, due: Mapping[int, int]) -> int:
+    frozen = closing.freeze(sweep.client, sweep.cluster.slug, due, sweep.now_ms)
     present = [query for query, outcome in frozen.items() if outcome]
-    moved, done = move_windows(turn, present)
+    moved, done = move_windows(sweep, present)
     for query in done | (set(frozen) - set(present)):
         if frozen[query] != closing.BEHIND:
-            turn.known.done[query] = due[query] // turn.known.times[query].slide_ms
-            turn.known.since.pop(query, None)
+            sweep.known.done[query] = due[query] // sweep.known.times[query].slide_ms
+            sweep.known.since.pop(query, None)
     return moved
 
 
-def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
+def _archive_ended(sweep: Pass, marks: Watermarks, over: Sequence[int]) -> int:
     """Archive all windows of ended queries: final windows first, then incomplete ones."""
-    slug, moved = turn.cluster.slug, 0
-    ended_rows = Query.objects.filter(pk__in=over[:ENDED], cluster=turn.cluster)
+    slug, moved = sweep.cluster.slug, 0
+    ended_rows = Query.objects.filter(pk__in=over[:ENDED], cluster=sweep.cluster)
     rows = ended_rows.only("name", "cluster", "state", "ended_at", "retention_s")
     ended = {query.pk: query for query in rows}
     closed: list[Query] = []
-    for query in sorted(over[:ENDED], key=lambda query_id: turn.known.slow.get(query_id, 0.0)):
+    for query in sorted(over[:ENDED], key=lambda query_id: sweep.known.slow.get(query_id, 0.0)):
         if query not in ended:
             # Nobody can ask for them any more.
-            closing.drop(turn.client, slug, query)
-        elif _is_closed(ended[query].ended_at, marks, turn.now_ms):
+            closing.drop(sweep.client, slug, query)
+        elif _is_closed(ended[query].ended_at, marks, sweep.now_ms):
             closed.append(ended[query])
     for start in range(0, len(closed), TOGETHER):
-        if turn.is_over:
+        if sweep.is_over:
             break
         some = closed[start : start + TOGETHER]
         # Beyond its retention a query does not wait for its users' aggregates.
         for is_old in (False, True):
-            batch = [pk for pk in some if _is_old(turn, pk) == is_old]
-            moved += _close(turn, marks, batch, hurry=is_old)
+            batch = [pk for pk in some if _is_old(sweep, pk) == is_old]
+            moved += _close(sweep, marks, batch, hurry=is_old)
     return moved
 
 
@@ -241,63 +241,63 @@ def _is_closed(ended_at: datetime | None, marks: Watermarks, now_ms: int) -> boo
     return marks.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
 
 
-def _is_old(turn: Pass, ended: Query) -> bool:
+def _is_old(sweep: Pass, ended: Query) -> bool:
     assert ended.ended_at is not None
-    return turn.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
+    return sweep.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
 
 
-def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
+def _close(sweep: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
     """Archive the windows of ended queries, and drop the state of completed queries."""
-    slug = turn.cluster.slug
+    slug = sweep.cluster.slug
     known = readable([query.pk for query in ended])
     if hurry:
         for query_id in ended:
             if query_id.pk not in known:
-                drop_all(turn.client, turn.cluster, query_id)
-    times = window_timings(turn.cluster.pk, known)
+                drop_all(sweep.client, sweep.cluster, query_id)
+    times = window_timings(sweep.cluster.pk, known)
     final = {query: times[query].final_until(marks) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
-    closing.freeze(turn.client, slug, until, turn.now_ms)
-    moved, done = move_windows(turn, list(until), hurry=hurry)
+    closing.freeze(sweep.client, slug, until, sweep.now_ms)
+    moved, done = move_windows(sweep, list(until), hurry=hurry)
     done |= known.keys() - until.keys()
-    closing.freeze(turn.client, slug, dict.fromkeys(done, closing.FOREVER), None)
-    rest, done = move_windows(turn, list(done), hurry=hurry)
-    closing.forget(turn.client, slug, list(done))
+    closing.freeze(sweep.client, slug, dict.fromkeys(done, closing.FOREVER), None)
+    rest, done = move_windows(sweep, list(done), hurry=hurry)
+    closing.forget(sweep.client, slug, list(done))
     for query in done:
-        turn.known.slow.pop(query, None)
+        sweep.known.slow.pop(query, None)
     return moved + rest
 
 
-def _cut_long(turn: Pass, live: Sequence[int]) -> int:
+def _cut_long(sweep: Pass, live: Sequence[int]) -> int:
     """Archive open windows beyond the retention of their query.
 
     They never became final, for want of records of a stream or because records wait for ever.
     """
-    known, moved = turn.known, 0
+    known, moved = sweep.known, 0
     some = [query for query in live if query > known.counted][:COUNTED]
     known.counted = some[-1] if len(some) == COUNTED else 0
-    for index, (query, until) in enumerate(_too_long(turn, some)):
+    for index, (query, until) in enumerate(_too_long(sweep, some)):
         # One is cut in every pass, so that Redis is bounded however long the others take.
-        if index and turn.is_over:
+        if index and sweep.is_over:
             known.counted = query - 1
             break
         if computation_of(query) is None:
-            drop_until(turn.client, turn.cluster, query, until)
+            drop_until(sweep.client, sweep.cluster, query, until)
             continue
-        closing.freeze(turn.client, turn.cluster.slug, {query: until}, None)
-        moved += move_windows(turn, [query], hurry=True)[0]
+        closing.freeze(sweep.client, sweep.cluster.slug, {query: until}, None)
+        moved += move_windows(sweep, [query], hurry=True)[0]
     return moved
 
 
-def _too_long(turn: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
+def _too_long(sweep: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
     """Return the queries with windows beyond their retention, and until when to archive."""
-    kept, slug = _retention(queries), turn.cluster.slug
+    kept, slug = _retention(queries), sweep.cluster.slug
     too_long: list[tuple[int, int]] = []
-    for query, (count, first, last) in sorted(closing.extent(turn.client, slug, queries).items()):
+    for query, (count, first, last) in sorted(closing.extent(sweep.client, slug, queries).items()):
         kept_ms, kept_windows = kept[query]
         until = last - kept_ms if first < last - kept_ms else None
         if count > kept_windows:
-            until = closing.start_behind(turn.client, slug, query, count - kept_windows)
+            until = closing.start_behind(sweep.client, slug, query, count - kept_windows)
         if until is not None:
             too_long.append((query, until))
     return too_long
@@ -311,7 +311,7 @@ def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
 
 
 def move_windows(
-    turn: Pass, queries: Sequence[int], *, hurry: bool = False
+    sweep: Pass, queries: Sequence[int], *, hurry: bool = False
 ) -> tuple[int, set[int]]:
     """Archive the frozen windows of queries; return how many, and the queries without further ones.
 
@@ -322,23 +322,23 @@ def move_windows(
     left = {query: (computation, _OLDEST) for query, computation in readable(queries).items()}
     moved, done = 0, set(queries) - left.keys()
     while left:
-        pages = read_pages(turn.client, turn.cluster.slug, left, 0.0 if hurry else PAGE_S)
+        pages = read_pages(sweep.client, sweep.cluster.slug, left, 0.0 if hurry else PAGE_S)
         ready = {query: _ready(page, hurry=hurry) for query, page in pages.items()}
-        moved += _move(turn, {query: (some, pages[query].final_at_ms)
+        moved += _move(sweep, {query: (some, pages[query].final_at_ms)
                               for query, some in ready.items() if some})  # fmt: skip
         for query, page in pages.items():
             if len(ready[query]) < sum(map(page.is_frozen, page.windows)):
-                turn.known.slow[query] = time.monotonic()
+                sweep.known.slow[query] = time.monotonic()
                 del left[query]
             elif _is_last(page):
-                turn.known.slow.pop(query, None)
+                sweep.known.slow.pop(query, None)
                 del left[query]
                 done.add(query)
                 if page.has_blocks and page.final_ms is not None:
-                    closing.release(turn.client, turn.cluster.slug, query, page.final_ms)
+                    closing.release(sweep.client, sweep.cluster.slug, query, page.final_ms)
             else:
                 left[query] = left[query][0], replace(_OLDEST, after=page.next)
-        if turn.is_over:
+        if sweep.is_over:
             break
     return moved, done
 
@@ -354,20 +354,20 @@ def _is_last(page: WindowsPage) -> bool:
     return not page.next or page.final_ms is None or start_of(page.next) > page.final_ms
 
 
-def _move(turn: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | None]]) -> int:
+def _move(sweep: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | None]]) -> int:
     """Write windows of queries into the archive, then remove them from Redis; return how many."""
     archive.insert_all(
-        turn.cluster.pk,
+        sweep.cluster.pk,
         {query: [_archived(window, final_at_ms) for window in windows]
          for query, (windows, final_at_ms) in frozen.items()},
     )  # fmt: skip
     # Only now: until here both have them.
-    slug = turn.cluster.slug
+    slug = sweep.cluster.slug
     moved = {query: ([member for window in windows for member in window.members], windows[-1].place)
             for query, (windows, _) in frozen.items()}  # fmt: skip
-    closing.remove_all(turn.client, slug, moved)
-    for query in turn.followed.intersection(frozen):
-        note_final(turn.client, slug, query, max(item.row.batch for item in frozen[query][0]))
+    closing.remove_all(sweep.client, slug, moved)
+    for query in sweep.followed.intersection(frozen):
+        note_final(sweep.client, slug, query, max(item.row.batch for item in frozen[query][0]))
     return sum(len(windows) for windows, _ in frozen.values())
 
 

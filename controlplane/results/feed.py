@@ -1,7 +1,7 @@
 """Change feed of a query: changed windows and newly final windows, in order.
 
-What changed is told by a feed in Redis, which is short and lives while somebody follows; who falls
-behind is told of a gap. What became final is read from the archive, in the order of places, in
+Changes are published in a short feed in Redis that exists while it has followers; a slow follower
+receives an event `gap`. What became final is read from the archive, in the order of places, in
 which windows are archived: nothing of it is missed while the archive keeps it.
 """
 

@@ -10,14 +10,14 @@ from controlplane.runtime.signals import EndRequests
 
 
 def print_line(text: str) -> None:
-    """Tell the person at the terminal, if there still is one."""
+    """Print a line, unless the terminal is closed."""
     with suppress(OSError, ValueError):
         sys.stdout.write(f"weir: {text}\n")
         sys.stdout.flush()
 
 
 def main() -> int:
-    """Run until ended; return 0 after an end somebody asked for, 1 after a failure."""
+    """Run until ended; return 0 after a requested end, 1 after a failure."""
     requests = EndRequests()
     requests.listen()
     try:

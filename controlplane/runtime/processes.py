@@ -1,8 +1,8 @@
 """Starting processes that cannot outlive us, and ending whole trees of them.
 
 Each child leads a session of its own, so that Ctrl-C in a terminal reaches the runner alone, and
-asks the kernel to be told when its parent dies (prctl(2), PR_SET_PDEATHSIG), so that a parent
-killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the main
+requests a signal from the kernel at the death of its parent (prctl(2), PR_SET_PDEATHSIG), so that
+a parent killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the main
 one.
 """
 
@@ -87,7 +87,7 @@ def with_environment(name: str, value: str) -> list[psutil.Process]:
 
 
 def kill_all(find: Callable[[], list[psutil.Process]], patience_s: float = 10.0) -> bool:
-    """Kill (-9) what `find` returns until it returns nothing; say whether all is gone.
+    """Kill (-9) what `find` returns until it returns nothing; return True if all have ended.
 
     Looking again after each round catches what was forked meanwhile.
     """

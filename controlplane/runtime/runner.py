@@ -64,7 +64,7 @@ class RunOptions:
 
 
 def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
-    """Run Weir until its end is asked for.
+    """Run Weir until its end is requested.
 
     Returns after such an end. Raises `RunError` if it cannot start or go on. Either way no
     process is left.

@@ -45,7 +45,7 @@ class Child:
 class Supervisor:
     """Starts children, restarts the dead with back-off, forwards their warnings, ends them all.
 
-    `stopping` says whether somebody asked for the end; every wait looks at it. `blocked` returns
+    `stopping` returns True once the end is requested; every wait looks at it. `blocked` returns
     why no process can work now, as with a full disk: then none of them dies too often.
     """
 
@@ -79,7 +79,7 @@ class Supervisor:
     def run_step(self, spec: ChildSpec) -> None:
         """Run a command to its end while keeping the others.
 
-        Raises `StepFailed` if it fails, `Stopped` if the end was asked for meanwhile.
+        Raises `StepFailed` if it fails, `Stopped` if the end was requested meanwhile.
         """
         log = self._logs / f"{spec.name}.log"
         rotate(log)
@@ -95,13 +95,13 @@ class Supervisor:
             raise StepFailed(spec.name, process.returncode, lines, spec.advice)
 
     def pause(self, seconds: float) -> None:
-        """Wait; raise `Stopped` if the end was asked for."""
+        """Wait; raise `Stopped` if the end was requested."""
         if self._stopping():
             raise Stopped
         time.sleep(seconds)
 
     def tick(self) -> None:
-        """Look after every child once. Raises `ChildFailed` when one died too often."""
+        """Supervise every child once. Raises `ChildFailed` when one died too often."""
         now = time.monotonic()
         for child in list(self.children.values()):
             self._forward_alarms(child, now)
@@ -110,7 +110,7 @@ class Supervisor:
         processes.reap_adopted(self._own_pids())
 
     def end_all(self, last: str = "redis", hurry: Callable[[], bool] = lambda: False) -> bool:
-        """End every process started here, `last` after all others; say whether all is gone.
+        """End every process started here, `last` after all others; return True if all have ended.
 
         `hurry` (a second Ctrl-C) cuts the patience short.
         """

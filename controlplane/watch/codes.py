@@ -46,5 +46,5 @@ CODES: Final[Mapping[str, Code]] = {code.name: code for code in _ALL}
 
 
 def is_calm(name: str) -> bool:
-    """Tell whether a loop whose last code this was had nothing to mend; unknown codes are calm."""
+    """Return True if a loop with this last code had nothing to mend; unknown codes are calm."""
     return name not in CODES or CODES[name].calm

@@ -18,9 +18,9 @@ OLD_TRIGGERS: Final = 10
 class Situation:
     """The state of a cluster that a decision depends on, besides the reading.
 
-    age_s: of the newest sample, None before the first. running: the proposal that is carried out
-    or approved to be; waiting: one of the loops' own that is computed or ready, asked for
-    waiting_since. quiet_since: when the last proposal of the loops was asked for, or carried out.
+    age_s: of the newest sample, None before the first. running: the proposal that is executed
+    or approved to be; waiting: one of the loops' own that is computed or ready, requested at
+    waiting_since. quiet_since: when the last proposal of the loops was requested, or executed.
     blackout: its reason, until blackout_until.
     """
 

@@ -37,7 +37,7 @@ class Reading:
     """A loop's measure and its limit in a unit, None if it is not known.
 
     trouble: it is beyond the limit; near: not by so much below it as the dead band asks. calm: the
-    code where neither holds. blocked: the code where no plan can help, and text says why.
+    code where neither holds. blocked: the code if no plan can help, and text is the reason.
     """
 
     number: float | None

@@ -30,8 +30,8 @@ JUDGED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drift
 def review_proposal(proposal_id: int) -> None:
     """Review a computed proposal; does nothing if it is deleted or decided.
 
-    A watch loop's plan that gains too little is turned down. What the policy lets begin by itself
-    is approved by it; all else waits for a person.
+    A watch loop's plan that gains too little is rejected. What the policy lets start
+    automatically is approved; all else waits for a person.
     """
     proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
     if proposal is None or proposal.decided_by:
@@ -152,7 +152,7 @@ def _least_gain(policy: PolicySettings) -> float:
 
 
 def loop_of(proposal: Proposal) -> str:
-    """Return the loop that asked for a proposal."""
+    """Return the loop that requested a proposal."""
     asked = Decision.objects.filter(proposal=proposal).order_by("first_at", "id")
     return asked.values_list("loop", flat=True).first() or "imbalance"
 

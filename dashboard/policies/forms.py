@@ -83,7 +83,7 @@ SECTIONS: Final = (
     ),
     FormSection.of(Section.SPEED, "How fast", "Bounds of each step of an execution."),
 )  # fmt: skip
-SETTINGS: Final = tuple(one for section in SECTIONS for one in section.settings)
+SETTINGS: Final = tuple(setting for section in SECTIONS for setting in section.settings)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def policy_changes(sent: Mapping[str, list[str]]) -> dict[str, Any]:
         if setting.kind == "flag":
             policy_changes[setting.name] = bool(text)
         elif setting.kind == "many":
-            policy_changes[setting.name] = _many(setting, values)
+            policy_changes[setting.name] = _many(values)
         elif setting.kind == "number":
             policy_changes[setting.name] = _number(setting, text, faults)
         else:
@@ -154,7 +154,7 @@ def _texts(setting: Setting, value: Any) -> list[str]:
     return [f"{value / setting.scale:.12g}"] if setting.kind == "number" else [str(value or "")]
 
 
-def _many(one: Setting, values: list[str]) -> list[Any]:
+def _many(values: list[str]) -> list[Any]:
     return [int(v) if v.isdecimal() and len(v) == 1 else v for v in values]
 
 

@@ -17,7 +17,7 @@ router = Router(tags=["audit"])
 
 
 class AuditOut(Schema):
-    """One change; request is the id of the request that asked for it, seal that of its plan."""
+    """One change; request is the id of the request that caused it, seal that of its plan."""
 
     id: int
     at: datetime
@@ -49,7 +49,7 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     """List audit entries, newest first.
 
     Query parameters q, cluster, action, request (a request's id), cursor, limit (up to 1000). Who
-    sees some clusters only is told of those.
+    sees some clusters only gets the entries of those.
     """
     filters = AuditFilters.of(request.GET, caller(request).clusters)
     page = (

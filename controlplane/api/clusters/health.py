@@ -37,7 +37,7 @@ class FailingBatchOut(Schema):
     """A batch that fails repeatedly; no record after it is read.
 
     failures: attempts in a row; cause: how the last one ended; records: how many the batch reads;
-    skip_requested: whether an admin has asked to skip it.
+    skip_requested: whether an admin has requested to skip it.
     """
 
     batch: int

@@ -1,7 +1,7 @@
 """Error responses as problem details (RFC 9457, application/problem+json).
 
 A body is {type, title, status, detail, instance, request, code, fields, rows, data}; what does not
-apply is empty. code is stable and says what went wrong, type is the same as a URN. fields are
+apply is empty. code is a stable name of the error, type is the same as a URN. fields are
 messages per field, rows are fields per row of a bulk request. Where a query's text is at fault,
 data["places"] has the place by field: the line, marks below it, the character; data["row_places"]
 has the same by row.

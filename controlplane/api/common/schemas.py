@@ -15,7 +15,7 @@ class ListOut(BaseModel):
 
     next: the cursor of the next page, null on the last one; the header Link has its address.
     total: how many rows there are in all, null where the list goes on at a cursor. page and pages
-    are those of a list that was asked for by page number.
+    are those of a list requested by page number.
     """
 
     total: int | None = None

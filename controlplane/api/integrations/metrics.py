@@ -1,8 +1,8 @@
 """GET /metrics for Prometheus: metrics of clusters, executions, queues and requests.
 
-Figures of clusters are read from the database when they are asked for; requests are counted by all
-web processes together. It takes a token (or a login) of a viewer, who is told of the clusters that
-they may see; of queues, webhooks and requests only who may see them all.
+Metrics of clusters are read from the database on request; requests are counted by all web processes
+together. It requires a token (or a session) of a viewer and returns the metrics of visible
+clusters; those of queues, webhooks and requests require a viewer of all clusters.
 """
 
 from collections.abc import Iterable, Iterator

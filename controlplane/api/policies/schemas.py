@@ -92,7 +92,7 @@ class BlackoutIn(ReasonIn):
 
 
 class BlackoutOut(Schema):
-    """A blackout; told describes its cron line, until is its end if it is in effect."""
+    """A blackout; its cron line has a description, until is its end if it is in effect."""
 
     id: int
     cron: str

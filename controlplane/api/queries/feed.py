@@ -87,7 +87,7 @@ class Follower:
         """Yield the lines of the events until the query has ended or the time limit is reached.
 
         Nothing is read ahead: a follower that does not take its events makes no memory grow here,
-        but misses changes in the end, which it is told.
+        but misses changes in the end; an event reports this.
         """
         _OPEN.add(id(self))
         client: Redis = Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)

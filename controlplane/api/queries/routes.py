@@ -41,11 +41,11 @@ from controlplane.topology.queries import QuerySpec
 
 router = Router(tags=["queries"])
 JSON = "application/json"
-_ONE = with_examples(QUERY_EXAMPLES)
+_QUERY_EXAMPLE = with_examples(QUERY_EXAMPLES)
 _MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values())}})
 
 
-@router.post("/{slug}/queries", response={201: QueryOut}, openapi_extra=_ONE)
+@router.post("/{slug}/queries", response={201: QueryOut}, openapi_extra=_QUERY_EXAMPLE)
 def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
     """Submit one query; it is pending until a worker has placed it."""
     actor, cluster = caller(request), cluster_by_slug(slug)
@@ -79,7 +79,7 @@ def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
 
 
-@router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_ONE)
+@router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_QUERY_EXAMPLE)
 def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Return the faults of a query with their places, or the columns of its results."""
     caller(request)

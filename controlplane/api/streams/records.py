@@ -77,7 +77,7 @@ def append_records(
 ) -> Any:
     """Append records to a stream (by id or name): all of them or none.
 
-    The content type says the format: JSON, lines of JSON, CSV with a header, an Arrow IPC stream,
+    The content type names the format: JSON, lines of JSON, CSV with a header, an Arrow IPC stream,
     or Parquet. Values are converted to the stream's schema where none is changed by it. With
     `on_bad=dead_letter` records that do not fit become dead letters, and the others are appended.
     `zone`: the IANA time zone of times that name none.

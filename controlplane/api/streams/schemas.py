@@ -38,7 +38,7 @@ class ColumnBody(BaseModel):
 class SchemaBody(BaseModel):
     """The schema of a stream.
 
-    event_time: the timestamp column that says when a record happened; empty: when it is appended.
+    event_time: the timestamp column with the event time of a record; empty: when it is appended.
     max_future_s: records that are dated further ahead of now become dead letters.
     """
 
@@ -83,7 +83,7 @@ class ChangeOut(BaseModel):
     """One change of a schema; reason is empty if it is allowed.
 
     queries: the first live queries that it would break, query_count: how many there are,
-    query_reason: what the first of them would say.
+    query_reason: the error of the first of them.
     """
 
     column: str
@@ -138,7 +138,7 @@ class InferredOut(BaseModel):
 class DeadLetterOut(BaseModel):
     """A dead letter; record is its JSON text, "" if it cannot be read.
 
-    position and index say where it stands in the log; of a record that was refused with a
+    position and index are its place in the log; of a record that was refused with a
     request, position names the request, and index is its place in the body.
     """
 
@@ -172,7 +172,7 @@ class ChoiceIn(Schema):
 class ReplayIn(ChoiceIn):
     """The dead letters to append again.
 
-    zone: the IANA time zone of times that name none. after: what `next` of the last answer said.
+    zone: the IANA time zone of times that name none. after: `next` of the previous response.
     """
 
     zone: str = Field("", max_length=60)

@@ -89,7 +89,7 @@ def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn)
 def infer_schema(request: HttpRequest, slug: str) -> Any:
     """Propose a schema from the first 10,000 records of a sample of at most 4 MiB.
 
-    Its format is told by the content type, as of records that are appended. Nothing is declared:
+    The content type names its format, as of records that are appended. Nothing is declared:
     confirm or correct the proposal, then register the stream with it.
     """
     actor = caller(request)

@@ -54,7 +54,7 @@ def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> l
 def is_publication_blocked(cluster: Cluster) -> bool:
     """Return True if routing must not be published, as Redis has versions unknown to the database.
 
-    Asks an administrator then. Raises `redis.RedisError`.
+    Requests a decision of an administrator then. Raises `redis.RedisError`.
     """
     if is_database_older(facts_of(cluster, None, "")):
         request_decision(cluster)
