@@ -1,20 +1,20 @@
 """Names of Celery tasks, and how they are sent without importing the workers.
 
-place             cluster id     place pending queries, remove ending ones
-compute_proposal  proposal id    compute a requested proposal
-judge_proposal    proposal id    review a computed proposal
-run_lab           run id         execute a run of the Lab, on a queue of its own
-advance           proposal id    do what comes next for an approved proposal
-reconcile_executions every 2 s      queue the advance of executions that may have something to do
-send_webhook      webhook id     send a webhook's messages that are due, on a queue of their own
-send_due_webhooks every 5 s      queue the sending of messages that are due
-update_ledger     every 10 s     compare what executions promised with what was measured
-reconcile_routing every 5 s      publish routing versions, place pending queries, repair Redis
-requeue_lab_runs  every 15 s     queue anew the runs of lost workers and of lost messages
-watch             every 10 s     let the watch loops look at every cluster
-archive           every 2 s      move final windows from Redis to the disk, on a queue of its own
-roll_up           every 10 s     10 s and 60 s samples
-prune             every 5 min    samples, ended queries, old versions, sessions past their time
+place                 cluster id   place pending queries, remove ending ones
+compute_proposal      proposal id  compute a requested proposal
+judge_proposal        proposal id  review a computed proposal
+run_lab               run id       execute a run of the Lab, on a queue of its own
+advance               proposal id  advance the execution of a proposal
+reconcile_executions  every 2 s    queue the advance of active executions
+send_webhook          webhook id   send a webhook's messages that are due, on a queue of their own
+send_due_webhooks     every 5 s    queue the sending of messages that are due
+update_ledger         every 10 s   compare predicted with measured effects of executions
+reconcile_routing     every 5 s    publish routing versions, place pending queries, repair Redis
+requeue_lab_runs      every 15 s   queue the runs of lost workers and messages again
+watch                 every 10 s   evaluate the watch loops of every cluster
+archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
+roll_up               every 10 s   10 s and 60 s samples
+prune                 every 5 min  samples, ended queries, old versions, sessions past their time
 """
 
 from functools import partial

@@ -1,5 +1,7 @@
 """Responses with pages and fragments, with the context that all pages share."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib import messages
@@ -7,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from controlplane.errors import Conflict, Invalid, WeirError
+from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
 from controlplane.health.disks import full_disks
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest
@@ -60,3 +62,14 @@ def refusal_text(refusal: WeirError) -> str:
         lines = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
         return f"{refusal}. ({', '.join(lines)})"
     return f"{refusal}."
+
+
+@contextmanager
+def notify_refusals(request: PageRequest) -> Iterator[None]:
+    """Add the error of a refused change to the next page; `Forbidden` is raised."""
+    try:
+        yield
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        notify_refusal(request, refusal)

@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet
 from controlplane.archive.models import ArchivedQuery, ArchivedWindow
 from controlplane.archive.router import RESULTS
 from controlplane.archive.values import from_json, to_json
-from controlplane.wire.results.places import START_BYTES, start_bytes, start_of
+from controlplane.wire.results.places import START_BYTES, start_of
 
 # Rows per statement that deletes: the write lock is held for milliseconds.
 CHUNK: Final = 2_000
@@ -190,8 +190,3 @@ def _matching(wanted: Part) -> QuerySet[ArchivedWindow]:
     if wanted.least:
         rows = rows.filter(start_ms__gte=start_of(wanted.least))
     return rows if wanted.past == _END else rows.filter(start_ms__lt=start_of(wanted.past))
-
-
-def past_start(start_ms: int) -> bytes:
-    """Return what is behind all places of windows that start then, and before all later ones."""
-    return start_bytes(start_ms) + b"\xff"

@@ -57,27 +57,27 @@ def _group(commands: Any, name: str, about: str) -> Any:
 
 def _command(commands: Any, name: str, run: str, about: str, *, acts: bool = True) -> Any:
     """Add a command; run: its module and function below controlplane.cli.commands."""
-    command = commands.add_parser(name, help=about, description=f"{about}.", allow_abbrev=False)
-    command.set_defaults(run=run, user="", database=acts)
-    command.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    sub = commands.add_parser(name, help=about, description=f"{about}.", allow_abbrev=False)
+    sub.set_defaults(run=run, user="", database=acts)
+    sub.add_argument("--json", action="store_true", help="print JSON, for scripts")
     if acts:
-        command.add_argument(
+        sub.add_argument(
             "--as", dest="user", default="", metavar="USER",
             help="the user of Weir who acts (default: WEIR_USER, else the login name)",
         )  # fmt: skip
-    return command
+    return sub
 
 
 def _cluster_command(
     commands: Any, name: str, run: str, about: str, *arguments: str, reason: bool = False
 ) -> Any:
     """Add a command on a cluster with positional arguments, and --reason if it changes rows."""
-    command = _command(commands, name, run, about)
+    sub = _command(commands, name, run, about)
     for argument in ("cluster", *arguments):
-        command.add_argument(argument)
+        sub.add_argument(argument)
     if reason:
-        command.add_argument("--reason", default="", help="kept in the audit log")
-    return command
+        sub.add_argument("--reason", default="", help="kept in the audit log")
+    return sub
 
 
 def _clusters(group: Any) -> None:
@@ -85,99 +85,93 @@ def _clusters(group: Any) -> None:
     _cluster_command(group, "show", "clusters.shown", "a cluster and its nodes")
     about = "progress, restarts and incidents of a cluster"
     _cluster_command(group, "health", "health.shown", about)
-    command = _cluster_command(
+    sub = _cluster_command(
         group, "decide", "health.decided", "decide about an incident of a cluster", reason=True
     )
-    command.add_argument("incident", type=int, help="its number, as `health` prints it")
-    command.add_argument("choice", help="one of its choices")
-    command = _cluster_command(group, "skip-batch", "stuck_batch.skip",
+    sub.add_argument("incident", type=int, help="its number, as `health` prints it")
+    sub.add_argument("choice", help="one of its choices")
+    sub = _cluster_command(group, "skip-batch", "stuck_batch.skip",
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
-    command.add_argument(
-        "--batch", type=int, metavar="N", help="skip this batch: its records are lost"
-    )
-    command.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
+    sub.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
+    sub.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
     for name, about in (("start", "ask for a running application"), ("stop", "ask for none")):
-        command = _cluster_command(group, name, f"clusters.{name}", about, reason=True)
-    command = _cluster_command(
+        sub = _cluster_command(group, name, f"clusters.{name}", about, reason=True)
+    sub = _cluster_command(
         group, "nodes", "clusters.set_nodes", "change the number of nodes", reason=True
     )
-    command.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
-    command = _cluster_command(
-        group, "limit", "clusters.limit", "bound the micro-batches", reason=True
-    )
-    command.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
-    command.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
+    sub.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
+    sub = _cluster_command(group, "limit", "clusters.limit", "bound the micro-batches", reason=True)
+    sub.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
+    sub.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
 
 
-def _paged(command: Any) -> None:
-    command.add_argument("--page", type=int, default=1, metavar="N")
-    command.add_argument("--per-page", type=int, default=50, metavar="N", help="up to 1000 (50)")
+def _paged(sub: Any) -> None:
+    sub.add_argument("--page", type=int, default=1, metavar="N")
+    sub.add_argument("--per-page", type=int, default=50, metavar="N", help="up to 1000 (50)")
 
 
 def _streams(group: Any) -> None:
-    command = _cluster_command(group, "list", "streams.listed", "the streams of a cluster")
-    command.add_argument("--search", default="", metavar="TEXT", help="in name or title")
-    command.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
-    command.add_argument("--reverse", action="store_true", help="the largest first")
-    _paged(command)
+    sub = _cluster_command(group, "list", "streams.listed", "the streams of a cluster")
+    sub.add_argument("--search", default="", metavar="TEXT", help="in name or title")
+    sub.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
+    sub.add_argument("--reverse", action="store_true", help="the largest first")
+    _paged(sub)
     add_streams(group, _command)
 
 
 def _queries(group: Any) -> None:
-    command = _cluster_command(group, "list", "queries.listed", "the queries of a cluster")
-    command.add_argument(
-        "--state", default="live", help="live (default), all, pending, running, ..."
-    )
-    command.add_argument("--search", default="", metavar="TEXT", help="in the name")
-    command.add_argument("--node", type=int, metavar="INDEX")
-    command.add_argument("--stream", default="", metavar="NAME")
-    _paged(command)
-    command = _cluster_command(group, "show", "queries.shown", "one query", "name")
-    command = _cluster_command(
+    sub = _cluster_command(group, "list", "queries.listed", "the queries of a cluster")
+    sub.add_argument("--state", default="live", help="live (default), all, pending, running, ...")
+    sub.add_argument("--search", default="", metavar="TEXT", help="in the name")
+    sub.add_argument("--node", type=int, metavar="INDEX")
+    sub.add_argument("--stream", default="", metavar="NAME")
+    _paged(sub)
+    sub = _cluster_command(group, "show", "queries.shown", "one query", "name")
+    sub = _cluster_command(
         group, "retain", "queries.retained", "change how long windows are kept", "name", reason=True
     )
-    command.add_argument("--seconds", type=int, metavar="N", help="of event time")
-    command.add_argument("--windows", type=int, metavar="N", help="at most")
+    sub.add_argument("--seconds", type=int, metavar="N", help="of event time")
+    sub.add_argument("--windows", type=int, metavar="N", help="at most")
     _submit(group)
-    command = _cluster_command(
+    sub = _cluster_command(
         group, "end", "queries.ended", "end live queries: all of them or none", reason=True
     )
-    command.add_argument("names", nargs="+", metavar="name")
+    sub.add_argument("names", nargs="+", metavar="name")
 
 
 def _submit(group: Any) -> None:
-    command = _cluster_command(
+    sub = _cluster_command(
         group, "submit", "queries.submitted", "submit queries: all of them or none"
     )
-    command.add_argument("name", nargs="?", help="of one query; several come from --input")
-    command.add_argument("--stream", action="append", default=[], metavar="NAME", help="may repeat")
-    command.add_argument(
+    sub.add_argument("name", nargs="?", help="of one query; several come from --input")
+    sub.add_argument("--stream", action="append", default=[], metavar="NAME", help="may repeat")
+    sub.add_argument(
         "--aggregate",
         action="append",
         default=[],
         metavar="NAME=EXPRESSION",
         help="such as records=count(*); may repeat",
     )
-    command.add_argument(
+    sub.add_argument(
         "--key",
         action="append",
         default=[],
         metavar="COLUMN",
         help="a column to group by, such as stream; may repeat",
     )
-    command.add_argument("--where", default="", metavar="CONDITION", help="which records count")
-    command.add_argument("--window", type=float, default=60.0, metavar="SECONDS")
-    command.add_argument("--slide", type=float, metavar="SECONDS", help="the window's by default")
-    command.add_argument(
+    sub.add_argument("--where", default="", metavar="CONDITION", help="which records count")
+    sub.add_argument("--window", type=float, default=60.0, metavar="SECONDS")
+    sub.add_argument("--slide", type=float, metavar="SECONDS", help="the window's by default")
+    sub.add_argument(
         "--retention",
         type=int,
         metavar="SECONDS",
         help="event time for which windows are kept (604800: seven days)",
     )
-    command.add_argument(
+    sub.add_argument(
         "--retention-windows", type=int, metavar="N", help="windows kept at most (1000000)"
     )
-    command.add_argument(
+    sub.add_argument(
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",
     )  # fmt: skip
@@ -185,93 +179,83 @@ def _submit(group: Any) -> None:
 
 def _plan(commands: Any) -> None:
     about = "ask a planner for a plan: a proposal, or with --input a plan for a described cluster"
-    command = _command(commands, "plan", "planning.planned", about)
-    command.add_argument("planner", help="placement or migration")
-    command.add_argument("cluster", nargs="?", help="a cluster that Weir runs")
-    command.add_argument(
+    sub = _command(commands, "plan", "planning.planned", about)
+    sub.add_argument("planner", help="placement or migration")
+    sub.add_argument("cluster", nargs="?", help="a cluster that Weir runs")
+    sub.add_argument(
         "--input", type=Path, metavar="FILE", help="a description; no database; - is stdin"
     )
-    command.add_argument("--algorithm", default="", metavar="NAME", help="the planner's default")
-    command.add_argument(
+    sub.add_argument("--algorithm", default="", metavar="NAME", help="the planner's default")
+    sub.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="may be repeated"
     )
-    command.add_argument("--no-wait", dest="wait", action="store_false", help="do not wait for it")
-    command.add_argument(
-        "--here", action="store_true", help="compute in this process, not a worker"
-    )
-    command.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(600)")
+    sub.add_argument("--no-wait", dest="wait", action="store_false", help="do not wait for it")
+    sub.add_argument("--here", action="store_true", help="compute in this process, not a worker")
+    sub.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(600)")
 
 
 def _proposals(group: Any) -> None:
-    command = _cluster_command(
+    sub = _cluster_command(
         group, "list", "proposals.listed", "the proposals of a cluster, newest first"
     )
-    command.add_argument("--state", default="", help="ready, executing, done, ...")
-    _paged(command)
-    command = _command(
-        group, "show", "proposals.shown", "a proposal, its seal, and what may be done"
-    )
-    command.add_argument("id", type=int)
-    command.add_argument("--moves", type=int, default=20, metavar="N", help="how many moves (20)")
+    sub.add_argument("--state", default="", help="ready, executing, done, ...")
+    _paged(sub)
+    sub = _command(group, "show", "proposals.shown", "a proposal, its seal, and what may be done")
+    sub.add_argument("id", type=int)
+    sub.add_argument("--moves", type=int, default=20, metavar="N", help="how many moves (20)")
     for verb in SAID:
-        command = _command(
+        sub = _command(
             group, verb.path, "proposals.said", f"{verb.about[0].lower()}{verb.about[1:]}"
         )
-        command.set_defaults(verb=verb.path, seal="")
-        command.add_argument("id", type=int)
+        sub.set_defaults(verb=verb.path, seal="")
+        sub.add_argument("id", type=int)
         if verb.seal:
-            command.add_argument("--seal", required=True, help="as `weir proposals show` prints it")
-        command.add_argument(
-            "--reason", default="", required=verb.reason, help="kept in the audit log"
-        )
+            sub.add_argument("--seal", required=True, help="as `weir proposals show` prints it")
+        sub.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
 
 
 def _watch(commands: Any) -> None:
-    command = _cluster_command(
+    sub = _cluster_command(
         commands, "watch", "watching.watched", "follow a cluster, or one proposal"
     )
-    command.add_argument(
+    sub.add_argument(
         "--proposal", type=int, metavar="ID", help="until it ends; 0 where it was carried out"
     )
-    command.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
-    command.add_argument(
-        "--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer"
-    )
+    sub.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
+    sub.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
 
 
 def _tail(commands: Any) -> None:
-    command = _cluster_command(
+    sub = _cluster_command(
         commands, "tail", "following.tailed", "follow the windows of a query", "query"
     )
-    command.add_argument("--final-only", action="store_true", help="leave out what still changes")
-    command.add_argument("--after", default="", metavar="ID", help="go on behind an event's id")
-    command.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
-    command.add_argument(
-        "--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer"
-    )
+    sub.add_argument("--final-only", action="store_true", help="leave out what still changes")
+    sub.add_argument("--after", default="", metavar="ID", help="go on behind an event's id")
+    sub.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
+    sub.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
 
 
 def _lab(group: Any) -> None:
-    command = _command(group, "list", "lab.listed", "the experiments", acts=False)
-    command.add_argument("planner", nargs="?", default="")
-    command = _command(group, "run", "lab.run", "run an experiment here and now", acts=False)
-    command.add_argument("planner")
-    command.add_argument("experiment")
-    command.add_argument("--param", action="append", default=[], metavar="NAME=VALUE")
-    command.add_argument("--values", nargs="+", metavar="X", help="values of what is swept")
-    command.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
-    command.add_argument("--seeds", metavar="N", help="workloads per point")
-    command.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json or .html")
+    sub = _command(group, "list", "lab.listed", "the experiments", acts=False)
+    sub.add_argument("planner", nargs="?", default="")
+    sub = _command(group, "run", "lab.run", "run an experiment here and now", acts=False)
+    sub.add_argument("planner")
+    sub.add_argument("experiment")
+    sub.add_argument("--param", action="append", default=[], metavar="NAME=VALUE")
+    sub.add_argument("--values", nargs="+", metavar="X", help="values of what is swept")
+    sub.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
+    sub.add_argument("--seeds", metavar="N", help="workloads per point")
+    sub.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json or .html")
 
 
 def _documents(commands: Any) -> None:
-    command = _cluster_command(commands, "export", "documents.exported", "describe a whole cluster")
-    command.add_argument("--no-measures", dest="measures", action="store_false",
+    sub = _cluster_command(commands, "export", "documents.exported", "describe a whole cluster")
+    sub.add_argument("--no-measures", dest="measures", action="store_false",
                      help="leave out what queries were measured at")  # fmt: skip
     about = "bring a described cluster into Weir; without --apply only say what that would do"
-    command = _command(commands, "import", "documents.imported", about)
-    command.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
-    command.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
-    command.add_argument("--reason", default="", help="kept in the audit log")
+    sub = _command(commands, "import", "documents.imported", about)
+    sub.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
+    sub.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
+    sub.add_argument("--reason", default="", help="kept in the audit log")
     _command(commands, "schema", "documents.schema", "the JSON schema of a description",
              acts=False)  # fmt: skip

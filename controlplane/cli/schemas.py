@@ -60,21 +60,6 @@ def print_schema(schema: StreamSchema) -> None:
     })  # fmt: skip
 
 
-def print_inferred(inferred: Inferred) -> None:
-    """Print an inferred schema for people."""
-    columns = {"column": "name", "type": "name", "nullable": "text", "note": "text"}
-    rows = [
-        [column.name, column.type, _NULLABLE[column.nullable], column.note]
-        for column in inferred.columns
-    ]
-    print_table(columns, rows)
-    print_sentence(
-        f"event time: {inferred.event_time or 'time of arrival'}; {inferred.records:,} records read"
-    )
-    for field, why in inferred.faults.items():
-        print_sentence(f"{field}: {why}")
-
-
 def print_changes(changes: list[Assessed]) -> bool:
     """Print the effect of a schema change; return True if it is allowed."""
     if not changes:

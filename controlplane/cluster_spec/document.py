@@ -201,7 +201,6 @@ Place = Annotated[
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
-Day = Annotated[int, Field(ge=0, le=6)]
 
 
 _POLICY: Any = create_model("_Policy", __base__=Part, **optional_fields())

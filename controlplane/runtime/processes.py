@@ -2,8 +2,8 @@
 
 Each child leads a session of its own, so that Ctrl-C in a terminal reaches the runner alone, and
 requests a signal from the kernel at the death of its parent (prctl(2), PR_SET_PDEATHSIG), so that
-a parent killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the main
-one.
+a parent killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the
+main one.
 """
 
 import ctypes

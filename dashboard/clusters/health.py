@@ -6,12 +6,11 @@ from django.http import HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from controlplane.errors import Forbidden, WeirError
 from controlplane.health.losses.decisions import decide as carry_out
 from controlplane.health.summary import incident_by_id
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusal
+from dashboard.responses import notify, notify_refusals
 
 
 @cluster_page
@@ -19,13 +18,9 @@ def decide(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedir
     """Apply one of an incident's choices."""
     values = request.POST
     incident = incident_by_id(cluster, pk)
-    try:
+    with notify_refusals(request):
         carry_out(request.actor, incident, values.get("choice", ""), values.get("reason", ""))
         notify(request, f"Incident {pk} is decided.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect("cluster", cluster.slug)
 
 

@@ -7,12 +7,12 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from controlplane.access.roles import ADMIN, require
-from controlplane.errors import Away, Forbidden, WeirError
+from controlplane.errors import Away
 from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusal, refusal_text, render_page
+from dashboard.responses import notify, notify_refusals, refusal_text, render_page
 
 
 @cluster_page
@@ -36,15 +36,11 @@ def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Skip the batch in the form."""
     values = request.POST
-    try:
+    with notify_refusals(request):
         row = skipped_batches.skip(
             request.actor, cluster, _number(values.get("batch", "")), values.get("reason", "")
         )
         notify(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect("stuck-batch", cluster.slug)
 
 

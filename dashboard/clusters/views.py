@@ -12,7 +12,6 @@ from controlplane.catalog.queries import state_counts
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters import lifecycle
 from controlplane.clusters.listing import node_by_index, node_table
-from controlplane.errors import Forbidden, WeirError
 from controlplane.health.summary import health_of, is_idle
 from controlplane.models import Cluster, RoutingVersion
 from controlplane.selectors.executions import running
@@ -26,7 +25,7 @@ from dashboard.figures.parts import VersionMark
 from dashboard.figures.thinning import thinned, with_gaps
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.policies.decisions import why
-from dashboard.responses import notify, notify_refusal, render_page
+from dashboard.responses import notify, notify_refusals, render_page
 from dashboard.time_range import RANGES, TimeRange, time_range_of
 
 SHOWN_VERSIONS = 8
@@ -106,7 +105,7 @@ def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedir
 def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
     """Change the capacity of a node, and whether planners assign work to it."""
     node = node_by_index(cluster, index)
-    try:
+    with notify_refusals(request):
         value = _capacity(request.POST.get("capacity", ""))
         nodes.configure(
             request.actor,
@@ -118,10 +117,6 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
         )
         state = "takes new work" if node.active else "takes no new work"
         notify(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect("cluster", cluster.slug)
 
 
@@ -129,15 +124,11 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
 def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Set the Spark master of the cluster."""
     values = request.POST
-    try:
+    with notify_refusals(request):
         lifecycle.set_master(
             request.actor, cluster, values.get("master", ""), values.get("reason", "")
         )
         notify(request, f"{cluster.name} runs on {cluster.master}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect("cluster", cluster.slug)
 
 

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from algorithms.experiments import Experiment, Table
 from controlplane import lab
 from controlplane.access.roles import require_operator
-from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.errors import Fields, Invalid
 from controlplane.lab.runs import (
     STATES,
     LabFilters,
@@ -27,7 +27,7 @@ from dashboard.guards import PageRequest, viewer_page
 from dashboard.lab.forms import form_of, sent_of, wanted
 from dashboard.lab.summary import plain, summary
 from dashboard.numbers import duration
-from dashboard.responses import notify, notify_refusal, render_list, render_page
+from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 RUNS_PER_PAGE = 15
 
@@ -153,12 +153,8 @@ def _decided(
     request: PageRequest, decide: Callable[[], LabRun], done: str, back: int | None = None
 ) -> HttpResponseRedirect:
     """Apply a change and redirect to the resulting run, or to `back` with the error."""
-    try:
+    with notify_refusals(request):
         run = decide()
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
         return redirect("lab-run", back) if back else redirect("lab")
     if done:
         notify(request, done)

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.errors import Fields, Invalid
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
 from controlplane.pagination.pages import optional_whole
 from controlplane.policies import blackouts, exclusions
@@ -21,7 +21,7 @@ from dashboard.forms import moment
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.policies.decisions import decision_rows, why
 from dashboard.policies.forms import form_sections, policy_changes
-from dashboard.responses import notify, notify_refusal, render_list, render_page
+from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 
 @cluster_page
@@ -180,12 +180,8 @@ def _hours(text: str) -> float:
 
 
 def _done(request: PageRequest, cluster: Cluster, act: Callable[[], str]) -> HttpResponseRedirect:
-    try:
+    with notify_refusals(request):
         notify(request, act())
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect("policy", cluster.slug)
 
 

@@ -7,27 +7,23 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from controlplane.catalog.queries import query_by_id
-from controlplane.errors import Forbidden, Invalid, WeirError
+from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.topology import key_groupings
 from controlplane.wire.schemes import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusal
+from dashboard.responses import notify, notify_refusals
 
 
 @cluster_page
 def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Change the key grouping of a query."""
     query, values = query_by_id(cluster, pk), request.POST
-    try:
+    with notify_refusals(request):
         query = key_groupings.set_scheme(
             request.actor, query, values.get("scheme", ""), values.get("reason", "")
         )
         notify(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect("query", cluster.slug, pk)
 
 
@@ -35,14 +31,10 @@ def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
 def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Move the aggregation to another node."""
     query, values = query_by_id(cluster, pk), request.POST
-    try:
+    with notify_refusals(request):
         index = _index(values.get("node", ""))
         query = key_groupings.move_merge(request.actor, query, index, values.get("reason", ""))
         notify(request, f"{query.name} is merged on {query.merge_node}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect("query", cluster.slug, pk)
 
 

@@ -19,7 +19,7 @@ from controlplane.catalog.queries import (
 )
 from controlplane.catalog.query_rows import QueryRow, row_of
 from controlplane.catalog.query_text import OutputColumn, output_columns
-from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
+from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
 from controlplane.selectors.computations import text_of
@@ -31,7 +31,7 @@ from dashboard.queries.edges import splitting
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import pseudo_sql, window_text
-from dashboard.responses import notify, notify_refusal, render_list, render_page
+from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 PER_PAGE = 100
 SHOWN_WINDOWS = 100
@@ -84,13 +84,9 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
 def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """End the named queries."""
     names = request.POST.getlist("names")
-    try:
+    with notify_refusals(request):
         ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
         notify(request, "The query is ending." if ended == 1 else f"{ended} queries are ending.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return redirect(reverse("queries", args=[cluster.slug]))
 
 

@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 from redis.exceptions import RedisError
 
-from controlplane.errors import Forbidden, Invalid, WeirError
+from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_export import exported
@@ -22,7 +22,7 @@ from controlplane.records.dead_letter_list import (
 )
 from controlplane.records.dead_letters import Choice, Replayed
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusal, render_list
+from dashboard.responses import notify, notify_refusals, render_list
 
 
 @cluster_page
@@ -57,14 +57,10 @@ def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
 @cluster_page
 def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Append the selected dead letters again, or all that match the filters."""
-    try:
+    with notify_refusals(request):
         choice = _choice(request, cluster)
         done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
         notify(request, _outcome(done))
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return _back(request, cluster)
 
 
@@ -72,14 +68,10 @@ def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Delete the selected dead letters, or all that match the filters."""
     reason = request.POST.get("why", "")[:300]
-    try:
+    with notify_refusals(request):
         choice = _choice(request, cluster)
         removed = dead_letters.delete(request.actor, cluster, choice, reason)
         notify(request, f"{removed:,} dead letter{'' if removed == 1 else 's'} deleted.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return _back(request, cluster)
 
 

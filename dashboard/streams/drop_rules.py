@@ -8,11 +8,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.catalog.streams import stream_by_id
-from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster
 from controlplane.topology import drop_rules
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusal, render_page
+from dashboard.responses import notify, notify_refusals, render_page
 from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 
 
@@ -28,15 +27,11 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
     """Create or change a drop rule."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST.dict()
     query, reason = str(values.get("query", "")), str(values.get("reason", ""))
-    try:
+    with notify_refusals(request):
         spec = drop_spec(stream, values)
         drop = drop_rules.set_drop(request.actor, stream, spec, query, reason)
         text = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
         notify(request, f"{drop_rules.arc_told(drop)} drops {text}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return _back(cluster, pk)
 
 
@@ -44,16 +39,12 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
 def lift(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Delete a drop rule."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST
-    try:
+    with notify_refusals(request):
         left = drop_rules.lift(
             request.actor, stream, values.get("query", ""), values.get("reason", "")
         )
         later = " once the windows are over that it has begun with" if left else ""
         notify(request, f"Every record is kept again{later}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
     return _back(cluster, pk)
 
 

@@ -17,7 +17,6 @@ from django.core.exceptions import RequestDataTooBig
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import RedisError
@@ -54,8 +53,6 @@ _DETAILS: Final = {
     405: "This address does not take that method: the header Allow says which it does",
     500: "Weir broke over this request; its log has the reason under the request's id",
 }
-
-Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
 def problem(
