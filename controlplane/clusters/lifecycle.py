@@ -1,14 +1,12 @@
 """Start, stop and Spark master of clusters: the desired state, which the agent reconciles."""
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Invalid
+from controlplane.clusters.changes import change_fields
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
-from controlplane.models.cluster import MASTER
 
 
 def start(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
@@ -49,22 +47,7 @@ def set_master(actor: Actor, cluster: Cluster, master: str, reason: str = "") ->
     Raises `Forbidden`, `Invalid`.
     """
     require_operator(actor, cluster)
-    before, master = cluster.master, master.strip()
-    try:
-        MASTER(master)
-    except ValidationError as refusal:
-        raise Invalid({"master": refusal.messages}) from refusal
-    cluster.master = master
-    if master != before:
-        cluster.save(update_fields=["master"])
-        audit.record(
-            actor,
-            "cluster.master",
-            cluster.slug,
-            cluster=cluster,
-            reason=reason,
-            before={"master": before},
-            after={"master": master},
-        )
+    master = master.strip()
+    if change_fields(actor, cluster, "cluster.master", {"master": master}, reason):
         announce(cluster.pk, event("state", f"{actor.name} runs it on {master}"))
     return cluster

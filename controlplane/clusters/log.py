@@ -1,11 +1,11 @@
 """The log of a cluster: its URL and the limit of unread bytes."""
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Conflict, Invalid
+from controlplane.clusters.changes import clean_fields
+from controlplane.errors import Conflict
 from controlplane.models import Cluster
 from controlplane.wire.log import shown
 
@@ -26,10 +26,7 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
             "running", f"Stop {cluster.slug} first: its windows would begin anew in another log"
         )
     cluster.log_url, cluster.log_limit_mb = url.strip(), limit_mb
-    try:
-        cluster.clean_fields(exclude=_others(cluster))
-    except ValidationError as refusal:
-        raise Invalid(refusal.message_dict) from refusal
+    clean_fields(cluster, "log_url", "log_limit_mb")
     cluster.save(update_fields=["log_url", "log_limit_mb"])
     # Positions of one log say nothing in another.
     cluster.drops.update(settles=None)
@@ -47,8 +44,3 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
 
 def _log_fields(cluster: Cluster) -> dict[str, str | int]:
     return {"log_url": shown(cluster.log_url), "log_limit_mb": cluster.log_limit_mb}
-
-
-def _others(cluster: Cluster) -> set[str]:
-    names = {field.name for field in cluster._meta.fields}  # noqa: SLF001 - Django's public name
-    return names - {"log_url", "log_limit_mb"}

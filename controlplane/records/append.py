@@ -67,7 +67,7 @@ def append(
         data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
         raise Busy("log_full", str(full), FULL_S, data) from full
     except LogAway as away:
-        message = f"{away}. Whether it has taken the records is not known"
+        message = f"{away}. The records may or may not have been appended"
         raise Away("log_away", message, AWAY_S) from away
     except StaleStamp as stale:
         raise Conflict("stale_sequence", str(stale), {"high": stale.high}) from stale

@@ -74,12 +74,12 @@ def decide(
 def _unobservable(situation: Situation, policy: PolicySettings) -> Outcome | None:
     """Return the outcome if the cluster cannot be observed, else None."""
     if policy.watch == "off":
-        return Outcome("off", None, None, "The policy says that nobody watches")
+        return Outcome("off", None, None, "The policy switches the watch loops off")
     if not situation.runs:
         return Outcome("not_running", None, None, "The cluster is not to run")
     oldest = max(OLD_S, OLD_TRIGGERS * situation.trigger_ms / 1000)
     if situation.age_s is None:
-        return Outcome("no_data", None, oldest, "The cluster has told nothing yet")
+        return Outcome("no_data", None, oldest, "The cluster has not reported a sample yet")
     if situation.age_s > oldest:
         text = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
         return Outcome("data_too_old", situation.age_s, oldest, text, SECONDS)

@@ -68,7 +68,7 @@ def blackout_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect
             starts_at=starts_at,
             ends_at=ends_at,
         )
-        return "The blackout is kept."
+        return "The blackout was added."
 
     return _done(request, cluster, add)
 
@@ -79,7 +79,7 @@ def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResp
 
     def remove() -> str:
         blackouts.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
-        return "The blackout is gone."
+        return "The blackout was deleted."
 
     return _done(request, cluster, remove)
 
@@ -109,7 +109,7 @@ def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpRes
 
     def remove() -> str:
         exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
-        return "Plans may move it again."
+        return "The exclusion was deleted."
 
     return _done(request, cluster, remove)
 

@@ -103,7 +103,7 @@ def test_viewers_change_nothing_and_nobody_by_get(
 
 def test_blackouts_come_and_go(ruling: Client, sf: Cluster) -> None:
     values = {"how": "cron", "cron": "30 6 * * 1-5", "minutes": "180", "reason": "rush"}
-    assert said(ruling.post(ADD[0], values)) == "The blackout is kept."
+    assert said(ruling.post(ADD[0], values)) == "The blackout was added."
     tomorrow = timezone.now() + timedelta(days=1)
     ends = {"starts_at": "2020-01-01T00:00", "ends_at": f"{tomorrow:%Y-%m-%dT%H:%M}"}
     ruling.post(ADD[0], {"how": "range", "reason": "holidays", **ends})
