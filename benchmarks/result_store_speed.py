@@ -136,7 +136,7 @@ def archived(query: Any, count: int) -> dict[str, Any]:
     from controlplane.results import archiving  # noqa: PLC0415
     from controlplane.wire.results import final_windows  # noqa: PLC0415
 
-    client, known = redis_client(), archiving.Known()
+    client, known = redis_client(), archiving.ArchiverState()
     final_windows.freeze(client, "bench", {query.pk: final_windows.FOREVER}, 1)
     started = time.monotonic()
     turn = archiving.Pass(client, query.cluster, known, 0, started + 3600)

@@ -1,4 +1,4 @@
-"""Django's admin for every row; what services decide is read-only here."""
+"""Django's admin for all models; rows that use cases write are read-only."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +152,7 @@ class MetricSampleAdmin(ReadOnly):
 
 @admin.register(models.AuditEntry)
 class AuditEntryAdmin(ReadOnly):
-    """The audit log."""
+    """Endpoint of the audit log."""
 
     list_display = ("at", "actor", "address", "cluster", "action", "object", "reason")
     list_filter = ("cluster", "action")

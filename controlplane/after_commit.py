@@ -1,4 +1,4 @@
-"""Work that follows a commit and may fail without harm: the rows are saved by then.
+"""Work after a commit whose failure is logged, as the rows are saved.
 
 `transaction.on_commit(..., robust=True)` promises the same, but logs a failure by the callable's
 `__qualname__`, which a partial lacks, and then raises at the caller after all.

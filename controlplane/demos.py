@@ -1,4 +1,4 @@
-"""Which demonstrations this Weir has: `WEIR_DEMO` names their clusters."""
+"""Demos of this site: `WEIR_DEMO` names their clusters."""
 
 from typing import Final
 

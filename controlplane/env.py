@@ -1,4 +1,4 @@
-"""Typed readers of the environment; a wrong value is told by name, value and what is allowed."""
+"""Typed readers of the environment; errors have the name, the value and what is allowed."""
 
 import os
 import secrets

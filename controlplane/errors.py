@@ -1,4 +1,4 @@
-"""What a service can refuse, as types with data in them; the API and the pages translate them."""
+"""Errors of use cases, with data in fields; the API and the pages translate them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ Fields = dict[str, list[str]]
 
 
 class WeirError(Exception):
-    """A refusal that a person can act on; str() is a sentence for them."""
+    """Base class of errors that a person can act on; str() is a sentence."""
 
 
 class Invalid(WeirError):
@@ -20,7 +20,7 @@ class Invalid(WeirError):
 
 
 class BadBody(WeirError):
-    """A body that is not of the format that it is said to have."""
+    """A body that does not have its declared format."""
 
 
 class Forbidden(WeirError):
@@ -32,7 +32,7 @@ class Forbidden(WeirError):
 
 
 class LoginNeeded(Forbidden):
-    """A token is not enough: this takes somebody who has logged in."""
+    """The request requires a session, not a token."""
 
     def __init__(self) -> None:
         super().__init__("login")
@@ -49,7 +49,7 @@ class NotFound(WeirError):
 
 
 class Conflict(WeirError):
-    """The state does not allow this now; code is stable, data says what stood in the way."""
+    """The state does not allow this now; code is stable, data has the cause."""
 
     def __init__(self, code: str, message: str, data: Mapping[str, Any] | None = None) -> None:
         self.code = code
@@ -58,7 +58,7 @@ class Conflict(WeirError):
 
 
 class TryLater(WeirError):
-    """Not now, but after some seconds: code is stable, data says what stands in the way."""
+    """Temporarily not possible: code is stable, data has the cause."""
 
     def __init__(
         self, code: str, message: str, after_s: int, data: Mapping[str, Any] | None = None
@@ -70,11 +70,11 @@ class TryLater(WeirError):
 
 
 class Busy(TryLater):
-    """There is more to do already than should wait."""
+    """The queue is full."""
 
 
 class Away(TryLater):
-    """Something that this needs does not answer."""
+    """A required service does not respond."""
 
 
 class VersionMoved(WeirError):

@@ -1,7 +1,7 @@
-"""Counting requests by route and status, over all processes that answer them.
+"""Metrics of requests by route and status, over all web processes.
 
 Where PROMETHEUS_MULTIPROC_DIR is set (controlplane.asgi does), each process maps its counts into a
-file there, and whichever is asked tells those of all; the library decides so at its first import.
+file there, and any of them returns those of all; the library decides so at its first import.
 """
 
 import os

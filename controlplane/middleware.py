@@ -1,4 +1,4 @@
-"""What every request passes: its id, and the headers that every page carries."""
+"""Middleware: request id and security headers."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ POLICY = (
 def with_request_id(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Return the middleware that gives each request an id, and tells it in the answer."""
+    """Return the middleware that assigns each request an id, and returns it in a header."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         identity = request_ids.chosen_id(request.headers.get(request_ids.HEADER, ""))

@@ -1,4 +1,4 @@
-"""Django's ASGI handler with threads that stay.
+"""Django's ASGI handler with a thread pool.
 
 Django itself gives every request a thread of its own, and with it a connection to the database of
 its own: opening one, reading the schema and warming a cache takes longer than many answers do. All
@@ -58,9 +58,9 @@ class PooledHandler(ASGIHandler):
         """Send an answer part by part until it ends, or until the client is gone."""
         sending = asyncio.ensure_future(self.send_response(response, send))
         # After the body nothing comes but the end of the connection.
-        gone = asyncio.ensure_future(receive())
-        await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (sending, gone):
+        disconnected = asyncio.ensure_future(receive())
+        await asyncio.wait({sending, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, disconnected):
             if not task.done():
                 task.cancel()
         with suppress(asyncio.CancelledError):

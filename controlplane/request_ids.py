@@ -1,4 +1,4 @@
-"""The id of the request that is being answered: in its answer, in every log line, in audit rows."""
+"""Request ids: in responses, log lines and audit entries."""
 
 import logging
 import re
@@ -15,7 +15,7 @@ _current: ContextVar[str] = ContextVar("weir_request_id", default="")
 
 
 def chosen_id(given: str) -> str:
-    """Return the id that a caller gave where it is sane, else a new one."""
+    """Return the caller's request id if it is valid, else a new one."""
     return given if _SANE.fullmatch(given) else uuid.uuid4().hex
 
 
@@ -25,7 +25,7 @@ def request_id(request: HttpRequest) -> str:
 
 
 def begin(identity: str) -> None:
-    """Let the log lines of this thread or task name a request, until the next one begins."""
+    """Set the request id of this thread's or task's log lines."""
     _current.set(identity)
 
 

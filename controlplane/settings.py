@@ -157,7 +157,7 @@ CELERY_TASK_DEFAULT_QUEUE = "weir"
 CELERY_TASK_ROUTES = {
     "weir.run_lab": {"queue": "lab"},
     "weir.send_webhook": {"queue": "webhooks"},
-    "weir.tend_webhooks": {"queue": "webhooks"},
+    "weir.send_due_webhooks": {"queue": "webhooks"},
     "weir.archive": {"queue": "archive"},
 }
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}

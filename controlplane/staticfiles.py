@@ -38,16 +38,16 @@ class PlotlyFinder(BaseFinder):
         self.storage.prefix = "vendor"  # type: ignore[attr-defined]
 
     def check(self, **kwargs: Any) -> list[Any]:
-        """Return no system checks: a missing package is told by plotly_folder."""
+        """Return no system checks; plotly_folder raises an error for a missing package."""
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
         """Return where vendor/plotly.min.js stands; nothing for any other path."""
-        found = [self.storage.path("plotly.min.js")] if path == PLOTLY else []
+        paths = [self.storage.path("plotly.min.js")] if path == PLOTLY else []
         if find_all or kwargs.get("all"):
-            return found
+            return paths
         # Django takes any other empty answer for a hit.
-        return found[0] if found else []
+        return paths[0] if paths else []
 
     def list(
         self, ignore_patterns: Iterable[str] | None
@@ -70,7 +70,11 @@ class FoundStatic(ServeStaticASGI):  # type: ignore[misc]
         """Read every file the finders know once; an earlier finder wins."""
         for finder in get_finders():
             for path, storage in finder.list(None):
-                prefix = f"{found}/" if (found := getattr(storage, "prefix", None)) else ""
+                prefix = (
+                    f"{storage_prefix}/"
+                    if (storage_prefix := getattr(storage, "prefix", None))
+                    else ""
+                )
                 url = f"{settings.STATIC_URL}{prefix}{path}"
                 if url not in self.files:
                     self.add_file_to_dictionary(url, storage.path(path), root=storage.location)

@@ -1,4 +1,4 @@
-"""What no database keeps: characters that are none, and numbers without an end.
+"""Detection of values that databases cannot store: invalid characters, infinite numbers.
 
 PostgreSQL stores neither NUL nor half of a surrogate pair as text, and neither of them nor NaN as
 JSON; SQLite takes some of it. Refused at the door, both behave the same.
@@ -13,7 +13,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, RawPostDataException
 
 Path = tuple[int | str, ...]
-TOLD: Final = "The request holds a character that is none (NUL, or half of one), or no number"
+MESSAGE: Final = "The request holds a character that is none (NUL, or half of one), or no number"
 # Where JSON may write such a thing; only then is it worth reading twice.
 _SIGNS: Final = (b"\\u0000", b"\\ud", b"\\uD", b"NaN", b"Infinity")
 
@@ -21,12 +21,12 @@ _SIGNS: Final = (b"\\u0000", b"\\ud", b"\\uD", b"NaN", b"Infinity")
 def unstorable(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Yield the places in a JSON value of what cannot be stored, and what is wrong there."""
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, item in value.items():
             yield from unstorable(name, (*path, name))
-            yield from unstorable(one, (*path, name))
+            yield from unstorable(item, (*path, name))
     elif isinstance(value, list):
-        for at, one in enumerate(value):
-            yield from unstorable(one, (*path, at))
+        for index, item in enumerate(value):
+            yield from unstorable(item, (*path, index))
     elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
         yield path, "Has a character that is none (NUL, or half of one)"
     elif isinstance(value, float) and not math.isfinite(value):
@@ -40,9 +40,9 @@ def refuse_unstorable(
 
     def respond(request: HttpRequest) -> HttpResponse:
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return HttpResponseBadRequest(TOLD)
+            return HttpResponseBadRequest(MESSAGE)
         if request.method not in ("GET", "HEAD", "OPTIONS") and _body_is_unstorable(request):
-            return HttpResponseBadRequest(TOLD)
+            return HttpResponseBadRequest(MESSAGE)
         return get_response(request)
 
     return respond

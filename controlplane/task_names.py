@@ -1,20 +1,21 @@
-"""Names of the tasks that workers run, and how they are sent; the workers are never imported.
+"""Names of Celery tasks, and how they are sent without importing the workers.
 
-place             cluster id     place pending queries, remove ending ones
-compute_proposal  proposal id    compute a requested proposal
-judge_proposal    proposal id    decide whether a computed proposal applies by itself
-run_lab           run id         carry out a run of the Lab, on the Lab's own queue
-advance           proposal id    do what comes next for an approved proposal
-tend_executions   every 2 s      ask for the advance of executions that may have something to do
-send_webhook      webhook id     send a webhook's messages that are due, on a queue of their own
-tend_webhooks     every 5 s      ask for the sending of messages that are due
-tend_ledger       every 10 s     compare what executions promised with what was measured
-tend_routing      every 5 s      publish what is unpublished, drain what is stuck, heal Redis
-tend_lab          every 15 s     queue anew the runs of lost workers and of lost messages
-watch             every 10 s     let the watch loops look at every cluster
-archive           every 2 s      move final windows from Redis to the disk, on a queue of its own
-roll_up           every 10 s     10 s and 60 s samples
-prune             every 5 min    samples, ended queries, old versions, sessions past their time
+place                 cluster id   place pending queries, remove ending ones
+compute_proposal      proposal id  compute a requested proposal
+judge_proposal        proposal id  review a computed proposal
+run_lab               run id       execute a run of the Lab, on a queue of its own
+advance               proposal id  advance the execution of a proposal
+reconcile_executions  every 2 s    queue the advance of active executions
+send_webhook          webhook id   send a webhook's messages that are due, on a queue of their own
+send_due_webhooks     every 5 s    queue the sending of messages that are due
+review_proposals      every 10 s   recompute the effects of waiting proposals
+update_ledger         every 10 s   compare predicted with measured effects of executions
+reconcile_routing     every 5 s    publish routing versions, place pending queries, repair Redis
+requeue_lab_runs      every 15 s   queue the runs of lost workers and messages again
+watch                 every 10 s   evaluate the watch loops of every cluster
+archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
+roll_up               every 10 s   10 s and 60 s samples
+prune                 every 5 min  samples, ended queries, old versions, sessions past their time
 """
 
 from functools import partial
@@ -33,14 +34,14 @@ COMPUTE_PROPOSAL = "weir.compute_proposal"
 JUDGE_PROPOSAL = "weir.judge_proposal"
 WATCH = "weir.watch"
 ADVANCE = "weir.advance"
-TEND_EXECUTIONS = "weir.tend_executions"
+RECONCILE_EXECUTIONS = "weir.reconcile_executions"
 SEND_WEBHOOK = "weir.send_webhook"
-TEND_WEBHOOKS = "weir.tend_webhooks"
-TEND_LEDGER = "weir.tend_ledger"
+SEND_DUE_WEBHOOKS = "weir.send_due_webhooks"
+UPDATE_LEDGER = "weir.update_ledger"
 REVIEW_PROPOSALS = "weir.review_proposals"
-TEND_ROUTING = "weir.tend_routing"
+RECONCILE_ROUTING = "weir.reconcile_routing"
 RUN_LAB = "weir.run_lab"
-TEND_LAB = "weir.tend_lab"
+REQUEUE_LAB_RUNS = "weir.requeue_lab_runs"
 ROLL_UP = "weir.roll_up"
 PRUNE = "weir.prune"
 ARCHIVE = "weir.archive"

@@ -9,7 +9,7 @@ from controlplane.api.integrations.metrics import metrics
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Say that the web process answers; reads nothing."""
+    """Return 200 without reading anything."""
     return HttpResponse("ok", content_type="text/plain")
 
 

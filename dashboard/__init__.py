@@ -1,1 +1,1 @@
-"""What is seen: pages, live sockets and figures."""
+"""The web interface: pages, WebSockets and figures."""

@@ -1,4 +1,4 @@
-"""The socket of a cluster: what was measured and what happened, as it happens."""
+"""The WebSocket of a cluster: live samples and events."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ Message = dict[str, Any]
 
 
 class ClusterConsumer(AsyncJsonWebsocketConsumer):
-    """Authenticates, joins, fills the gap that a browser tells of, forwards.
+    """Consumer of a cluster's samples and events; also sends missed samples on request.
 
     The group is joined before the gap is read: a sample may come twice and is never lost.
     """
@@ -25,7 +25,7 @@ class ClusterConsumer(AsyncJsonWebsocketConsumer):
     cluster: Cluster | None = None
 
     async def connect(self) -> None:
-        """Let in who may see this cluster; everybody else is refused before the handshake ends."""
+        """Accept viewers of the cluster; others are rejected during the handshake."""
         self.cluster = await self._visible_cluster()
         if self.cluster is None:
             await self.close()
@@ -39,7 +39,7 @@ class ClusterConsumer(AsyncJsonWebsocketConsumer):
             await self.channel_layer.group_discard(group(self.cluster.pk), self.channel_name)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
-        """Answer {"since": ms} with the samples after that moment; anything else is left alone."""
+        """Reply to {"since": ms} with the samples after that moment; ignore other messages."""
         asked = content.get("since") if isinstance(content, dict) else None
         if isinstance(asked, int | float) and self.cluster is not None:
             missed = await database_sync_to_async(since)(self.cluster, int(asked))

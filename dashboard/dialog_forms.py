@@ -1,4 +1,4 @@
-"""Forms in dialogs: a refusal returns the form with its faults at the fields that they concern."""
+"""Forms in dialogs: errors return the form with messages at their fields."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from controlplane.errors import Conflict, Fields, Invalid
 from dashboard.guards import PageRequest
-from dashboard.responses import show, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_page
 
 
 def answer(
@@ -21,41 +21,41 @@ def answer(
     context: Mapping[str, Any],
     field: str,
 ) -> HttpResponse:
-    """Make a change and return to a page with the message that `change` returns.
+    """Apply a change and redirect to a page with the message that `change` returns.
 
     If the change is refused, return the form's template with the values that were sent and the
     faults by field; a conflict concerns `field`. Without htmx the page shows the refusal.
     """
     try:
-        tell(request, change())
+        notify(request, change())
     except (Invalid, Conflict) as refusal:
         if not request.htmx:
-            tell_refusal(request, refusal)
+            notify_refusal(request, refusal)
             return redirect(page)
         errors = {"values": request.POST.dict(), "errors": faults_by_field(refusal, field)}
-        return show(request, form, {**context, **errors}, status=422)
+        return render_page(request, form, {**context, **errors}, status=422)
     return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
 
 def faults_by_field(refusal: Invalid | Conflict, field: str) -> Fields:
-    """Return the sentences of a refusal by field, without full stops: templates add them."""
+    """Return the messages of an error by field, without full stops, which templates add."""
     faults = refusal.fields if isinstance(refusal, Invalid) else {field: [str(refusal)]}
     return {name: [text.rstrip(".") for text in texts] for name, texts in faults.items()}
 
 
 def whole_numbers(values: Mapping[str, str], *names: str) -> dict[str, int]:
     """Return the whole numbers of these fields. Raises `Invalid` with a fault per field."""
-    found: dict[str, int] = {}
+    whole_numbers: dict[str, int] = {}
     faults: Fields = {}
     for name in names:
         number = whole_number(values.get(name, ""))
         if number is None:
             faults[name] = ["Enter a whole number"]
         else:
-            found[name] = number
+            whole_numbers[name] = number
     if faults:
         raise Invalid(faults)
-    return found
+    return whole_numbers
 
 
 def whole_number(text: str) -> int | None:

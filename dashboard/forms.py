@@ -1,4 +1,4 @@
-"""What the pages take in: text into typed values; the services say whether they may be."""
+"""Parsing of form fields into typed values."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ def parameters(fields: Sequence[ParameterField], values: Mapping[str, str]) -> d
     return given
 
 
-def shown_fields(
+def form_fields(
     fields: Sequence[ParameterField], values: Mapping[str, str], errors: Fields
 ) -> list[dict[str, Any]]:
-    """Return each field with what its input shows: what was sent, or else the default."""
+    """Return the fields with their displayed values: the submitted ones, or else the defaults."""
     return [
         {
             "field": field,
-            "value": _shown(field, values),
+            "value": _form_field(field, values),
             "is_flag": field.type is bool,
             "faults": errors.get(field.name, []),
         }
@@ -53,7 +53,7 @@ def shown_fields(
     ]
 
 
-def _shown(field: ParameterField, values: Mapping[str, str]) -> str | bool:
+def _form_field(field: ParameterField, values: Mapping[str, str]) -> str | bool:
     if field.type is bool:
         return bool(values.get(field.name)) if values else bool(field.default)
     if field.name in values:
@@ -67,8 +67,8 @@ def moment(text: str, faults: Fields) -> datetime | None:
     if not text.strip():
         return None
     try:
-        found = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         faults["ends_at"] = ["Must be a date and a time"]
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

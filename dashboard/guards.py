@@ -1,4 +1,4 @@
-"""Preconditions of pages, as decorators; what a selector or service refuses becomes a status."""
+"""Decorators that authorize pages and translate errors into statuses."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 
 
 class PageRequest(HttpRequest):
-    """A request of somebody who may see; actor is read once per request."""
+    """An authorized request; actor is read once per request."""
 
     actor: Actor
     htmx: HtmxDetails
@@ -30,7 +30,7 @@ ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
 
 
 def anyone_page(view: Page[P]) -> Anyone[P]:
-    """Let in who may see some cluster; a refusal is a 403, a missing row a 404."""
+    """Require a viewer of any cluster; `Forbidden` is a 403, `NotFound` a 404."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -48,7 +48,7 @@ def anyone_page(view: Page[P]) -> Anyone[P]:
 
 
 def viewer_page(view: Page[P]) -> Anyone[P]:
-    """Let in who may see all clusters."""
+    """Require a viewer of all clusters."""
 
     @wraps(view)
     def seen(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -59,7 +59,7 @@ def viewer_page(view: Page[P]) -> Anyone[P]:
 
 
 def cluster_page(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
-    """Load the cluster that the URL names by `slug`, and let in who may see it.
+    """Load the cluster of the URL's `slug`, and require a viewer of it.
 
     The actor is one on that cluster: the role there counts, on the page and in the services.
     """

@@ -1,4 +1,4 @@
-"""Numbers as an operator reads them; static/js/format.js writes them the same way."""
+"""Formatting of numbers; static/js/format.js has the same rules."""
 
 from datetime import datetime, timedelta
 
@@ -28,8 +28,8 @@ def _prefixed(value: float) -> str:
 
 def size(value: float | None) -> str:
     """Return a number of bytes: 812 B, 12.3 kB."""
-    told = compact(value)
-    return told if value is None else f"{told}B" if told[-1].isalpha() else f"{told} B"
+    text = compact(value)
+    return text if value is None else f"{text}B" if text[-1].isalpha() else f"{text} B"
 
 
 def seconds(value: float | None) -> str:
@@ -70,28 +70,28 @@ def result(value: object) -> str:
     """Return a value of a query's results: exact if whole, else to four digits; moments in UTC."""
     match value:
         case None | []:
-            told = MISSING
+            text = MISSING
         case bool():
-            told = "true" if value else "false"
+            text = "true" if value else "false"
         case float() if abs(value) < 1000:  # noqa: PLR2004 - four digits before the point
-            told = f"{value:.4g}"
+            text = f"{value:.4g}"
         case int() | float():
-            told = f"{value:,.0f}"
+            text = f"{value:,.0f}"
         case datetime():
-            told = f"{value:%Y-%m-%d %H:%M:%S}"
+            text = f"{value:%Y-%m-%d %H:%M:%S}"
         case list():
-            told = ", ".join(_counted(one) for one in value)
+            text = ", ".join(_counted(item) for item in value)
         case _:
-            told = str(value)
-    return told
+            text = str(value)
+    return text
 
 
-def _counted(one: object) -> str:
-    """Return a value with its count, as the most frequent values come."""
-    match one:
+def _counted(pair: object) -> str:
+    """Return a value with its count, for lists of most frequent values."""
+    match pair:
         case [value, int(count)]:
             return f"{value} ({count:,})"
-    return str(one)
+    return str(pair)
 
 
 def age(moment: datetime | None, now: datetime) -> str:

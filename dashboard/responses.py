@@ -1,5 +1,7 @@
-"""Answering with a page or a fragment: the values that every page carries are added here."""
+"""Responses with pages and fragments, with the context that all pages share."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib import messages
@@ -7,16 +9,16 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from controlplane.errors import Conflict, Invalid, WeirError
+from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
 from controlplane.health.disks import full_disks
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest
 
 # Conflicts whose sentence says already what their data holds.
-TOLD = ("stale", "not_allowed", "wrong_seal", "own_proposal")
+WITHOUT_DATA = ("stale", "not_allowed", "wrong_seal", "own_proposal")
 
 
-def show(
+def render_page(
     request: PageRequest, template: str, context: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     """Render a template with the actor and, for a whole page, the clusters of the navigation."""
@@ -28,33 +30,46 @@ def show(
 
 
 def _clusters(request: PageRequest) -> QuerySet[Cluster]:
-    """Return the clusters that the actor may see, by slug."""
-    found, seen = Cluster.objects.order_by("slug"), request.actor.clusters
-    return found if seen is None else found.filter(pk__in=seen)
+    """Return the visible clusters by slug."""
+    clusters, seen = Cluster.objects.order_by("slug"), request.actor.clusters
+    return clusters if seen is None else clusters.filter(pk__in=seen)
 
 
-def show_list(
+def render_list(
     request: PageRequest, page: str, fragment: str, context: dict[str, Any]
 ) -> HttpResponse:
     """Render the fragment for a live update, the whole page otherwise."""
-    return show(request, fragment if request.htmx and not request.htmx.boosted else page, context)
+    return render_page(
+        request, fragment if request.htmx and not request.htmx.boosted else page, context
+    )
 
 
-def tell(request: HttpRequest, text: str) -> None:
-    """Say on the next page that something was done."""
+def notify(request: HttpRequest, text: str) -> None:
+    """Add a success message to the next page."""
     messages.success(request, text)
 
 
-def tell_refusal(request: HttpRequest, refusal: WeirError) -> None:
-    """Say on the next page why something was not done."""
+def notify_refusal(request: HttpRequest, refusal: WeirError) -> None:
+    """Add an error message to the next page."""
     messages.error(request, refusal_text(refusal))
 
 
 def refusal_text(refusal: WeirError) -> str:
-    """Return the refusal as sentences: the faults of fields, or what stood in the way."""
+    """Return an error as sentences: faults of fields, or its data."""
     if isinstance(refusal, Invalid) and refusal.fields:
         return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
-    if isinstance(refusal, Conflict) and refusal.data and refusal.code not in TOLD:
-        told = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
-        return f"{refusal}. ({', '.join(told)})"
+    if isinstance(refusal, Conflict) and refusal.data and refusal.code not in WITHOUT_DATA:
+        lines = [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.data.items()]
+        return f"{refusal}. ({', '.join(lines)})"
     return f"{refusal}."
+
+
+@contextmanager
+def notify_refusals(request: PageRequest) -> Iterator[None]:
+    """Add the error of a refused change to the next page; `Forbidden` is raised."""
+    try:
+        yield
+    except Forbidden:
+        raise
+    except WeirError as refusal:
+        notify_refusal(request, refusal)

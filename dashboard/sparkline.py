@@ -1,4 +1,4 @@
-"""A line of a few minutes as inline SVG, drawn by the server: no script needed to see it."""
+"""Sparklines as inline SVG."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""From which value on a measure is bad. Colour on the pages means this and nothing else.
+"""Thresholds of measures, which the colours on the pages stand for.
 
 The thresholds travel to the browser in data attributes, so that a live number is graded as the
 server grades it.
@@ -11,7 +11,7 @@ GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"
 
 @dataclass(frozen=True)
 class Limits:
-    """A measure of which less is better: from warn on watch it, from bad on act."""
+    """The thresholds warn and bad of a measure that should be small."""
 
     warn: float
     bad: float
@@ -37,7 +37,7 @@ WAITING_H = Limits(4.0, 24.0)
 
 
 def latency(trigger_ms: int) -> Limits:
-    """Return the limits of p95 latency: a record waits for one trigger and its own batch anyway."""
+    """Return the thresholds of p95 latency, which includes one trigger and one batch."""
     return Limits(4.0 * trigger_ms, 10.0 * trigger_ms)
 
 

@@ -1,4 +1,4 @@
-"""The time range of a page, as its URL says it: ?range=5m, or ?from=...&to=... for a fixed one."""
+"""The time range of a page's URL: ?range=5m, or ?from=...&to=... for a fixed one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ WIDEST = timedelta(days=31)
 
 
 @dataclass(frozen=True)
-class Span:
-    """From start to end; name is a key of RANGES for a span that ends now, "" for a fixed one."""
+class TimeRange:
+    """A time range; name is a key of RANGES for a range that ends now, "" for a fixed one."""
 
     start: datetime
     end: datetime
@@ -27,12 +27,12 @@ class Span:
 
     @property
     def live(self) -> bool:
-        """Tell whether the span moves with the clock."""
+        """Return True if the range ends now."""
         return bool(self.name)
 
     @property
     def query(self) -> str:
-        """Return the query string that reproduces the span."""
+        """Return the query string of the range."""
         if self.live:
             return f"range={self.name}"
         return f"from={_milliseconds(self.start)}&to={_milliseconds(self.end)}"
@@ -43,14 +43,14 @@ class Span:
         return _milliseconds(self.start), _milliseconds(self.end)
 
 
-def span_of(values: Mapping[str, str], now: datetime) -> Span:
-    """Read the span of a query string; nonsense gives the default range."""
+def time_range_of(values: Mapping[str, str], now: datetime) -> TimeRange:
+    """Return the time range of a query string, the default if it is invalid."""
     start, end = _moment(values.get("from", "")), _moment(values.get("to", ""))
     if start and start < (end or now):
-        return Span(max(start, (end or now) - WIDEST), end or now, "")
+        return TimeRange(max(start, (end or now) - WIDEST), end or now, "")
     name = values.get("range", "")
     name = name if name in RANGES else DEFAULT
-    return Span(now - RANGES[name], now, name)
+    return TimeRange(now - RANGES[name], now, name)
 
 
 def _moment(text: str) -> datetime | None:

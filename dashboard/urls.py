@@ -1,4 +1,4 @@
-"""Every page. A name here is what {% url %} and redirects use."""
+"""URLs of the pages; names are used by {% url %} and redirects."""
 
 from django.urls import URLPattern, path
 

@@ -11,13 +11,13 @@ from django.conf import settings
 from controlplane.task_names import (
     ARCHIVE,
     PRUNE,
+    RECONCILE_EXECUTIONS,
+    RECONCILE_ROUTING,
+    REQUEUE_LAB_RUNS,
     REVIEW_PROPOSALS,
     ROLL_UP,
-    TEND_EXECUTIONS,
-    TEND_LAB,
-    TEND_LEDGER,
-    TEND_ROUTING,
-    TEND_WEBHOOKS,
+    SEND_DUE_WEBHOOKS,
+    UPDATE_LEDGER,
     WATCH,
 )
 
@@ -27,16 +27,20 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks([os.environ.get("WEIR_TASKS", "workers")])
 app.conf.beat_schedule = {
     # expires: after an outage one run catches up, not a hundred.
-    "tend": {"task": TEND_ROUTING, "schedule": 5.0, "options": {"expires": 5}},
-    "tend executions": {"task": TEND_EXECUTIONS, "schedule": 2.0, "options": {"expires": 2}},
-    "tend webhooks": {"task": TEND_WEBHOOKS, "schedule": 5.0, "options": {"expires": 5}},
+    "reconcile routing": {"task": RECONCILE_ROUTING, "schedule": 5.0, "options": {"expires": 5}},
+    "reconcile executions": {
+        "task": RECONCILE_EXECUTIONS,
+        "schedule": 2.0,
+        "options": {"expires": 2},
+    },
+    "send webhooks": {"task": SEND_DUE_WEBHOOKS, "schedule": 5.0, "options": {"expires": 5}},
     "review proposals": {
         "task": REVIEW_PROPOSALS,
         "schedule": 10.0,
         "options": {"expires": 10},
     },
-    "tend ledger": {"task": TEND_LEDGER, "schedule": 10.0, "options": {"expires": 10}},
-    "tend lab": {"task": TEND_LAB, "schedule": 15.0, "options": {"expires": 15}},
+    "update ledger": {"task": UPDATE_LEDGER, "schedule": 10.0, "options": {"expires": 10}},
+    "requeue lab runs": {"task": REQUEUE_LAB_RUNS, "schedule": 15.0, "options": {"expires": 15}},
     "watch": {"task": WATCH, "schedule": 10.0, "options": {"expires": 10}},
     "archive": {"task": ARCHIVE, "schedule": 2.0, "options": {"expires": 2}},
     "roll up": {"task": ROLL_UP, "schedule": 10.0, "options": {"expires": 10}},

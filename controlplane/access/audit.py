@@ -1,4 +1,4 @@
-"""Writing the audit log, in the transaction of the change itself."""
+"""Entries of the audit log, written in the transaction of the change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def record(
     after: Mapping[str, Any] | None = None,
     seal: str = "",
 ) -> None:
-    """Write one row; a bulk request is one change and gets one row."""
+    """Write one entry; a bulk request gets one entry."""
     AuditEntry.objects.create(
         at=timezone.now(),
         actor=actor.name,

@@ -1,4 +1,4 @@
-"""The audit log in pages."""
+"""Lists of audit entries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, page_of,
 
 @dataclass(frozen=True)
 class AuditFilters:
-    """What the list shows; cluster is a slug, "" is all; clusters: of no others (None: of all)."""
+    """Filters of the list: cluster is a slug, "" for all; clusters: visible ids, None for all."""
 
     text: str = ""
     cluster: str = ""
@@ -40,31 +40,31 @@ class AuditFilters:
 
 
 def audit_page(filters: AuditFilters) -> Page[AuditEntry]:
-    """Return one page, the newest first."""
-    found = _filtered(filters).order_by("-at", "-id")
-    return page_of(found, filters.page, filters.per_page, list)
+    """Return a page, newest first."""
+    rows = _filtered(filters).order_by("-at", "-id")
+    return page_of(rows, filters.page, filters.per_page, list)
 
 
 def audit_slice(filters: AuditFilters, place: Place) -> Slice[AuditEntry]:
-    """Return the entries behind a place, the newest first. Raises `Invalid`."""
+    """Return the entries after a cursor, newest first. Raises `Invalid`."""
     return slice_of(_filtered(filters), ("-at", "-pk"), place, list)
 
 
 def _filtered(filters: AuditFilters) -> QuerySet[AuditEntry]:
-    found: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
+    audit_entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
     if filters.clusters is not None:
-        found = found.filter(cluster__in=filters.clusters)
+        audit_entries = audit_entries.filter(cluster__in=filters.clusters)
     if filters.action:
-        found = found.filter(action=filters.action)
+        audit_entries = audit_entries.filter(action=filters.action)
     if filters.request:
-        found = found.filter(request=filters.request)
+        audit_entries = audit_entries.filter(request=filters.request)
     if filters.cluster:
-        found = found.filter(cluster__slug=filters.cluster)
+        audit_entries = audit_entries.filter(cluster__slug=filters.cluster)
     if filters.text:
-        found = found.filter(
+        audit_entries = audit_entries.filter(
             Q(actor__icontains=filters.text)
             | Q(action__icontains=filters.text)
             | Q(object__icontains=filters.text)
             | Q(reason__icontains=filters.text)
         )
-    return found
+    return audit_entries

@@ -1,6 +1,6 @@
-"""Who acts and what they may do: viewer, operator, approver and admin, on all clusters or one.
+"""Actors and their roles: viewer, operator, approver and admin, on all clusters or on one.
 
-Each role may what those before it may. Django groups of these names, and grants without a cluster,
+Each role includes the roles before it. Django groups of these names, and grants without a cluster,
 hold on every cluster; a superuser is admin everywhere.
 """
 
@@ -19,7 +19,7 @@ VIEWER: Final = Grant.Role.VIEWER.value
 OPERATOR: Final = Grant.Role.OPERATOR.value
 APPROVER: Final = Grant.Role.APPROVER.value
 ADMIN: Final = Grant.Role.ADMIN.value
-# Each may what those before it may.
+# Each role includes the roles before it.
 ROLES: Final = (VIEWER, OPERATOR, APPROVER, ADMIN)
 _RANK: Final = {role: rank for rank, role in enumerate(ROLES, start=1)}
 
@@ -51,26 +51,26 @@ class Actor:
         """Return this actor, acting on a cluster."""
         if self.cluster_id == cluster.pk:
             return self
-        there = replace(self, cluster_id=cluster.pk)
+        actor = replace(self, cluster_id=cluster.pk)
         if "_ranks" in self.__dict__:
-            there.__dict__["_ranks"] = self._ranks
-        return there
+            actor.__dict__["_ranks"] = self._ranks
+        return actor
 
     @cached_property
     def _ranks(self) -> dict[int | None, int]:
-        """Return the rank by cluster; read once per actor, so an actor lives for one request."""
+        """Return the rank by cluster; it is read once, so an actor must not outlive its request."""
         if not isinstance(self.user, User) or not self.user.is_active:
             return {}
         if self.user.is_superuser:
             return {None: _RANK[ADMIN]}
         groups = self.user.groups.filter(name__in=ROLES).values_list("name", flat=True)
-        found: dict[int | None, int] = {None: max((_RANK[name] for name in groups), default=0)}
+        ranks: dict[int | None, int] = {None: max((_RANK[name] for name in groups), default=0)}
         for cluster, role in self.user.grants.values_list("cluster", "role"):
-            found[cluster] = max(found.get(cluster, 0), _RANK[role])
-        return found
+            ranks[cluster] = max(ranks.get(cluster, 0), _RANK[role])
+        return ranks
 
     def may(self, role: str, cluster_id: int | None = None) -> bool:
-        """Tell whether the actor has a role, or one above it: on a cluster, or on all."""
+        """Return True if the actor has a role or a higher one, on a cluster or on all."""
         wanted = cluster_id or self.cluster_id
         if self.only is not None and wanted != self.only:
             return False
@@ -80,61 +80,61 @@ class Actor:
 
     @property
     def clusters(self) -> frozenset[int] | None:
-        """Return the ids of the clusters that the actor may see, None for all."""
+        """Return the ids of the clusters that are visible to the actor, None for all."""
         if self._ranks.get(None, 0):
             return None if self.only is None else frozenset({self.only})
         granted = frozenset(cluster for cluster in self._ranks if cluster is not None)
         return granted if self.only is None else granted & {self.only}
 
     def role(self, cluster_id: int | None = None) -> str:
-        """Return the highest role that the actor may use there, "" for none."""
+        """Return the actor's highest role on a cluster, "" for none."""
         return next((role for role in reversed(ROLES) if self.may(role, cluster_id)), "")
 
     @property
     def is_member(self) -> bool:
-        """Tell whether there is any cluster that the actor may see, or may come to see."""
+        """Return True if at least one cluster is, or can become, visible to the actor."""
         return self.clusters is None or bool(self.clusters)
 
     @property
     def is_viewer(self) -> bool:
-        """Tell whether the actor may see."""
+        """Return True if the actor is a viewer."""
         return self.may(VIEWER)
 
     @property
     def is_operator(self) -> bool:
-        """Tell whether the actor may change."""
+        """Return True if the actor is an operator."""
         return self.may(OPERATOR)
 
     @property
     def is_approver(self) -> bool:
-        """Tell whether the actor may approve plans."""
+        """Return True if the actor is an approver."""
         return self.may(APPROVER)
 
     @property
     def is_admin(self) -> bool:
-        """Tell whether the actor may change policies and grants."""
+        """Return True if the actor is an admin."""
         return self.may(ADMIN)
 
 
 class Automatic(Actor):
-    """A part of Weir that acts by itself: the audit log names it, and it has no role."""
+    """A component of Weir that acts without a user: it has a name in the audit log, and no role."""
 
     def __init__(self, name: str) -> None:
         super().__init__(AnonymousUser())
         object.__setattr__(self, "_name", name)
 
     def on(self, cluster: Cluster) -> "Actor":
-        """Return itself: it has no role anywhere."""
+        """Return itself, as it has no role on any cluster."""
         return self
 
     @property
     def name(self) -> str:
-        """Return the name of the part."""
+        """Return the name of the component."""
         return str(self.__dict__["_name"])
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Return who sends the request, from where."""
+    """Return the actor of a request, with its address."""
     address = request.META.get("REMOTE_ADDR") or None
     return Actor(request.user, address, request_id(request))
 
@@ -146,16 +146,16 @@ def require(actor: Actor, role: str, cluster: Cluster | None = None) -> None:
 
 
 def require_member(actor: Actor) -> None:
-    """Raise `Forbidden` unless there is a cluster that the actor may see."""
+    """Raise `Forbidden` unless the actor is a viewer of at least one cluster."""
     if not actor.is_member:
         raise Forbidden(VIEWER)
 
 
 def require_viewer(actor: Actor, cluster: Cluster | None = None) -> None:
-    """Raise `Forbidden` unless the actor may see."""
+    """Raise `Forbidden` unless the actor is a viewer."""
     require(actor, VIEWER, cluster)
 
 
 def require_operator(actor: Actor, cluster: Cluster | None = None) -> None:
-    """Raise `Forbidden` unless the actor may change."""
+    """Raise `Forbidden` unless the actor is an operator."""
     require(actor, OPERATOR, cluster)

@@ -1,4 +1,4 @@
-"""Bearer tokens of scripts: shown once, kept as sha256, bounded in role, cluster and time."""
+"""Bearer tokens: shown once, stored as sha256, limited in role, cluster and time."""
 
 import hashlib
 import logging
@@ -49,7 +49,7 @@ def make(
     cluster: Cluster | None = None,
     days: int = DEFAULT_DAYS,
 ) -> tuple[ApiToken, str]:
-    """Make a token of the actor's own, and return its row and the secret, once.
+    """Create a token of the actor; return its row and the secret, which is not stored.
 
     role is the most that it may, whatever its user may; cluster the only one where. Raises
     `Forbidden` for who came with a token themselves, `Invalid` per field, `Conflict` where there
@@ -65,26 +65,26 @@ def make(
     expires_at = timezone.now() + timedelta(days=days)
     row, secret = _made(user, name.strip(), expires_at, role, cluster)
     after = {"role": role, "expires_at": expires_at.isoformat(timespec="seconds")}
-    audit.record(actor, "token.create", _told(row), cluster=cluster, after=after)
+    audit.record(actor, "token.create", _label(row), cluster=cluster, after=after)
     return row, secret
 
 
 @transaction.atomic
 def revoke(actor: Actor, pk: int) -> None:
-    """Delete a token of the actor's own; it holds no longer from now on.
+    """Delete a token of the actor, which is invalid from now on.
 
-    Who came with a token can revoke that one alone. Raises `Forbidden`, `NotFound`.
+    An actor with a token can revoke that token only. Raises `Forbidden`, `NotFound`.
     """
-    row = own(actor).filter(pk=pk).first()
+    row = tokens_of(actor).filter(pk=pk).first()
     if row is None:
         raise NotFound("token", pk)
     if actor.token not in (None, pk):
         raise LoginNeeded
-    audit.record(actor, "token.revoke", _told(row), cluster=row.cluster, before={"role": row.role})
+    audit.record(actor, "token.revoke", _label(row), cluster=row.cluster, before={"role": row.role})
     row.delete()
 
 
-def own(actor: Actor) -> "QuerySet[ApiToken]":
+def tokens_of(actor: Actor) -> "QuerySet[ApiToken]":
     """Return the actor's own tokens, by name. Raises `Forbidden`."""
     rows = ApiToken.objects.filter(user=_user(actor)).select_related("cluster")
     return rows.order_by("name", "pk")
@@ -101,11 +101,11 @@ def token_of(token: str) -> ApiToken | None:
     if row is None or not row.user.is_active:
         return None
     if row.last_used_at is None or now - row.last_used_at > USE_GRAIN:
-        _note_use(row, now)
+        _record_use(row, now)
     return row
 
 
-def _note_use(row: ApiToken, now: datetime) -> None:
+def _record_use(row: ApiToken, now: datetime) -> None:
     try:
         with transaction.atomic():
             ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
@@ -121,7 +121,7 @@ def user_of(token: str) -> User | None:
 
 
 def actor_with(row: ApiToken, address: str | None, request: str) -> Actor:
-    """Return who comes with a token, within what it lets them do."""
+    """Return the actor of a token, limited to the token's role and cluster."""
     return Actor(
         row.user, address, request, ceiling=row.role, only=row.cluster_id, token=row.pk
     )  # fmt: skip
@@ -163,7 +163,7 @@ def _faults(actor: Actor, name: str, role: str, cluster: Cluster | None, days: i
     return faults
 
 
-def _told(row: ApiToken) -> str:
+def _label(row: ApiToken) -> str:
     return f"token {row.name} …{row.hint}"
 
 

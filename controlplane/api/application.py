@@ -1,4 +1,4 @@
-"""The Ninja application: its routers, what every answer passes, and how refusals are told."""
+"""The Ninja application: routers, decorators of all responses, and error handlers."""
 
 from django.contrib.auth.decorators import login_required
 

@@ -1,7 +1,7 @@
 """Values of windows as text in the archive: JSON that keeps what JSON alone would not.
 
 Numbers, texts, truth values and null are themselves (NaN and infinities as Python writes them);
-anything else is an object with one field that says what it is.
+anything else is an object with one field that names its type.
 """
 
 import base64
@@ -43,11 +43,11 @@ def to_json(values: Sequence[Any]) -> str:
 def from_json(text: str) -> list[Any]:
     """Return the values that `to_json` wrote."""
     try:
-        found = pydantic_core.from_json(text)
+        document = pydantic_core.from_json(text)
     except ValueError:
         # Escaped text that is not Unicode: see `to_json`.
-        found = json.loads(text)
-    return [value if type(value) in _PLAIN else _read(value) for value in found]
+        document = json.loads(text)
+    return [value if type(value) in _PLAIN else _read(value) for value in document]
 
 
 def _written(value: Any) -> Any:
@@ -55,7 +55,7 @@ def _written(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():
-            return [_written(one) for one in value]
+            return [_written(item) for item in value]
         case Decimal():
             return {_DECIMAL: str(value)}
         case datetime() | date():
@@ -68,7 +68,7 @@ def _written(value: Any) -> Any:
 
 def _read(value: Any) -> Any:
     if isinstance(value, list):
-        return [_read(one) for one in value]
+        return [_read(item) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()

@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet
 from controlplane.archive.models import ArchivedQuery, ArchivedWindow
 from controlplane.archive.router import RESULTS
 from controlplane.archive.values import from_json, to_json
-from controlplane.wire.results.places import START_BYTES, start_bytes, start_of
+from controlplane.wire.results.places import START_BYTES, start_of
 
 # Rows per statement that deletes: the write lock is held for milliseconds.
 CHUNK: Final = 2_000
@@ -126,30 +126,30 @@ def read(wanted: Part) -> list[Archived]:
     # The windows of one key are found by an index of their own, in which starts have the order.
     column = "place" if wanted.key is None else "start_ms"
     order = f"-{column}" if wanted.newest_first else column
-    rows = _wanted(wanted).order_by(order).values_list(*_COLUMNS)[: wanted.limit]
-    found = [
+    rows = _matching(wanted).order_by(order).values_list(*_COLUMNS)[: wanted.limit]
+    windows = [
         Archived(bytes(place), from_json(key), from_json(values), batch, final_at_ms)
         for place, key, values, batch, final_at_ms in rows
     ]
     if wanted.key is None:
-        return found
+        return windows
     # Two keys may have one hash.
-    return [one for one in found if one.place[START_BYTES:] == wanted.key]
+    return [window for window in windows if window.place[START_BYTES:] == wanted.key]
 
 
 def delete_before(query_id: int, place: bytes, most: int) -> int:
     """Delete at most so many of the oldest windows of a query before a place; return how many."""
-    gone = 0
-    while gone < most:
-        wanted = min(CHUNK, most - gone)
+    deleted = 0
+    while deleted < most:
+        wanted = min(CHUNK, most - deleted)
         with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
             cursor.execute(_DELETE, [query_id, place, wanted])
             chunk = int(cursor.rowcount)
             ArchivedQuery.objects.filter(pk=query_id).update(windows=F("windows") - chunk)
-        gone += chunk
+        deleted += chunk
         if chunk < wanted:
             break
-    return gone
+    return deleted
 
 
 def delete_oldest(query_id: int, count: int) -> int:
@@ -163,8 +163,8 @@ def newest_place(query_id: int) -> bytes:
     Windows of a query are archived in the order of their places: whoever has seen all up to a place
     misses nothing by reading on behind it.
     """
-    found = ArchivedWindow.objects.filter(query_id=query_id).order_by("-place")
-    place = found.values_list("place", flat=True).first()
+    places = ArchivedWindow.objects.filter(query_id=query_id).order_by("-place")
+    place = places.values_list("place", flat=True).first()
     return b"" if place is None else bytes(place)
 
 
@@ -180,18 +180,13 @@ def hash_of(key: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big", signed=True)
 
 
-def _wanted(wanted: Part) -> QuerySet[ArchivedWindow]:
-    found = ArchivedWindow.objects.filter(query_id=wanted.query_id)
+def _matching(wanted: Part) -> QuerySet[ArchivedWindow]:
+    rows = ArchivedWindow.objects.filter(query_id=wanted.query_id)
     if wanted.is_final is not None:
-        found = found.filter(final_at_ms__isnull=not wanted.is_final)
+        rows = rows.filter(final_at_ms__isnull=not wanted.is_final)
     if wanted.key is None:
-        return found.filter(place__gte=wanted.least, place__lt=wanted.past)
-    found = found.filter(key_hash=hash_of(wanted.key))
+        return rows.filter(place__gte=wanted.least, place__lt=wanted.past)
+    rows = rows.filter(key_hash=hash_of(wanted.key))
     if wanted.least:
-        found = found.filter(start_ms__gte=start_of(wanted.least))
-    return found if wanted.past == _END else found.filter(start_ms__lt=start_of(wanted.past))
-
-
-def past_start(start_ms: int) -> bytes:
-    """Return what is behind all places of windows that start then, and before all later ones."""
-    return start_bytes(start_ms) + b"\xff"
+        rows = rows.filter(start_ms__gte=start_of(wanted.least))
+    return rows if wanted.past == _END else rows.filter(start_ms__lt=start_of(wanted.past))

@@ -16,7 +16,7 @@ from controlplane.events.publish import send_samples
 from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
-from controlplane.telemetry.samples import Before, Row, Sample, moment_of, sample_of
+from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.topology import drop_rule_housekeeping
 
 # The time in which a stream's rate follows a change by 63 %: longer than the gaps between the
@@ -28,7 +28,7 @@ SILENT = 1e-3
 
 @dataclass(frozen=True)
 class Positions:
-    """How far the relay has read the two Redis streams, "" to leave a position as it is."""
+    """Positions of the relay in the two Redis streams; "" leaves a position unchanged."""
 
     telemetry: str = ""
     progress: str = ""
@@ -40,7 +40,7 @@ def record(
     positions: Positions = Positions(),
     batch_ms: float | None = None,
 ) -> list[Sample]:
-    """Send and store the samples of telemetry rows, oldest first; returns them."""
+    """Publish and store the samples of telemetry rows; return them, oldest first."""
     samples = measure(cluster, rows, batch_ms)
     send_samples(cluster.pk, samples)
     store(cluster, rows, samples, positions)
@@ -48,14 +48,14 @@ def record(
 
 
 def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None) -> list[Sample]:
-    """Return the samples of telemetry rows that follow what is stored."""
+    """Return the samples of telemetry rows that are newer than the stored samples."""
     capacities = list(
         Node.objects.filter(cluster=cluster).order_by("index").values_list("capacity", flat=True)
     )
     emitted_ms = _last_emitted_ms(cluster)
     samples = []
     for row in rows:
-        before = Before(emitted_ms, cluster.trigger_ms, batch_ms)
+        before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms)
         samples.append(sample_of(row, before, capacities))
         emitted_ms = row["emitted_ms"]
     return samples
@@ -93,11 +93,11 @@ def store(
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         acknowledgement.acknowledge(cluster, rows, samples)
         failed_queries.end_failed(cluster, rows)
-        skipped_batches.note_done(cluster, rows)
+        skipped_batches.record_done(cluster, rows)
 
 
 def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:
-    """Let the measured rates follow the records per stream of the last seconds; returns changes.
+    """Update the measured rates from the records per stream of the last seconds; return how many.
 
     An exponentially weighted mean: silent streams decay too.
     """
@@ -131,7 +131,7 @@ def _last_emitted_ms(cluster: Cluster) -> int | None:
 
 
 def _acknowledge(cluster_id: int, version: int) -> None:
-    """Note that the pipeline runs with a version, which completes what waited for it."""
+    """Record that the pipeline runs a version, and mark the versions up to it as applied."""
     behind = Cluster.objects.filter(pk=cluster_id, applied_version__lt=version)
     if behind.update(applied_version=version) != 1:
         return

@@ -1,10 +1,10 @@
-"""What the beat looks after every few seconds, so that nothing stays stuck after an outage."""
+"""Reconciliation of every cluster every few seconds, so that it recovers after an outage."""
 
 import logging
 from datetime import datetime
 
 from controlplane.health import skipped_batches
-from controlplane.health.losses.repair import ask, hold_back
+from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
 from controlplane.topology import drop_rule_housekeeping, placement, publishing, queries
 from controlplane.wire.errors import RoutingTaken
@@ -12,30 +12,30 @@ from controlplane.wire.errors import RoutingTaken
 logger = logging.getLogger(__name__)
 
 
-def tend(now: datetime) -> None:
-    """Tend every cluster; trouble with one does not keep the others waiting."""
+def reconcile_all(now: datetime) -> None:
+    """Reconcile every cluster; an error in one cluster does not affect the others."""
     for cluster in Cluster.objects.all():
         try:
-            tend_cluster(cluster, now)
+            reconcile_cluster(cluster, now)
         except Exception:
             # Whatever it is, the next beat tries again and the log says what it was.
             logger.exception("Tending %s failed", cluster.slug)
 
 
-def tend_cluster(cluster: Cluster, now: datetime) -> None:
-    """End what is overdue, place what is stuck, publish what is not, heal a Redis that forgot."""
+def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
+    """End overdue queries, place pending ones, publish routing versions, repair Redis."""
     queries.end_overdue(cluster.pk, now)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
         placement.drain(cluster.pk)
-    if not hold_back(cluster):
+    if not is_publication_blocked(cluster):
         publish(cluster)
     drop_rule_housekeeping.settle(cluster)
     skipped_batches.publish_pending(cluster)
 
 
 def publish(cluster: Cluster) -> None:
-    """Publish what is not published, or all of it to a Redis that has lost it.
+    """Publish unpublished versions, or all versions if Redis has lost them.
 
     Where Redis has a version with other contents, an administrator has to decide.
     """
@@ -44,4 +44,4 @@ def publish(cluster: Cluster) -> None:
             publishing.publish_unpublished(cluster.pk)
     except RoutingTaken as taken:
         logger.error("%s", taken)
-        ask(cluster)
+        request_decision(cluster)

@@ -1,4 +1,4 @@
-"""Forgetting ended queries, old routing versions and expired sessions."""
+"""Retention of ended queries, old routing versions and expired sessions."""
 
 from datetime import datetime, timedelta
 
@@ -21,19 +21,19 @@ def prune_queries(now: datetime) -> int:
     least = timedelta(hours=settings.QUERY_RETENTION_HOURS)
     over = Query.objects.filter(state__in=(Query.State.ENDED, Query.State.FAILED))
     old = over.filter(ended_at__lt=now - least).order_by()
-    gone = 0
+    deleted = 0
     for seconds in list(old.values_list("retention_s", flat=True).distinct()):
         before = now - max(least, timedelta(seconds=seconds))
-        mine = old.filter(retention_s=seconds, ended_at__lt=before)
-        while ids := list(mine.order_by("id").values_list("id", flat=True)[:CHUNK]):
+        expired = old.filter(retention_s=seconds, ended_at__lt=before)
+        while ids := list(expired.order_by("id").values_list("id", flat=True)[:CHUNK]):
             Query.objects.filter(pk__in=ids).delete()
-            gone += len(ids)
-    return gone
+            deleted += len(ids)
+    return deleted
 
 
 def prune_routing() -> int:
-    """Delete published versions far behind the newest that no proposal made; returns how many."""
-    gone = 0
+    """Delete old published versions, except those of proposals; return how many."""
+    deleted = 0
     for cluster in Cluster.objects.all():
         old = RoutingVersion.objects.filter(
             cluster=cluster,
@@ -41,8 +41,8 @@ def prune_routing() -> int:
             proposal=None,
             published_at__isnull=False,
         )
-        gone += old.order_by().delete()[0]
-    return gone
+        deleted += old.order_by().delete()[0]
+    return deleted
 
 
 def prune_sessions(now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""What the arcs of a stream drop, as people read it."""
+"""Drop rules of streams and queries."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,32 +10,32 @@ from controlplane.models import Drop, Stream
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT
 
 
-def drops_of(stream: Stream) -> QuerySet[Drop]:
-    """Return the drops of a stream's arcs: the input arc first, then by the query's name."""
-    found = Drop.objects.filter(stream=stream).select_related("stream", "query")
-    return found.order_by(F("query__name").asc(nulls_first=True), "id")
+def drop_rules_of(stream: Stream) -> QuerySet[Drop]:
+    """Return the drop rules of a stream: that of its input first, then by query name."""
+    drops = Drop.objects.filter(stream=stream).select_related("stream", "query")
+    return drops.order_by(F("query__name").asc(nulls_first=True), "id")
 
 
-def drops_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
-    """Return the drops of the arcs of some streams, each stream's input arc first."""
-    found: dict[int, list[Drop]] = defaultdict(list)
+def drop_rules_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
+    """Return the drop rules of streams by stream id, each stream's input first."""
+    drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(stream__in=ids).select_related("stream", "query")
     for drop in rows.order_by(F("query_id").asc(nulls_first=True)):
-        found[drop.stream_id].append(drop)
-    return found
+        drops[drop.stream_id].append(drop)
+    return drops
 
 
-def drops_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
-    """Return the drops on the arcs to some queries."""
-    found: dict[int, list[Drop]] = defaultdict(list)
+def drop_rules_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
+    """Return the drop rules on the edges to queries, by query id."""
+    drops: dict[int, list[Drop]] = defaultdict(list)
     rows = Drop.objects.filter(query__in=ids).select_related("stream", "query")
     for drop in rows.order_by("id"):
-        found[drop.query_id or INPUT].append(drop)
-    return found
+        drops[drop.query_id or INPUT].append(drop)
+    return drops
 
 
 def moment_of(since_ms: int) -> datetime | None:
-    """Return the event time of a step; None for always, or for a time that no calendar has."""
+    """Return the event time of a step; None for always, or outside of the calendar."""
     if since_ms == ALWAYS:
         return None
     try:

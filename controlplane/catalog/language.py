@@ -1,6 +1,6 @@
-"""The language of queries as people look it up: every operator, function and aggregate.
+"""Reference of the query language: operators, functions and aggregates.
 
-Derived from the tables that the checker reads, so that it cannot say anything else.
+Derived from the tables that the checker reads, so they cannot differ.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _WRITTEN: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing of the language: how it is written, the kind it gives, what it is."""
+    """An entry of the reference: its syntax, the kind of its result, and a description."""
 
     written: str
     gives: str
@@ -48,63 +48,70 @@ class Entry:
 def operators() -> list[Entry]:
     """Return the operators."""
     return [
-        Entry(_WRITTEN.get(name, f"x {name} y"), _gives(one), one.about)
-        for name, one in OPERATORS.items()
+        Entry(_WRITTEN.get(name, f"x {name} y"), _gives(operator), operator.about)
+        for name, operator in OPERATORS.items()
     ]
 
 
 def functions() -> list[Entry]:
-    """Return the functions of the language itself."""
+    """Return the built-in functions."""
     return _entries(FUNCTIONS)
 
 
 def registered_functions() -> list[Entry]:
     """Return the functions of the modules of `WEIR_FUNCTIONS`."""
-    return _entries({name: found.signature for name in names() if (found := registered(name))})
+    return _entries(
+        {name: functions.signature for name in names() if (functions := registered(name))}
+    )
 
 
 def aggregates() -> list[Entry]:
-    """Return the aggregates of the language itself."""
+    """Return the built-in aggregates."""
     return [
-        Entry(_aggregate(name, one), _aggregate_gives(name, one), one.about)
-        for name, one in AGGREGATES.items()
+        Entry(_aggregate(name, aggregate), _aggregate_gives(name, aggregate), aggregate.about)
+        for name, aggregate in AGGREGATES.items()
     ]
 
 
 def registered_aggregates() -> list[Entry]:
     """Return the aggregates of the modules of `WEIR_FUNCTIONS`."""
-    found = ((name, registered_aggregate(name)) for name in aggregate_names())
-    return [Entry(f"{name}({one.takes})", str(one.gives), one.about) for name, one in found if one]
-
-
-def _entries(found: Mapping[str, Function]) -> list[Entry]:
+    registered_classes = ((name, registered_aggregate(name)) for name in aggregate_names())
     return [
-        Entry(f"{name}({_parameters(one)})", _gives(one), one.about) for name, one in found.items()
+        Entry(f"{name}({aggregate.takes})", str(aggregate.gives), aggregate.about)
+        for name, aggregate in registered_classes
+        if aggregate
     ]
 
 
-def _aggregate(name: str, one: AggregateFunction) -> str:
-    first = "* or any" if name == "count" else _word(one.takes)
-    return f"{name}({first}, {one.setting[0]})" if one.setting else f"{name}({first})"
+def _entries(table: Mapping[str, Function]) -> list[Entry]:
+    return [
+        Entry(f"{name}({_parameters(function)})", _gives(function), function.about)
+        for name, function in table.items()
+    ]
 
 
-def _aggregate_gives(name: str, one: AggregateFunction) -> str:
+def _aggregate(name: str, function: AggregateFunction) -> str:
+    first = "* or any" if name == "count" else _word(function.takes)
+    return f"{name}({first}, {function.setting[0]})" if function.setting else f"{name}({first})"
+
+
+def _aggregate_gives(name: str, function: AggregateFunction) -> str:
     if name == "top_k":
         return "list"
-    return "as its argument" if one.gives is None else str(one.gives)
+    return "as its argument" if function.gives is None else str(function.gives)
 
 
-def _parameters(one: Function) -> str:
-    words = [_word(kinds) for kinds in one.takes]
-    needed, more = words[: one.least], words[one.least :]
+def _parameters(function: Function) -> str:
+    words = [_word(kinds) for kinds in function.takes]
+    needed, more = words[: function.least], words[function.least :]
     shown = ", ".join(needed) + "".join(f"[, {word}]" for word in more)
-    return f"{shown}, …" if one.repeats else shown
+    return f"{shown}, …" if function.repeats else shown
 
 
-def _gives(one: Function) -> str:
+def _gives(function: Function) -> str:
     """Return the kind of the result over all kinds that the arguments may have."""
-    takes = [one.takes[min(at, len(one.takes) - 1)] for at in range(one.least)]
-    kinds = {one.gives(combination) for combination in product(*takes)} - {None, Kind.NULL}
+    takes = [function.takes[min(index, len(function.takes) - 1)] for index in range(function.least)]
+    kinds = {function.gives(combination) for combination in product(*takes)} - {None, Kind.NULL}
     return _word(sorted(kind for kind in kinds if kind is not None), "as its arguments")
 
 

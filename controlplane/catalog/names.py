@@ -1,4 +1,4 @@
-"""What may be a name: something that stands in a URL as one segment."""
+"""Rules for names: a name is one segment of a URL."""
 
 import re
 
@@ -9,7 +9,7 @@ _ALLOWED = re.compile(r"[^\W_][\w.:@+-]*")
 
 
 def faults(name: str) -> list[str]:
-    """Return what is wrong with a name, nothing for a good one."""
+    """Return the faults of a name as messages."""
     if not name:
         return ["Give a name"]
     if len(name) > MAX_LENGTH:

@@ -1,4 +1,4 @@
-"""Queries of a cluster: pages with filters, one by name or id, where it runs, its results."""
+"""Queries of a cluster: lists with filters, and one query by name or id."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ STATES = tuple(str(state) for state in Query.State.values)
 
 @dataclass(frozen=True)
 class QueryFilters:
-    """What the list shows; state "live" is pending, running and ending, "" is all.
+    """Filters of the list; state "live" is pending, running and ending, "" is all.
 
     node is a node's index, stream a stream's name. order is a key of ORDERS, "-" before it turns
     it round; anything else is the newest first.
@@ -70,24 +70,24 @@ def queries_page(cluster: Cluster, filters: QueryFilters) -> Page[QueryRow]:
 
 
 def queries_slice(cluster: Cluster, filters: QueryFilters, place: Place) -> Slice[QueryRow]:
-    """Return the queries behind a place in the order the filters name. Raises `Invalid`."""
+    """Return the queries after a cursor in the order of the filters. Raises `Invalid`."""
     return slice_of(_filtered(cluster, filters), _order(filters.order), place, rows_of)
 
 
 def query_by_id(cluster: Cluster, pk: int) -> Query:
     """Return a query of the cluster, ended ones too; raises `NotFound`."""
-    found = _whole(cluster).filter(pk=pk).first()
-    if found is None:
+    row = _whole(cluster).filter(pk=pk).first()
+    if row is None:
         raise NotFound("query", pk)
-    return found
+    return row
 
 
 def query_by_name(cluster: Cluster, name: str) -> Query:
-    """Return the newest query with the name, which is the live one if one lives, or `NotFound`."""
-    found = _whole(cluster).filter(name=name).order_by("-id").first()
-    if found is None:
+    """Return the newest query with the name; a live query is always newest. Raises `NotFound`."""
+    row = _whole(cluster).filter(name=name).order_by("-id").first()
+    if row is None:
         raise NotFound("query", name)
-    return found
+    return row
 
 
 def names_of_streams(query: Query) -> dict[int, str]:
@@ -96,12 +96,12 @@ def names_of_streams(query: Query) -> dict[int, str]:
 
 
 def computed_by(query: Query) -> Computation:
-    """Return what a query computes; raises `Conflict` (unreadable) where that is gone."""
+    """Return the computation of a query. Raises `Conflict` (unreadable) if it cannot be parsed."""
     try:
         return computation_of_query(query)
     except BadQuery as bad:
-        told = f"What {query.name} computes cannot be read any more: {bad}"
-        raise Conflict("unreadable", told) from None
+        text = f"What {query.name} computes cannot be read any more: {bad}"
+        raise Conflict("unreadable", text) from None
 
 
 def state_counts(cluster: Cluster) -> dict[str, int]:
@@ -117,27 +117,27 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:
-    found = _whole(cluster)
+    rows = _whole(cluster)
     if filters.order.removeprefix("-") == "node":
         first = FilteredRelation("tasks", condition=Q(tasks__index=0))
         # Those that are nowhere yet before node 0, in every database.
         nowhere = Coalesce(F("first_task__node__index"), Value(-1))
-        found = found.alias(first_task=first).annotate(first_node=nowhere)
-    found = found.order_by(*_order(filters.order))
+        rows = rows.alias(first_task=first).annotate(first_node=nowhere)
+    rows = rows.order_by(*_order(filters.order))
     if filters.text:
-        found = found.filter(name__icontains=filters.text)
+        rows = rows.filter(name__icontains=filters.text)
     if filters.state == "live":
-        found = found.filter(state__in=("pending", "running", "ending"))
+        rows = rows.filter(state__in=("pending", "running", "ending"))
     elif filters.state:
-        found = found.filter(state=filters.state)
+        rows = rows.filter(state=filters.state)
     if filters.node is not None:
         here = Task.objects.filter(node__cluster=cluster, node__index=filters.node)
-        found = found.filter(pk__in=here.values("query"))
+        rows = rows.filter(pk__in=here.values("query"))
     if filters.stream:
         # By the stream's readers, not by looking at what every query reads.
         read = QueryStream.objects.filter(stream__cluster=cluster, stream__name=filters.stream)
-        found = found.filter(pk__in=read.values("query"))
-    return found
+        rows = rows.filter(pk__in=read.values("query"))
+    return rows
 
 
 def _order(order: str) -> tuple[str, str]:

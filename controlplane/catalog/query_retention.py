@@ -1,4 +1,4 @@
-"""How long and how many windows of a query are kept: as it is submitted, and changed later."""
+"""Retention of a query's windows: checks, and changes of a live query."""
 
 from django.db import transaction
 
@@ -14,7 +14,7 @@ MAX_RETENTION_WINDOWS = 100_000_000
 
 
 def retention_faults(seconds: int, windows: int) -> Fields:
-    """Return what is wrong with a retention, by field."""
+    """Return the faults of a retention by field."""
     faults: Fields = {}
     if not MIN_RETENTION_S <= seconds <= MAX_RETENTION_S:
         faults["retention_s"] = [f"Must be {MIN_RETENTION_S} to {MAX_RETENTION_S:,} seconds"]

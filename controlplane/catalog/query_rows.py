@@ -1,11 +1,11 @@
-"""Rows of queries: each with where it runs, what it reads and what its arcs drop."""
+"""Rows of queries with their node, streams and drop rules."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controlplane.catalog.computations import right_of
-from controlplane.catalog.drop_rules import drops_by_query
+from controlplane.catalog.drop_rules import drop_rules_by_query
 from controlplane.models import Drop, Node, Query, QueryStream, Task
 from controlplane.wire.routing import Span, spans_from
 
@@ -31,12 +31,12 @@ class QueryRow:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Return the streams that are not of the right side: all of them, but for a join."""
+        """Return the streams of the left side, which are all streams of a query that is no join."""
         return tuple(name for name in self.streams if name not in self.right)
 
 
 def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
-    """Return the rows of some queries, in three statements whatever their number.
+    """Return the rows of queries, in three SQL statements.
 
     What they refer to is read beside them. Prefetched, each query would have a query set of its
     own for each relation, which takes longer to make, and to clear away, than its rows.
@@ -49,7 +49,7 @@ def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
     reading = QueryStream.objects.filter(query__in=ids)
     for query, stream, name in reading.values_list("query_id", "stream_id", "stream__name"):
         streams[query].append((stream, name))
-    drops = drops_by_query(ids)
+    drops = drop_rules_by_query(ids)
     return [
         _row(query, tasks[query.pk], streams[query.pk], drops.get(query.pk, ()))
         for query in queries
@@ -71,11 +71,11 @@ def _row(
     if not tasks:
         return QueryRow(query, None, None, names, right=others, drops=tuple(drops))
     since = max(task.since_version for task in tasks)
-    spans = _spans(query, tasks)
+    spans = _task_ranges(query, tasks)
     return QueryRow(query, tasks[0].node, since, names, spans, others, tuple(drops))
 
 
-def _spans(query: Query, tasks: Sequence[Task]) -> tuple[Span, ...]:
+def _task_ranges(query: Query, tasks: Sequence[Task]) -> tuple[Span, ...]:
     if query.task_count == 1:
         return ()
     return spans_from([(task.index, task.node.index) for task in tasks], query.task_count)

@@ -1,4 +1,4 @@
-"""Whether a query's text can run: every fault at once, each with its place in the text."""
+"""Checks of a query's text: all faults by field, with their places in the text."""
 
 import re
 from collections.abc import Mapping
@@ -38,19 +38,19 @@ def checked(
     kinds: Mapping[str, Kind],
     right: Mapping[str, Kind] | None = None,
 ) -> Computation:
-    """Return what the text computes over columns of these kinds. Raises `Invalid`, all faults.
+    """Return the computation of a text over columns of these kinds. Raises `Invalid`, all faults.
 
     `right`: the columns of a join's right side, where they are not those of the left. A fault of
-    one side of a pair says of which, under the pair: text.on.0.
+    one side of a pair names the side, under the pair: text.on.0.
     """
     faults = _bounds(text) | tasks_faults(tasks, keyed=bool(text.key) or is_join(text))
     try:
         computation = computation_of(text, kinds, right)
     except BadQuery as bad:
         for named, why in bad.fields.items():
-            field, told = _of_pair(named, why)
+            field, faults_by_field = _of_pair(named, why)
             known = faults.setdefault(PREFIX + field, [])
-            known += [] if told in known else [told]
+            known += [] if faults_by_field in known else [faults_by_field]
         raise Invalid(faults) from None
     if faults:
         raise Invalid(faults)
@@ -59,14 +59,14 @@ def checked(
 
 def output_columns(computation: Computation) -> list[OutputColumn]:
     """Return the columns of the results: the key, then the aggregates."""
-    keys = [OutputColumn(name, str(one.kind), "key") for name, one in computation.key]
+    keys = [OutputColumn(name, str(expression.kind), "key") for name, expression in computation.key]
     values = [OutputColumn(n, _kind_of(a.function, a.kind), "aggregate")
               for n, a in computation.aggregates]  # fmt: skip
     return keys + values
 
 
 def tasks_faults(tasks: int, *, keyed: bool) -> Fields:
-    """Return what is wrong with a number of tasks."""
+    """Return the faults of a number of tasks as messages."""
     if not 1 <= tasks <= MAX_TASKS:
         return {"tasks": [f"Must be 1 to {MAX_TASKS:,}, not {tasks:,}"]}
     if tasks > 1 and not keyed:
@@ -75,9 +75,9 @@ def tasks_faults(tasks: int, *, keyed: bool) -> Fields:
 
 
 def places(fields: Fields) -> dict[str, Place]:
-    """Return where the faults are, of the fields whose first fault has a place."""
-    found = {field: place_of(faults[0]) for field, faults in fields.items() if faults}
-    return {field: place for field, place in found.items() if place is not None}
+    """Return the places of the first faults by field, if they have a place."""
+    by_field = {field: place_of(faults[0]) for field, faults in fields.items() if faults}
+    return {field: place for field, place in by_field.items() if place is not None}
 
 
 def _kind_of(function: str, kind: Kind) -> str:
@@ -89,7 +89,7 @@ def _sentence(why: str) -> str:
 
 
 def _of_pair(field: str, why: str) -> tuple[str, str]:
-    """Return field and sentence; what is wrong with one side of a pair is told of the pair."""
+    """Return field and sentence; wfaults of one side of a pair belong to the pair."""
     side = _SIDE.fullmatch(field)
     if side is None:
         return field, _sentence(why)
@@ -115,8 +115,8 @@ def _names_faults(text: QueryText) -> Fields:
         if len(named) > MOST_NAMED:
             faults[PREFIX + field] = [f"At most {MOST_NAMED}, not {len(named):,}"]
         for name in named:
-            if told := _name_faults(field, name, text):
-                faults[f"{PREFIX}{field}.{name[:MAX_NAME]}"] = told
+            if messages := _name_faults(field, name, text):
+                faults[f"{PREFIX}{field}.{name[:MAX_NAME]}"] = messages
     return faults
 
 

@@ -1,4 +1,4 @@
-"""Routing versions: what a chart annotates, and the whole table at the version decided last."""
+"""Routing versions: lists, one version, and the versions in a time range."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,15 +15,15 @@ from controlplane.pagination.pages import optional_whole
 def versions_slice(
     cluster: Cluster, values: Mapping[str, Any], place: Place
 ) -> Slice[RoutingVersion]:
-    """Return the versions behind a place, the newest first; of a proposal if values name one.
+    """Return the versions after a cursor, newest first; of one proposal if values name it.
 
     Without their operations. Raises `Invalid`.
     """
-    found = RoutingVersion.objects.filter(cluster=cluster).defer("ops")
+    routing_versions = RoutingVersion.objects.filter(cluster=cluster).defer("ops")
     proposal = optional_whole(values, "proposal")
     if proposal is not None:
-        found = found.filter(proposal=proposal)
-    return slice_of(found, ("-version", "-pk"), place, list)
+        routing_versions = routing_versions.filter(proposal=proposal)
+    return slice_of(routing_versions, ("-version", "-pk"), place, list)
 
 
 def version_by_number(cluster: Cluster, number: int) -> RoutingVersion:
@@ -38,15 +38,15 @@ def version_by_number(cluster: Cluster, number: int) -> RoutingVersion:
 def routing_between(
     cluster: Cluster, start: datetime, end: datetime, limit: int = 200
 ) -> QuerySet[RoutingVersion]:
-    """Return the newest versions decided in the span, and all that carried out a proposal.
+    """Return the newest versions in a time range, and all versions of proposals.
 
     Newest first, without their operations.
     """
-    found = cluster.routing_versions.filter(created_at__gte=start, created_at__lt=end)
-    newest = found.order_by("-version").values_list("version", flat=True)[:limit]
+    rows = cluster.routing_versions.filter(created_at__gte=start, created_at__lt=end)
+    newest = rows.order_by("-version").values_list("version", flat=True)[:limit]
     shown = Q(version__gte=min(newest, default=0)) | Q(proposal__isnull=False)
     return (
-        found.filter(shown)
+        rows.filter(shown)
         .order_by("-version")
         .select_related("proposal")
         .defer("ops", "proposal__actions", "proposal__imbalance_after")

@@ -1,4 +1,4 @@
-"""Streams of a cluster: pages with filters, one by its id."""
+"""Streams of a cluster: lists with filters, and one stream by id or name."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from redis.exceptions import RedisError
 
 from controlplane.catalog.computations import schema_of
-from controlplane.catalog.drop_rules import drops_by_stream
+from controlplane.catalog.drop_rules import drop_rules_by_stream
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Drop, QueryStream, Stream
@@ -33,7 +33,7 @@ ORDERS = ("name", "-rate", "rate", "-queries", "queries", "split")
 
 @dataclass(frozen=True)
 class StreamFilters:
-    """What the list shows; order is one of ORDERS."""
+    """Filters of the list; order is one of ORDERS."""
 
     text: str = ""
     split: int | None = None
@@ -55,7 +55,7 @@ class StreamFilters:
 
 @dataclass(frozen=True)
 class StreamRow:
-    """One stream, how many live queries read it, what its arcs drop, and its dead letters.
+    """A stream with its number of live readers, its drop rules and its dead letters.
 
     `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
     """
@@ -72,27 +72,27 @@ class StreamRow:
 
     @property
     def dead_records(self) -> int:
-        """Return how many records ever became dead letters."""
+        """Return the total number of records that became dead letters."""
         return sum((self.dead or {}).values())
 
 
 def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
     """Return one page of streams with the number of live queries that read each."""
-    found = _ordered(cluster, filters).order_by(*_order(filters))
-    return page_of(found, filters.page, filters.per_page, rows_of_streams)
+    rows = _ordered(cluster, filters).order_by(*_order(filters))
+    return page_of(rows, filters.page, filters.per_page, rows_of_streams)
 
 
 def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Slice[StreamRow]:
-    """Return the streams behind a place in the order the filters name. Raises `Invalid`."""
+    """Return the streams after a cursor in the order of the filters. Raises `Invalid`."""
     return slice_of(_ordered(cluster, filters), _order(filters), place, rows_of_streams)
 
 
 def _ordered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
     """Return the streams with the columns that they are ordered by."""
-    found = _filtered(cluster, filters)
+    rows = _filtered(cluster, filters)
     if "queries" in filters.order:
-        found = found.annotate(query_count=_live_readers())
-    return found.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
+        rows = rows.annotate(query_count=_live_readers())
+    return rows.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
 
 
 def _order(filters: StreamFilters) -> tuple[str, str]:
@@ -101,12 +101,12 @@ def _order(filters: StreamFilters) -> tuple[str, str]:
 
 
 def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
-    """Return the rows of some streams; readers are counted for these, not for all of a cluster."""
+    """Return the rows of streams; readers are counted for these streams only."""
     read = QueryStream.objects.filter(stream__in=[stream.pk for stream in streams])
     # Counted, not filtered: or SQLite begins at all live queries of the site.
     live = Count("id", filter=Q(query__state__in=LIVE_STATES))
     counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
-    drops = drops_by_stream([stream.pk for stream in streams])
+    drops = drop_rules_by_stream([stream.pk for stream in streams])
     dead = _dead_counts(streams)
     return [
         StreamRow(
@@ -120,20 +120,20 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
 
 
 def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
-    """Return the dead letters by stream and reason; a list is shown without Redis, too."""
+    """Return the counts of dead letters by stream and reason, empty if Redis does not respond."""
     clusters = Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams})
-    found: dict[int, dict[str, int]] = {}
+    counts: dict[int, dict[str, int]] = {}
     try:
         for slug in clusters.values_list("slug", flat=True):
             for stream, reasons in dead_letters.counted(redis_client(), slug).items():
-                found[stream] = {str(reason): count for reason, count in reasons.items()}
+                counts[stream] = {str(reason): count for reason, count in reasons.items()}
     except RedisError:
         return None
-    return found
+    return counts
 
 
-def kinds_told(schema: StreamSchema | None, name: str) -> str:
-    """Return what a column is in queries, as text: its kind, or the columns of its fields."""
+def kind_text(schema: StreamSchema | None, name: str) -> str:
+    """Return the kind of a column in queries as text, or the columns of its fields."""
     kinds = {} if schema is None else schema.kinds
     inner = [f"{other} {kind}" for other, kind in kinds.items() if other.startswith(f"{name}.")]
     return str(kinds.get(name, ", ".join(inner) or "not read"))
@@ -141,10 +141,10 @@ def kinds_told(schema: StreamSchema | None, name: str) -> str:
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
     """Return a stream of the cluster; raises `NotFound`."""
-    found = cluster.streams.filter(pk=pk).first()
-    if found is None:
+    row = cluster.streams.filter(pk=pk).first()
+    if row is None:
         raise NotFound("stream", pk)
-    return rows_of_streams([found])[0]
+    return rows_of_streams([row])[0]
 
 
 def stream_by_key(cluster: Cluster, key: str) -> Stream:
@@ -152,17 +152,17 @@ def stream_by_key(cluster: Cluster, key: str) -> Stream:
     streams = Stream.objects.filter(cluster=cluster).select_related("cluster")
     # Ids of more digits than the column holds would be an error of the database.
     by_id = streams.filter(pk=int(key)).first() if re.fullmatch("[0-9]{1,18}", key) else None
-    found = by_id or streams.filter(name=key).first()
-    if found is None:
+    stream = by_id or streams.filter(name=key).first()
+    if stream is None:
         raise NotFound("stream", key)
-    return found
+    return stream
 
 
 def _filtered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
-    found = Stream.objects.filter(cluster=cluster)
+    streams = Stream.objects.filter(cluster=cluster)
     if filters.text:
-        found = found.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
-    return found if filters.split is None else found.filter(split=filters.split)
+        streams = streams.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
+    return streams if filters.split is None else streams.filter(split=filters.split)
 
 
 def _live_readers() -> Any:

@@ -1,4 +1,4 @@
-"""Who acts at the terminal: the user of Weir that is named, else the one called like the login."""
+"""The actor at the terminal: a named user of Weir, else the user with the login name."""
 
 import getpass
 from argparse import Namespace
@@ -13,7 +13,7 @@ from controlplane.models import Cluster
 
 
 def actor_of(given: Namespace) -> Actor:
-    """Return who acts: --as, else WEIR_USER, else the login name. Raises `Refused`.
+    """Return the actor: --as, else WEIR_USER, else the login name. Raises `Refused`.
 
     The audit log also gets the login name, which nobody chooses on the command line.
     """
@@ -21,14 +21,14 @@ def actor_of(given: Namespace) -> Actor:
     name = given.user or env.text("WEIR_USER") or login
     user = User.objects.filter(username=name, is_active=True).first()
     if user is None:
-        told = f"there is no active user {name} in Weir"
+        text = f"there is no active user {name} in Weir"
         advice = "--as USER or WEIR_USER=USER; manage.py createsuperuser makes one"
-        raise Refused(Code.FORBIDDEN, told, advice=advice)
+        raise Refused(Code.FORBIDDEN, text, advice=advice)
     return Actor(user, request=f"weir by {login}"[:40])
 
 
 def viewed(given: Namespace) -> tuple[Actor, Cluster]:
-    """Return who acts and the cluster that they name and may see. Raises `Refused` and such."""
+    """Return the actor and the named cluster. Raises `Refused`, `Forbidden`, `NotFound`."""
     actor = actor_of(given)
     require_member(actor)
     cluster = cluster_by_slug(given.cluster)

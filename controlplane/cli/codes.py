@@ -1,4 +1,4 @@
-"""Exit codes, and what is said where something goes wrong: what, where, what to do."""
+"""Exit codes and error messages: what is wrong, where, what to do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Code(IntEnum):
-    """What the exit code says; scripts rely on the numbers."""
+    """Exit codes; scripts rely on the numbers."""
 
     DONE = 0
     REFUSED = 1
@@ -36,7 +36,7 @@ ABOUT = {
 
 @dataclass
 class Refused(Exception):
-    """A refusal: one sentence of what, lines of where, and what to do about it."""
+    """An error for the terminal: what is wrong, lines of where, and what to do."""
 
     code: Code
     what: str
@@ -44,6 +44,6 @@ class Refused(Exception):
     advice: str = ""
 
     def lines(self) -> list[str]:
-        """Return what standard error is told."""
-        told = [f"weir: {self.what}", *(f"  {line}" for line in self.where)]
-        return [*told, f"weir: what to do: {self.advice}"] if self.advice else told
+        """Return the lines for standard error."""
+        lines = [f"weir: {self.what}", *(f"  {line}" for line in self.where)]
+        return [*lines, f"weir: what to do: {self.advice}"] if self.advice else lines

@@ -1,4 +1,4 @@
-"""What there is to tell of a cluster between two looks at its rows."""
+"""Events of a cluster between two observations of its rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from controlplane.cli.proposal_rows import execution_row
 from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.telemetry.time_series import latest_values
 
-Told = dict[str, Any]
+Event = dict[str, Any]
 # Of a burst of versions between two looks, the newest; the others are counted.
 MOST_VERSIONS = 20
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A look at a cluster: of proposals the state by id, of the one followed how far it is."""
+    """An observation of a cluster: proposals' states by id, progress of the followed proposal."""
 
     at: datetime
     cluster: int
@@ -32,7 +32,7 @@ class Followed:
 
 
 def followed(cluster_id: int, proposal_id: int | None) -> Followed:
-    """Look at the rows of a cluster."""
+    """Return an observation of a cluster."""
     cluster = Cluster.objects.get(pk=cluster_id)
     recent = cluster.proposals.order_by("-id")[:50]
     states = dict(recent.values_list("id", "state"))
@@ -53,31 +53,31 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
     )
 
 
-def told_since(before: Followed | None, now: Followed) -> Iterator[Told]:
-    """Yield what is to be told: everything at the first look, then what has changed."""
+def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
+    """Yield the events since the last observation, which is None at first."""
     if before is None or (before.state, before.detail) != (now.state, now.detail):
-        yield _told(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
+        yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
     if before is not None and before.version < now.version:
         yield from _versions(before, now)
     for pk, state in sorted(now.proposals.items()):
         if before is not None and before.proposals.get(pk) != state:
-            yield _told(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
+            yield _event(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
     if now.execution is not None and (before is None or before.execution != now.execution):
         going = now.execution
-        told = f"{going['done']} of {going['of']} moves, {going['cap_reason']}"
-        told += f"; waits: {going['waits']}" if going["waits"] else ""
-        yield _told(now, "execution", told, **going)
+        text = f"{going['done']} of {going['of']} moves, {going['cap_reason']}"
+        text += f"; waits: {going['waits']}" if going["waits"] else ""
+        yield _event(now, "execution", text, **going)
     if now.sample and (before is None or before.sample != now.sample):
-        yield _told(now, "sample", _sentence(now.sample), sample=dict(now.sample))
+        yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 
 
-def _versions(before: Followed, now: Followed) -> Iterator[Told]:
+def _versions(before: Followed, now: Followed) -> Iterator[Event]:
     rows = RoutingVersion.objects.filter(
         cluster=now.cluster, version__gt=before.version, version__lte=now.version
     ).order_by("-version")
     newest = list(rows.values_list("version", "reason")[:MOST_VERSIONS])
     for version, reason in reversed(newest):
-        yield _told(now, "routing", f"{version}: {reason}", version=version)
+        yield _event(now, "routing", f"{version}: {reason}", version=version)
 
 
 def _sentence(sample: Mapping[str, Any]) -> str:
@@ -92,5 +92,5 @@ def _sentence(sample: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "no figures"
 
 
-def _told(now: Followed, kind: str, text: str, **more: Any) -> Told:
+def _event(now: Followed, kind: str, text: str, **more: Any) -> Event:
     return {"at": now.at, "kind": kind, "text": text, **more}

@@ -1,4 +1,4 @@
-"""Carrying out a call of `weir`: settings, the user, the command, and what went wrong."""
+"""Execution of a call of `weir`: settings, actor, command, errors."""
 
 import os
 import sys
@@ -12,10 +12,10 @@ from controlplane.cli.parser import parsed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one call and return its exit code."""
+    """Execute one call and return its exit code."""
     try:
         given = parsed(sys.argv[1:] if arguments is None else arguments)
-        code = _carried_out(given)
+        code = _run_command(given)
         sys.stdout.flush()
     except Refused as refused:
         sys.stderr.write("\n".join([*refused.lines(), ""]))
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _carried_out(given: Namespace) -> int:
+def _run_command(given: Namespace) -> int:
     _set_up()
     # After the settings: this imports models.
     from controlplane.cli.refusals import refused_by  # noqa: PLC0415

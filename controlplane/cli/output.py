@@ -1,4 +1,4 @@
-"""Printing: tables for people, within 80 columns and without colour outside a terminal; JSON."""
+"""Output: tables for people (outside of a terminal 80 columns without colour), and JSON."""
 
 import json
 import sys
@@ -20,9 +20,9 @@ Columns = Mapping[str, str]
 
 
 def console(*, error: bool = False) -> Console:
-    """Return the terminal; whatever is no terminal is 80 columns wide."""
-    found = Console(stderr=error, highlight=False, soft_wrap=False)
-    return found if found.is_terminal else Console(stderr=error, highlight=False, width=WIDTH)
+    """Return the console; without a terminal it is 80 columns wide."""
+    terminal = Console(stderr=error, highlight=False, soft_wrap=False)
+    return terminal if terminal.is_terminal else Console(stderr=error, highlight=False, width=WIDTH)
 
 
 def print_json(value: Any, *, line: bool = False) -> None:
@@ -42,7 +42,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
     A text is cut where the table would be too wide, a name is broken; a number never is.
     """
     if not rows:
-        say(empty)
+        print_sentence(empty)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for title, kind in columns.items():
@@ -54,7 +54,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
             min_width=len(title),
         )
     for row in rows:
-        table.add_row(*(Text(shown(value)) for value in row))
+        table.add_row(*(Text(format_value(value)) for value in row))
     _print(table)
 
 
@@ -63,25 +63,25 @@ def print_page_as_json(page: Page[Any], what: str, rows: Sequence[Any]) -> None:
     print_json({"total": page.total, "page": page.number, "pages": page.pages, what: rows})
 
 
-def say_page(page: Page[Any], what: str) -> None:
-    """Say which page of a list this was, where there are several."""
+def print_page_number(page: Page[Any], what: str) -> None:
+    """Print the number of the page if there are several pages."""
     if page.pages > 1:
-        say(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
+        print_sentence(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """Print names and values, one a line; what is None is left out."""
+    """Print names and values, one per line, without None."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
         if value is not None:
-            table.add_row(name, Text(shown(value)))
+            table.add_row(name, Text(format_value(value)))
     _print(table)
 
 
 def _print(table: Table) -> None:
-    """Print a table; into a file without the blanks that fill its lines."""
+    """Print a table, into a file without trailing blanks."""
     terminal = console()
     if terminal.is_terminal:
         terminal.print(table)
@@ -92,13 +92,13 @@ def _print(table: Table) -> None:
     sys.stdout.write("\n".join(line for line in lines if line) + "\n")
 
 
-def say(text: str) -> None:
+def print_sentence(text: str) -> None:
     """Print a sentence."""
     console().print(Text(text))
 
 
-def shown(value: Any) -> str:
-    """Return a value as people read it."""
+def format_value(value: Any) -> str:
+    """Return a value as text for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -112,7 +112,7 @@ def shown(value: Any) -> str:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Any]:
-    """Give what is called with the share done; it is drawn on a terminal's standard error."""
+    """Return a callback for the share done, which draws on a terminal's standard error."""
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
         console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty(),

@@ -1,4 +1,4 @@
-"""The words of `weir streams` and `weir dead-letters`."""
+"""The arguments of `weir streams` and `weir dead-letters`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,68 +11,68 @@ _REASONS: Final = ["body", "future", "no_time", "schema", "unreadable"]
 
 def add_streams(group: Any, command: Command) -> None:
     """Add the commands of streams; `command` adds one to a group."""
-    one = command(group, "show", "streams.shown", "one stream and its schema")
-    _stream(one)
-    one = command(group, "infer", "streams.inferred", "propose a schema from a sample, as YAML")
-    _sample(one)
+    sub = command(group, "show", "streams.shown", "one stream and its schema")
+    _stream(sub)
+    sub = command(group, "infer", "streams.inferred", "propose a schema from a sample, as YAML")
+    _sample(sub)
     about = "register a stream; without --apply only say what its schema would be"
-    one = command(group, "declare", "streams.declared", about)
-    _stream(one)
-    source = one.add_mutually_exclusive_group(required=True)
+    sub = command(group, "declare", "streams.declared", about)
+    _stream(sub)
+    source = sub.add_mutually_exclusive_group(required=True)
     source.add_argument("--schema", type=Path, metavar="FILE", help="YAML or JSON; - is stdin")
     source.add_argument("--sample", type=Path, metavar="FILE", help="records to propose one from")
-    one.add_argument("--format", choices=_FORMATS, help="of the sample (default: by its name)")
-    one.add_argument("--event-time", metavar="COLUMN", help="another one than is proposed")
-    one.add_argument("--title", default="")
-    one.add_argument("--rate", type=float, metavar="R", help="declared, in records/s")
-    one.add_argument("--apply", action="store_true", help="do it")
+    sub.add_argument("--format", choices=_FORMATS, help="of the sample (default: by its name)")
+    sub.add_argument("--event-time", metavar="COLUMN", help="another one than is proposed")
+    sub.add_argument("--title", default="")
+    sub.add_argument("--rate", type=float, metavar="R", help="declared, in records/s")
+    sub.add_argument("--apply", action="store_true", help="do it")
     about = "change the schema of a stream; without --apply only say what that would do"
-    one = command(group, "change", "streams.changed", about)
-    _stream(one)
-    one.add_argument("--schema", type=Path, metavar="FILE", help="the whole schema; - is stdin")
-    one.add_argument("--column", action="append", default=[], metavar="NAME:TYPE",
+    sub = command(group, "change", "streams.changed", about)
+    _stream(sub)
+    sub.add_argument("--schema", type=Path, metavar="FILE", help="the whole schema; - is stdin")
+    sub.add_argument("--column", action="append", default=[], metavar="NAME:TYPE",
                      help="add a column, or give it a wider type; may repeat")  # fmt: skip
-    one.add_argument("--remove", action="append", default=[], metavar="NAME", help="may repeat")
+    sub.add_argument("--remove", action="append", default=[], metavar="NAME", help="may repeat")
     for name in ("watermark-delay", "max-future", "idle-after"):
-        one.add_argument(f"--{name}", type=float, metavar="SECONDS")
-    one.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
-    one.add_argument("--reason", default="", help="kept in the audit log")
+        sub.add_argument(f"--{name}", type=float, metavar="SECONDS")
+    sub.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
+    sub.add_argument("--reason", default="", help="kept in the audit log")
 
 
 def add_dead_letters(group: Any, command: Command) -> None:
     """Add the commands of dead letters; `command` adds one to a group."""
-    one = command(group, "list", "dead_letters.listed", "the newest dead letters of a cluster")
-    _chosen(one)
-    one.add_argument("--limit", type=int, default=50, metavar="N", help="up to 500 (50)")
+    sub = command(group, "list", "dead_letters.listed", "the newest dead letters of a cluster")
+    _chosen(sub)
+    sub.add_argument("--limit", type=int, default=50, metavar="N", help="up to 500 (50)")
     about = "print dead letters with their records, the oldest first"
-    one = command(group, "export", "dead_letters.exported", about)
-    _chosen(one)
-    one.add_argument("--format", choices=["ndjson", "csv"], default="ndjson")
+    sub = command(group, "export", "dead_letters.exported", about)
+    _chosen(sub)
+    sub.add_argument("--format", choices=["ndjson", "csv"], default="ndjson")
     about = "append dead letters again, under the present schemas"
-    one = command(group, "replay", "dead_letters.replayed", about)
-    _chosen(one, by_id=True)
-    one.add_argument("--zone", default="", help="of times that name none, as Europe/Berlin")
-    one = command(group, "delete", "dead_letters.deleted", "give dead letters up")
-    _chosen(one, by_id=True)
-    one.add_argument("--reason", default="", help="kept in the audit log")
+    sub = command(group, "replay", "dead_letters.replayed", about)
+    _chosen(sub, by_id=True)
+    sub.add_argument("--zone", default="", help="of times that name none, as Europe/Berlin")
+    sub = command(group, "delete", "dead_letters.deleted", "give dead letters up")
+    _chosen(sub, by_id=True)
+    sub.add_argument("--reason", default="", help="kept in the audit log")
 
 
-def _stream(one: Any) -> None:
-    one.add_argument("cluster")
-    one.add_argument("stream")
+def _stream(sub: Any) -> None:
+    sub.add_argument("cluster")
+    sub.add_argument("stream")
 
 
-def _sample(one: Any) -> None:
-    one.add_argument("file", type=Path, help="JSON, lines of JSON, CSV, Arrow or Parquet")
-    one.add_argument("--format", choices=_FORMATS, help="(default: by the file's name)")
+def _sample(sub: Any) -> None:
+    sub.add_argument("file", type=Path, help="JSON, lines of JSON, CSV, Arrow or Parquet")
+    sub.add_argument("--format", choices=_FORMATS, help="(default: by the file's name)")
 
 
-def _chosen(one: Any, *, by_id: bool = False) -> None:
-    one.add_argument("cluster")
+def _chosen(sub: Any, *, by_id: bool = False) -> None:
+    sub.add_argument("cluster")
     if by_id:
-        one.add_argument(
+        sub.add_argument(
             "ids", nargs="*", metavar="id", help="(default: all that the filters hold)"
         )
-    one.add_argument("--stream", default="", metavar="NAME")
-    one.add_argument("--why", default="", choices=["", *_REASONS], metavar="REASON",
+    sub.add_argument("--stream", default="", metavar="NAME")
+    sub.add_argument("--why", default="", choices=["", *_REASONS], metavar="REASON",
                      help=", ".join(_REASONS))  # fmt: skip

@@ -1,10 +1,10 @@
-"""Proposals as they are printed."""
+"""Printed proposals."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from controlplane.access.roles import Actor
-from controlplane.cli.output import print_facts, print_table, say
+from controlplane.cli.output import print_facts, print_sentence, print_table
 from controlplane.executions import verbs
 from controlplane.executions.progress import progress_of
 from controlplane.models import Execution, Proposal, Step
@@ -86,7 +86,7 @@ def print_proposal(actor: Actor, proposal: Proposal, actions: int) -> None:
     )
     if row["seal"]:
         # On a line of its own, whole: it is copied.
-        say(f"seal\n{row['seal']}")
+        print_sentence(f"seal\n{row['seal']}")
     if row["before"]:
         print_measures(proposal.planner, row["before"], row["after"], row["bounds"])
         _print_actions(proposal, actions)
@@ -125,4 +125,4 @@ def _print_actions(proposal: Proposal, most: int) -> None:
     rows = [[*action_cells(action_text(one, names)), one.bytes] for one in plan]
     print_table(columns, rows, "nothing changes")
     if len(proposal.actions) > most:
-        say(f"and {len(proposal.actions) - most:,} more (--actions, --json)")
+        print_sentence(f"and {len(proposal.actions) - most:,} more (--actions, --json)")

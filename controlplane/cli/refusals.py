@@ -1,4 +1,4 @@
-"""What services, planners, database and Redis raise, as refusals with an exit code and advice."""
+"""Translation of exceptions into `Refused` with an exit code and advice."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -35,7 +35,7 @@ _CONFLICTS: Final = {
 
 
 def refused_by(error: Exception) -> Refused | None:
-    """Return the refusal that an error stands for, None for a fault of the program."""
+    """Return the refusal of an exception, None for a defect of the program."""
     for kind, refusal in _BY_KIND:
         if isinstance(error, kind):
             return refusal(error)
@@ -49,15 +49,17 @@ def _invalid(error: Any) -> Refused:
 def _fields(error: Invalid) -> Iterator[str]:
     yield from fault_lines(error.fields)
     for row, fields in error.rows.items():
-        yield from fault_lines({f"queries[{row}].{name}": told for name, told in fields.items()})
+        yield from fault_lines(
+            {f"queries[{row}].{name}": messages for name, messages in fields.items()}
+        )
 
 
 def fault_lines(faults: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield the messages of fields as lines, with the places in their texts below them."""
-    for field, told in faults.items():
-        for one in told:
-            place = place_of(one)
-            why = one if place is None else f"{one}, at character {place.character}"
+    """Yield the messages of fields as lines, each followed by its place in the text."""
+    for field, messages in faults.items():
+        for message in messages:
+            place = place_of(message)
+            why = message if place is None else f"{message}, at character {place.character}"
             yield f"{field}: {why}" if field else why
             yield from () if place is None else (f"    {place.line}", f"    {place.marks}")
 
@@ -108,9 +110,9 @@ def _planning(error: Any) -> Refused:
 
 
 def _database(error: Any) -> Refused:
-    told = str(error).strip().splitlines()
+    lines = str(error).strip().splitlines()
     advice = "check WEIR_DATA or DATABASE_URL; make run, or manage.py migrate_all, sets it up"
-    return Refused(Code.AWAY, "the database does not answer as it should", told[:3], advice)
+    return Refused(Code.AWAY, "the database does not answer as it should", lines[:3], advice)
 
 
 def _redis(error: Any) -> Refused:

@@ -1,15 +1,15 @@
-"""Schemas in files, samples, and how a schema is printed."""
+"""Schemas in files and samples, and their output."""
 
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from controlplane.catalog.streams import kinds_told
+from controlplane.catalog.streams import kind_text
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
-from controlplane.cli.output import print_facts, print_table, say
-from controlplane.cluster_spec.text import schema_in
+from controlplane.cli.output import print_facts, print_sentence, print_table
+from controlplane.cluster_spec.text import parse_schema
 from controlplane.records.bodies.formats import Format, format_of_file
 from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.change import schema_from
@@ -22,14 +22,14 @@ _NULLABLE: Final = {True: "yes", False: "no"}
 
 def schema_in_file(path: Path) -> StreamSchema:
     """Return the schema in a file. Raises `Refused`, `BadDescription`, `Invalid`, `OSError`."""
-    return schema_from(schema_in(text_of(path)).model_dump())
+    return schema_from(parse_schema(text_of(path)).model_dump())
 
 
 def inferred_from(path: Path, named: str | None) -> Inferred:
-    """Return the schema that the records of a file suggest. Raises `Refused`, `Invalid`."""
+    """Return the schema inferred from the records of a file. Raises `Refused`, `Invalid`."""
     kind = Format(named) if named else format_of_file(path.name)
     if kind is None:
-        known = ", ".join(one.value for one in Format)
+        known = ", ".join(item.value for item in Format)
         raise Refused(Code.WRONG, f"{path}: its name says no format", advice=f"--format: {known}")
     return infer(*sample_of_file(path, kind))
 
@@ -44,11 +44,11 @@ def as_yaml(schema: dict[str, Any]) -> str:
     return f"columns:\n{flow}{tail}"
 
 
-def say_schema(schema: StreamSchema) -> None:
+def print_schema(schema: StreamSchema) -> None:
     """Print a schema for people."""
     columns = {"column": "name", "type": "name", "nullable": "text", "in queries": "text"}
     rows = [
-        [column.name, column.type, _NULLABLE[column.nullable], kinds_told(schema, column.name)]
+        [column.name, column.type, _NULLABLE[column.nullable], kind_text(schema, column.name)]
         for column in schema.columns
     ]
     print_table(columns, rows)
@@ -60,22 +60,12 @@ def say_schema(schema: StreamSchema) -> None:
     })  # fmt: skip
 
 
-def say_inferred(found: Inferred) -> None:
-    """Print what a sample suggests for people."""
-    columns = {"column": "name", "type": "name", "nullable": "text", "note": "text"}
-    rows = [[one.name, one.type, _NULLABLE[one.nullable], one.note] for one in found.columns]
-    print_table(columns, rows)
-    say(f"event time: {found.event_time or 'time of arrival'}; {found.records:,} records read")
-    for field, why in found.faults.items():
-        say(f"{field}: {why}")
-
-
-def say_changes(changes: list[Assessed]) -> bool:
-    """Print what a change of a schema would do; return True if nothing of it is refused."""
+def print_changes(changes: list[Assessed]) -> bool:
+    """Print the effect of a schema change; return True if it is allowed."""
     if not changes:
-        say("nothing would change")
-    for one in changes:
-        mark = "refused" if one.refusal else "allowed"
-        detail = f" ({one.change.detail})" if one.change.detail else ""
-        say(f"{mark}: {one.sentence()}{'' if one.refusal else detail}")
-    return not any(one.refusal for one in changes)
+        print_sentence("nothing would change")
+    for change in changes:
+        mark = "refused" if change.refusal else "allowed"
+        detail = f" ({change.change.detail})" if change.change.detail else ""
+        print_sentence(f"{mark}: {change.sentence()}{'' if change.refusal else detail}")
+    return not any(change.refusal for change in changes)

@@ -1,4 +1,4 @@
-"""The whole of an import, in one transaction: the cluster, its parts, its policy."""
+"""Import of a cluster description in one transaction: the cluster, its parts, its policy."""
 
 from typing import Final
 
@@ -8,13 +8,17 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
-from controlplane.cluster_spec.apply_queries import bring_queries
-from controlplane.cluster_spec.apply_resources import bring_nodes, bring_streams
-from controlplane.cluster_spec.apply_rules import bring_blackouts, bring_drops, bring_exclusions
+from controlplane.cluster_spec.apply_queries import apply_queries
+from controlplane.cluster_spec.apply_resources import apply_nodes, apply_streams
+from controlplane.cluster_spec.apply_rules import (
+    apply_blackouts,
+    apply_drop_rules,
+    apply_exclusions,
+)
 from controlplane.cluster_spec.document import ClusterDescription, ClusterPart, PolicyPart
 from controlplane.cluster_spec.errors import BadDescription
 from controlplane.cluster_spec.export import description_of
-from controlplane.cluster_spec.report import Imported, noted, told_at
+from controlplane.cluster_spec.report import ImportReport, errors_at, noted
 from controlplane.clusters import lifecycle
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
@@ -32,14 +36,14 @@ _PLAIN: Final = (
 )  # fmt: skip
 
 
-class _Undone(Exception):
-    """All was tried, and nothing is to stay."""
+class _DryRun(Exception):
+    """Raised at the end of a dry run to revert the transaction."""
 
 
-def bring_in(
+def apply_description(
     actor: Actor, description: ClusterDescription, *, apply: bool, reason: str = ""
-) -> Imported:
-    """Make or complete the described cluster; without `apply` all is tried and nothing stays.
+) -> ImportReport:
+    """Create or update the described cluster; without `apply` the transaction is reverted.
 
     Raises `Forbidden` for who is no admin (everywhere, where the cluster is new), and
     `BadDescription` with the place of each fault.
@@ -47,13 +51,13 @@ def bring_in(
     slug = description.cluster.slug
     known = Cluster.objects.filter(slug=slug).first()
     require(actor, ADMIN, known)
-    report = Imported(slug, new=known is None, applied=apply)
+    report = ImportReport(slug, new=known is None, applied=apply)
     try:
         with transaction.atomic():
             _import(actor, description, known, report, reason)
             if not apply:
-                raise _Undone
-    except _Undone:
+                raise _DryRun
+    except _DryRun:
         pass
     return report
 
@@ -62,7 +66,7 @@ def _import(
     actor: Actor,
     description: ClusterDescription,
     known: Cluster | None,
-    report: Imported,
+    report: ImportReport,
     reason: str,
 ) -> None:
     cluster = known or _new_cluster(description.cluster)
@@ -70,13 +74,13 @@ def _import(
         _change_cluster(actor, known, description.cluster, report)
     before = description_of(cluster, measures=False)
     now = timezone.now()
-    bring_nodes(actor, cluster, description.nodes, report)
-    bring_streams(actor, cluster, description.streams, before.streams, report)
-    bring_queries(actor, cluster, description, before, report)
-    bring_drops(actor, cluster, description.drops, before.drops, report)
+    apply_nodes(actor, cluster, description.nodes, report)
+    apply_streams(actor, cluster, description.streams, before.streams, report)
+    apply_queries(actor, cluster, description, before, report)
+    apply_drop_rules(actor, cluster, description.drops, before.drops, report)
     _policy(actor, cluster, description.policy, report, reason)
-    bring_blackouts(actor, cluster, description.blackouts, before.blackouts, report, now)
-    bring_exclusions(actor, cluster, description.exclusions, before.exclusions, report, now)
+    apply_blackouts(actor, cluster, description.blackouts, before.blackouts, report, now)
+    apply_exclusions(actor, cluster, description.exclusions, before.exclusions, report, now)
     if not report.changes:
         return
     counts = {
@@ -92,15 +96,17 @@ def _import(
 def _new_cluster(part: ClusterPart) -> Cluster:
     cluster = Cluster(**part.model_dump())
     if HIDDEN in part.log_url:
-        told = "An export leaves the password out: put it in"
-        raise BadDescription({"cluster.log_url": [told]})
-    with told_at("cluster"):
+        text = "An export leaves the password out: put it in"
+        raise BadDescription({"cluster.log_url": [text]})
+    with errors_at("cluster"):
         _clean(cluster)
     cluster.save()
     return cluster
 
 
-def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart, report: Imported) -> None:
+def _change_cluster(
+    actor: Actor, cluster: Cluster, part: ClusterPart, report: ImportReport
+) -> None:
     stands = {name: getattr(cluster, name) for name in _FIXED}
     if part.log_url == without_password(cluster.log_url):
         stands["log_url"] = part.log_url
@@ -117,18 +123,18 @@ def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart, report: I
     if changed:
         for name, value in after.items():
             setattr(cluster, name, value)
-        with told_at("cluster"):
+        with errors_at("cluster"):
             _clean(cluster)
         cluster.save(update_fields=changed)
         audit.record(
             actor, "cluster.change", cluster.slug, cluster=cluster, before=before, after=after
         )
     if cluster.slots != part.slots:
-        with told_at("cluster"):
+        with errors_at("cluster"):
             nodes.set_count(actor, cluster, part.slots)
         changed.append("slots")
     if cluster.master != part.master:
-        with told_at("cluster"):
+        with errors_at("cluster"):
             lifecycle.set_master(actor, cluster, part.master)
         changed.append("master")
     if changed:
@@ -136,10 +142,10 @@ def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart, report: I
 
 
 def _policy(
-    actor: Actor, cluster: Cluster, part: PolicyPart, report: Imported, reason: str
+    actor: Actor, cluster: Cluster, part: PolicyPart, report: ImportReport, reason: str
 ) -> None:
     before = policy_of(cluster).to_json()
-    with told_at("policy"):
+    with errors_at("policy"):
         update_policy(actor, cluster, part.given(), reason)
     after = policy_of(cluster).to_json()
     noted(report.changed, "policy", [name for name in before if before[name] != after[name]])

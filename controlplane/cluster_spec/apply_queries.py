@@ -1,38 +1,38 @@
-"""Queries of a described cluster: submitted and placed; those that live are left as they are."""
+"""Queries of a described cluster: new ones are submitted and placed, live ones not changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import ClusterDescription, QueryPart
 from controlplane.cluster_spec.errors import BadDescription
-from controlplane.cluster_spec.report import Imported, chunks, counted, noted, told_at
+from controlplane.cluster_spec.report import ImportReport, chunks, count_text, errors_at, noted
 from controlplane.models import Cluster, Query
 from controlplane.topology import placement, queries
 from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 
 
-def bring_queries(
+def apply_queries(
     actor: Actor,
     cluster: Cluster,
     description: ClusterDescription,
     before: ClusterDescription,
-    report: Imported,
+    report: ImportReport,
 ) -> None:
-    """Submit the queries that do not live yet, and place them where the description says."""
+    """Submit the queries that are not live, and place them as described."""
     live = {part.name: part for part in before.queries}
     _refuse_changed(description.queries, live)
-    new = [(at, part) for at, part in enumerate(description.queries) if part.name not in live]
+    new = [(index, part) for index, part in enumerate(description.queries) if part.name not in live]
     for chunk in chunks(new, queries.MAX_BULK):
-        with told_at("queries", [at for at, _ in chunk]):
+        with errors_at("queries", [index for index, _ in chunk]):
             queries.submit_many(actor, cluster, [query_spec(part) for _, part in chunk])
-    report.left += _left(description, before)
+    report.left += _unapplied(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
     noted(report.created, "queries", [part.name for _, part in new])
 
 
-def _left(description: ClusterDescription, before: ClusterDescription) -> list[str]:
-    """Return what of the live queries is not as described, and is not made so."""
+def _unapplied(description: ClusterDescription, before: ClusterDescription) -> list[str]:
+    """Return the differences of live queries from the description, which are not applied."""
     live = {part.name: part for part in before.queries}
     unnamed = len(live.keys() - {part.name for part in description.queries})
     elsewhere = sum(
@@ -43,12 +43,12 @@ def _left(description: ClusterDescription, before: ClusterDescription) -> list[s
     goes_on = "is not named by the description: it goes on"
     go_on = "are not named by the description: they go on"
     moves = "elsewhere than described: moving {} is a proposal's business"
-    one, several = f"is {moves.format('it')}", f"are {moves.format('them')}"
+    present, several = f"is {moves.format('it')}", f"are {moves.format('them')}"
     merges = "merged elsewhere than described: moving that takes a command of its own"
     return [
-        *counted(unnamed, f"live query {goes_on}", f"live queries {go_on}"),
-        *counted(elsewhere, f"running query {one}", f"running queries {several}"),
-        *counted(merged, f"running query is {merges}", f"running queries are {merges}"),
+        *count_text(unnamed, f"live query {goes_on}", f"live queries {go_on}"),
+        *count_text(elsewhere, f"running query {present}", f"running queries {several}"),
+        *count_text(merged, f"running query is {merges}", f"running queries are {merges}"),
     ]
 
 
@@ -61,8 +61,10 @@ def _merged_elsewhere(part: QueryPart, live: QueryPart | None) -> bool:
 
 def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -> None:
     faults = {
-        f"queries[{at}]": [f"A live query is called {part.name} and is another one: end it first"]
-        for at, part in enumerate(parts)
+        f"queries[{index}]": [
+            f"A live query is called {part.name} and is another one: end it first"
+        ]
+        for index, part in enumerate(parts)
         if part.name in live and _computed(part) != _computed(live[part.name])
     }
     if faults:
@@ -70,7 +72,7 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 
 
 def _computed(part: QueryPart) -> QueryPart:
-    """Return what a query is, without where it is merged and what it takes."""
+    """Return the fields of a query that an import compares."""
     return part.model_copy(update={"measured": None, "merge_node": None})
 
 
@@ -90,7 +92,7 @@ def query_spec(part: QueryPart) -> QuerySpec:
 
 
 def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[QueryPart]) -> int:
-    """Place new queries as described; returns how many, the others are placed by the worker."""
+    """Place new queries as described; return how many. A worker places the others."""
     wanted = [part for part in parts if part.name in description.placement]
     placed = 0
     for chunk in chunks(wanted, placement.PASS):

@@ -1,11 +1,11 @@
-"""Nodes and streams of a described cluster: made, or brought up to date."""
+"""Nodes and streams of a described cluster: created or updated."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import NodePart, StreamPart
-from controlplane.cluster_spec.report import Imported, chunks, noted, told_at
+from controlplane.cluster_spec.report import ImportReport, chunks, errors_at, noted
 from controlplane.models import Cluster
 from controlplane.topology import nodes, streams
 from controlplane.topology.apply import Change, apply
@@ -13,10 +13,10 @@ from controlplane.topology.streams import StreamSpec
 from controlplane.wire.routing import AssignStream, NodeState
 
 
-def bring_nodes(
-    actor: Actor, cluster: Cluster, parts: Sequence[NodePart], report: Imported
+def apply_nodes(
+    actor: Actor, cluster: Cluster, parts: Sequence[NodePart], report: ImportReport
 ) -> None:
-    """Create the nodes that are missing, and update the others."""
+    """Create the missing nodes, and update the others."""
     names = dict(cluster.nodes.values_list("index", "name"))
     states = {part.index: NodeState(part.capacity, part.emulated, part.active) for part in parts}
     changed = set(nodes.set_states(actor, cluster, states))
@@ -32,25 +32,27 @@ def bring_nodes(
     )
 
 
-def bring_streams(
+def apply_streams(
     actor: Actor,
     cluster: Cluster,
     parts: Sequence[StreamPart],
     before: Sequence[StreamPart],
-    report: Imported,
+    report: ImportReport,
 ) -> None:
-    """Register the streams that are not there, and what is declared anew of the others."""
+    """Register the missing streams, and update the declared fields of the others."""
     known = {part.name: part for part in before}
-    wanted = [(at, part) for at, part in enumerate(parts) if _differs(part, known.get(part.name))]
+    wanted = [
+        (index, part) for index, part in enumerate(parts) if _differs(part, known.get(part.name))
+    ]
     for chunk in chunks(wanted, streams.MAX_SPECS):
-        with told_at("streams", [at for at, _ in chunk]):
+        with errors_at("streams", [index for index, _ in chunk]):
             streams.register(actor, cluster, [_stream_spec(part) for _, part in chunk])
     new = [part for _, part in wanted if part.name not in known]
     for part in new:
         if part.rate is not None:
             # Until the pipeline has measured its own.
             cluster.streams.filter(name=part.name).update(rate=part.rate)
-    _splits(actor, cluster, parts)
+    _assign_splits(actor, cluster, parts)
     noted(report.created, "streams", [part.name for part in new])
     noted(report.changed, "streams", [part.name for _, part in wanted if part.name in known])
 
@@ -71,8 +73,8 @@ def _stream_spec(part: StreamPart) -> StreamSpec:
     return StreamSpec(part.name, part.title, schema, part.declared_rate, part.meta)
 
 
-def _splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:
-    """Let the split nodes read the streams that the description gives them."""
+def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:
+    """Assign streams to split nodes as described."""
     known = {stream.name: stream for stream in cluster.streams.all()}
     moved = [
         (known[part.name], part.split)

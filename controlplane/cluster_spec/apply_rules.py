@@ -1,4 +1,4 @@
-"""What holds on a described cluster beside its parts: drops of arcs, blackouts, exclusions.
+"""Drop rules, blackouts and exclusions of a described cluster.
 
 What is missing is made; an exclusion, and the share that an arc drops, are as described afterwards.
 What is over by now is not made: an export leaves it out as well.
@@ -10,7 +10,7 @@ from datetime import datetime
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import BlackoutPart, DropPart, ExclusionPart
-from controlplane.cluster_spec.report import Imported, counted, each, noted
+from controlplane.cluster_spec.report import ImportReport, apply_each, count_text, noted
 from controlplane.models import Cluster
 from controlplane.policies.blackouts import add_blackout
 from controlplane.policies.exclusions import add_exclusion
@@ -18,30 +18,36 @@ from controlplane.topology import drop_rules
 from controlplane.topology.drop_specs import DropSpec
 
 
-def bring_drops(
+def apply_drop_rules(
     actor: Actor,
     cluster: Cluster,
     parts: Sequence[DropPart],
     before: Sequence[DropPart],
-    report: Imported,
+    report: ImportReport,
 ) -> None:
-    """Let arcs drop what is described; the queries of split arcs run by now, or are refused."""
+    """Apply the described drop rules; a rule of a query that is not live is rejected."""
     known = {part.arc: part for part in before}
-    wanted = [(at, part) for at, part in enumerate(parts) if not _holds(part, known.get(part.arc))]
+    wanted = [
+        (index, part)
+        for index, part in enumerate(parts)
+        if not _is_applied(part, known.get(part.arc))
+    ]
     rows = {stream.name: stream for stream in cluster.streams.all()} if wanted else {}
 
     def make(part: DropPart) -> None:
         spec = DropSpec(part.share, part.window_s, part.slide_s, part.batch)
         drop_rules.set_drop(actor, rows[part.stream], spec, part.query, part.reason)
 
-    each("drops", wanted, make)
-    noted(report.created, "drops", [_told(part) for _, part in wanted if part.arc not in known])
-    noted(report.changed, "drops", [_told(part) for _, part in wanted if part.arc in known])
+    apply_each("drops", wanted, make)
+    noted(
+        report.created, "drops", [_share_text(part) for _, part in wanted if part.arc not in known]
+    )
+    noted(report.changed, "drops", [_share_text(part) for _, part in wanted if part.arc in known])
     report.left += _unnamed("drop", len(known.keys() - {part.arc for part in parts}))
 
 
-def _holds(part: DropPart, known: DropPart | None) -> bool:
-    """Tell whether an arc drops what is described; why is a matter of when it was set."""
+def _is_applied(part: DropPart, known: DropPart | None) -> bool:
+    """Return True if a drop rule is as described, whatever its reason."""
     if known is None or (part.share, part.batch) != (known.share, known.batch):
         return False
     if _ms(part.window_s) != _ms(known.window_s):
@@ -57,78 +63,80 @@ def _ms(seconds: float | None) -> int:
     return round((seconds or 0) * 1000)
 
 
-def _told(part: DropPart) -> str:
+def _share_text(part: DropPart) -> str:
     return f"{part.stream} to {part.query}" if part.query else part.stream
 
 
-def bring_blackouts(
+def apply_blackouts(
     actor: Actor,
     cluster: Cluster,
     parts: Sequence[BlackoutPart],
     before: Sequence[BlackoutPart],
-    report: Imported,
+    report: ImportReport,
     now: datetime,
 ) -> None:
-    """Add the blackouts of which there is none with the same span."""
-    there = Counter(part.span for part in before)
+    """Add the blackouts whose time range does not exist yet."""
+    present = Counter(part.span for part in before)
     reasons = {(part.span, part.reason) for part in before}
     missing: list[tuple[int, BlackoutPart]] = []
     over = otherwise = 0
-    for at, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if not part.cron and part.ends_at is not None and part.ends_at <= now:
             over += 1
-        elif there[part.span]:
-            there[part.span] -= 1
+        elif present[part.span]:
+            present[part.span] -= 1
             otherwise += (part.span, part.reason.strip()) not in reasons
         else:
-            missing.append((at, part))
+            missing.append((index, part))
 
     def make(part: BlackoutPart) -> None:
         add_blackout(actor, cluster, **part.model_dump())
 
-    each("blackouts", missing, make)
+    apply_each("blackouts", missing, make)
     noted(report.created, "blackouts", [part.reason.strip() for _, part in missing])
     anew = "has another reason than described: remove it to have it made anew"
     several = "have other reasons than described: remove them to have them made anew"
     report.left += _over("blackout", over)
-    report.left += counted(otherwise, f"blackout {anew}", f"blackouts {several}")
-    report.left += _unnamed("blackout", there.total())
+    report.left += count_text(otherwise, f"blackout {anew}", f"blackouts {several}")
+    report.left += _unnamed("blackout", present.total())
 
 
-def bring_exclusions(
+def apply_exclusions(
     actor: Actor,
     cluster: Cluster,
     parts: Sequence[ExclusionPart],
     before: Sequence[ExclusionPart],
-    report: Imported,
+    report: ImportReport,
     now: datetime,
 ) -> None:
-    """Let no plan move what is described; whoever imports owns what this adds or changes."""
+    """Add or change the described exclusions; the importing user becomes their owner."""
     known = {part.about: part for part in before}
-    live = [(at, part) for at, part in enumerate(parts) if part.until > now]
-    wanted = [(at, part) for at, part in live if _says_otherwise(part, known.get(part.about))]
+    live = [(index, part) for index, part in enumerate(parts) if part.until > now]
+    wanted = [(index, part) for index, part in live if _differs(part, known.get(part.about))]
 
     def make(part: ExclusionPart) -> None:
         add_exclusion(actor, cluster, part.kind, part.subject, part.reason, part.until)
 
-    each("exclusions", wanted, make)
+    apply_each("exclusions", wanted, make)
     names = [(" ".join(part.about), part.about in known) for _, part in wanted]
-    noted(report.created, "exclusions", [name for name, there in names if not there])
-    noted(report.changed, "exclusions", [name for name, there in names if there])
+    noted(report.created, "exclusions", [name for name, subject_name in names if not subject_name])
+    noted(report.changed, "exclusions", [name for name, subject_name in names if subject_name])
     report.left += _over("exclusion", len(parts) - len(live))
     report.left += _unnamed("exclusion", len(known.keys() - {part.about for part in parts}))
 
 
-def _says_otherwise(part: ExclusionPart, known: ExclusionPart | None) -> bool:
+def _differs(part: ExclusionPart, known: ExclusionPart | None) -> bool:
     if known is None:
         return True
     return (part.until, part.reason.strip()) != (known.until, known.reason)
 
 
 def _over(what: str, count: int) -> list[str]:
-    return counted(count, f"{what} is over: it is not made", f"{what}s are over: they are not made")
+    return count_text(
+        count, f"{what} is over: it is not made", f"{what}s are over: they are not made"
+    )
 
 
 def _unnamed(what: str, count: int) -> list[str]:
-    one = f"{what} is not named by the description: it stays"
-    return counted(count, one, f"{what}s are not named by the description: they stay")
+    reason = f"{what} is not named by the description: it stays"
+    return count_text(count, reason, f"{what}s are not named by the description: they stay")

@@ -1,4 +1,4 @@
-"""What a description of a cluster holds; its JSON schema and docs are derived from this file."""
+"""The format of a cluster description; its JSON schema and docs are derived from this module."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -175,7 +175,7 @@ class QueryPart(Part):
 
 
 class QueryList(Part):
-    """Queries alone, or those of a whole description, whatever else this says."""
+    """Queries alone, or those of a whole description; its other parts are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -201,7 +201,6 @@ Place = Annotated[
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
-Day = Annotated[int, Field(ge=0, le=6)]
 
 
 _POLICY: Any = create_model("_Policy", __base__=Part, **optional_fields())
@@ -217,7 +216,7 @@ class PolicyPart(_POLICY):  # type: ignore[misc]  # the fields are those of the 
 
 
 class BlackoutPart(Part):
-    """A span of time in which nothing begins by itself: a cron line and minutes, or a range."""
+    """A time range in which nothing starts automatically: a cron line and minutes, or a range."""
 
     cron: str = Field("", max_length=100, description="five fields, in UTC; empty: a range")
     minutes: int = Field(0, ge=0, description="after each moment of the cron line")

@@ -1,4 +1,4 @@
-"""What is wrong with a description."""
+"""Errors of cluster descriptions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,9 +6,9 @@ from controlplane.errors import WeirError
 
 
 class BadDescription(WeirError):
-    """A document that is no description of a cluster: messages by their place in it."""
+    """An invalid description: messages by their place in the document."""
 
     def __init__(self, faults: Mapping[str, Sequence[str]]) -> None:
-        self.faults = {place: list(told) for place, told in faults.items()}
+        self.faults = {place: list(message) for place, message in faults.items()}
         count = len(self.faults)
         super().__init__(f"The description has {count} {'fault' if count == 1 else 'faults'}")

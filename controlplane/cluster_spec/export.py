@@ -1,4 +1,4 @@
-"""A cluster's rows as a description (controlplane.cluster_spec)."""
+"""Export of a cluster as a description."""
 
 import json
 from collections.abc import Mapping
@@ -47,14 +47,14 @@ DESCRIBED = ("pending", "running")
 
 
 def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescription:
-    """Return the cluster as it is: what its queries were measured at, too, where that is known.
+    """Return the description of a cluster, with the measures of its queries if they are known.
 
     Nodes by index, streams by name, queries as they were submitted. What is over is left out:
     blackouts, exclusions, drops that are being lifted.
     """
     now = timezone.now()
-    found = cluster.queries.filter(state__in=DESCRIBED).select_related("merge_node")
-    queries = list(found.order_by("id"))
+    selected = cluster.queries.filter(state__in=DESCRIBED).select_related("merge_node")
+    queries = list(selected.order_by("id"))
     streams = list(cluster.streams.order_by("name"))
     nodes = list(cluster.nodes.order_by("index"))
     names = {stream.pk: stream.name for stream in streams}
@@ -74,7 +74,7 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
             Exclusion.Kind.NODE: {node.name for node in nodes},
             Exclusion.Kind.STREAM: set(names.values()),
         }),
-        drops=_drops(cluster, {None, *(query.pk for query in queries)}),
+        drops=_drop_rules(cluster, {None, *(query.pk for query in queries)}),
     )  # fmt: skip
 
 
@@ -85,12 +85,12 @@ def _node(node: Node) -> NodePart:
     )  # fmt: skip
 
 
-def _stream(one: Stream) -> StreamPart:
-    schema = schema_of(one.schema)
+def _stream(stream: Stream) -> StreamPart:
+    schema = schema_of(stream.schema)
     part = None if schema is None else SchemaPart(**schema.to_json())
     return StreamPart(
-        name=one.name, title=one.title, declared_rate=one.declared_rate, rate=one.rate,
-        split=one.split, schema=part, meta=one.meta,
+        name=stream.name, title=stream.title, declared_rate=stream.declared_rate, rate=stream.rate,
+        split=stream.split, schema=part, meta=stream.meta,
     )  # fmt: skip
 
 
@@ -101,12 +101,12 @@ def _cluster(cluster: Cluster) -> ClusterPart:
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:
-    """Return the ids of the streams of each query, in the order in which it names them."""
-    found: dict[int, list[int]] = {}
+    """Return the stream ids by query, in the order of the query."""
+    reads: dict[int, list[int]] = {}
     rows = QueryStream.objects.filter(query__cluster=cluster, query__state__in=DESCRIBED)
     for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
-        found.setdefault(query, []).append(stream)
-    return found
+        reads.setdefault(query, []).append(stream)
+    return reads
 
 
 def _query(
@@ -117,7 +117,7 @@ def _query(
     return QueryPart(
         name=query.name,
         streams=[names[stream] for stream in reads if stream not in right],
-        text=TextPart(**row | {"right": [names[one] for one in right]}),
+        text=TextPart(**row | {"right": [names[name] for name in right]}),
         ends_at=query.ends_at,
         tasks=query.task_count,
         scheme=query.scheme,
@@ -133,8 +133,8 @@ def _measured(query: Query, measured: Measured) -> MeasuredPart | None:
     if not any(known):
         return None
     return MeasuredPart(
-        records_per_s=[round(one.records_per_s, 3) if one else 0.0 for one in known],
-        state_bytes=[one.state_bytes if one else 0 for one in known],
+        records_per_s=[round(measures.records_per_s, 3) if measures else 0.0 for measures in known],
+        state_bytes=[measures.state_bytes if measures else 0 for measures in known],
     )
 
 
@@ -146,7 +146,7 @@ def _placement(cluster: Cluster) -> dict[str, Place]:
     for name, count, index, node in rows.order_by("query_id", "index").values_list(*columns):
         begins.setdefault(name, []).append((index, node))
         counts[name] = count
-    return {name: _place(found, counts[name]) for name, found in begins.items()}
+    return {name: _place(begin, counts[name]) for name, begin in begins.items()}
 
 
 def _place(begins: list[tuple[int, int]], count: int) -> Place:
@@ -172,8 +172,8 @@ def _blackouts(cluster: Cluster, now: datetime) -> list[BlackoutPart]:
 def _exclusions(
     cluster: Cluster, now: datetime, known: Mapping[str, set[str]]
 ) -> list[ExclusionPart]:
-    """Return those that hold of what is described: a query may have ended meanwhile."""
-    found = [
+    """Return the exclusions of described objects that have not expired."""
+    parts = [
         ExclusionPart.model_validate(
             {"kind": row.kind, "subject": row.subject, "until": row.expires_at,
              "reason": row.reason}
@@ -181,17 +181,17 @@ def _exclusions(
         for row in live_exclusions(cluster, now)
         if row.subject in known[row.kind]
     ]  # fmt: skip
-    return sorted(found, key=lambda part: part.about)
+    return sorted(parts, key=lambda part: part.about)
 
 
-def _drops(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
+def _drop_rules(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
     rows = cluster.drops.select_related("stream", "query")
-    found = [_drop(row) for row in rows if row.query_id in described]
-    return sorted((part for part in found if part is not None), key=lambda part: part.arc)
+    parts = [_drop_rule(row) for row in rows if row.query_id in described]
+    return sorted((part for part in parts if part is not None), key=lambda part: part.arc)
 
 
-def _drop(row: Drop) -> DropPart | None:
-    """Return what an arc was last told to drop: when it began is of this log's event time."""
+def _drop_rule(row: Drop) -> DropPart | None:
+    """Return the newest step of a drop rule, without its start, which depends on the log."""
     shed = row.value
     share = shed.steps[-1][1]
     if not share:

@@ -1,7 +1,7 @@
-"""Planning for a described cluster: no database, no Redis, nothing that runs.
+"""Planning for a described cluster, without database and Redis.
 
 Ids are places in the document, counted from 1. What is not placed yet has no node to leave: for the
-planner it is on a node that nobody may use, and what it says of that is not a move.
+planner it is on a node that nobody may use, and its moves from there are dropped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,18 +72,18 @@ def plan_for(
     parameters: Mapping[str, Any],
     progress: Progress,
 ) -> Planned:
-    """Return a plan for what is described. Raises `Invalid`, `Conflict`, and what planners do."""
+    """Return a plan for a description. Raises `Invalid`, `Conflict`, and the planners' errors."""
     cluster = Cluster(slug=description.cluster.slug, nu=description.cluster.nu)
     adapter = adapter_of(planner)
     chosen = adapter.algorithm(algorithm)
     given = checked_parameters(adapter, chosen, parameters, cluster)
     snapshot = snapshot_of(description)
-    offered = _with_nowhere(description, snapshot) if adapter.places else snapshot
+    offered = _with_unplaced_node(description, snapshot) if adapter.places else snapshot
     result = adapter.run(chosen, given, offered, progress)
     plan = resolve(offered, result.actions)
     placed = {move.query: move.target for move in task_moves(plan) if move.source == _NOWHERE}
     if placed:
-        snapshot = _now_placed(description, snapshot, placed)
+        snapshot = _current_assignment(description, snapshot, placed)
     policy = settings_of(description.policy.given())
     computed = compute_plan(
         _row(snapshot),
@@ -119,7 +119,7 @@ def _names(description: ClusterDescription) -> Names:
 
 
 def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
-    """Return the described cluster as a snapshot ; what is placed counts."""
+    """Return the described cluster as a snapshot with its placed queries."""
     placed = [(n, q) for n, q in _numbered(description) if q.name in description.placement]
     single = [(n, q) for n, q in placed if q.tasks == 1]
     ids = _streams(description)
@@ -135,9 +135,9 @@ def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
         streams=_read(description, queries),
         queries=queries,
         state={
-            number: one.measured.state_bytes[0]
-            for number, one in single
-            if one.measured is not None and one.measured.state_bytes
+            number: query.measured.state_bytes[0]
+            for number, query in single
+            if query.measured is not None and query.measured.state_bytes
         },
         split=split,
         excluded=_excluded(description, ids),
@@ -146,7 +146,7 @@ def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
 
 def _excluded(description: ClusterDescription, ids: Mapping[str, int]) -> list[Excluded]:
     now = timezone.now()
-    live = sorted(one.about for one in description.exclusions if one.until > now)
+    live = sorted(exclusion.about for exclusion in description.exclusions if exclusion.until > now)
     return [Excluded(kind, ids[subject] if kind == "stream" else subject) for kind, subject in live]
 
 
@@ -155,7 +155,7 @@ def _numbered(description: ClusterDescription) -> list[tuple[int, QueryPart]]:
 
 
 def _streams(description: ClusterDescription) -> dict[str, int]:
-    return {stream.name: at for at, stream in enumerate(description.streams, start=1)}
+    return {stream.name: index for index, stream in enumerate(description.streams, start=1)}
 
 
 def _row_of(ids: Mapping[str, int], number: int, query: QueryPart, node: int) -> QueryRow:
@@ -179,8 +179,10 @@ def _split_row(description: ClusterDescription, number: int, query: QueryPart) -
     )
 
 
-def _with_nowhere(description: ClusterDescription, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-    """Return the snapshot with the queries of one task that have no node, on a node apart."""
+def _with_unplaced_node(
+    description: ClusterDescription, snapshot: ClusterSnapshot
+) -> ClusterSnapshot:
+    """Return the snapshot with unplaced queries of one task on an additional node."""
     ids = _streams(description)
     waiting = [
         _row_of(ids, number, query, _NOWHERE)
@@ -197,7 +199,7 @@ def _with_nowhere(description: ClusterDescription, snapshot: ClusterSnapshot) ->
     )  # fmt: skip
 
 
-def _now_placed(
+def _current_assignment(
     description: ClusterDescription, snapshot: ClusterSnapshot, placed: Mapping[int, int]
 ) -> ClusterSnapshot:
     ids = _streams(description)
@@ -211,7 +213,7 @@ def _now_placed(
 
 
 def _row(snapshot: ClusterSnapshot) -> Snapshot:
-    """Return the snapshot as proposals keep it, in no database."""
+    """Return an unsaved row of the snapshot."""
     if not snapshot.nodes:
         raise Conflict("no_node", "The description has no node")
     text = canonical(snapshot.to_json())

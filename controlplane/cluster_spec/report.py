@@ -1,4 +1,4 @@
-"""What an import did, and where in the document a service's refusal belongs."""
+"""Report of an import, and places of errors in the document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ _NAMES: Final[Mapping[str, str]] = {"expires_at": "until"}
 
 
 @dataclass
-class Imported:
-    """What an import did, or would do: names by part; `left` is what it did not touch, and why."""
+class ImportReport:
+    """The changes of an import by part; `left`: objects that were not changed, and why."""
 
     cluster: str
     new: bool
@@ -29,62 +29,66 @@ class Imported:
 
     @property
     def changes(self) -> int:
-        """Return how many rows are made or changed."""
+        """Return the number of created or changed rows."""
         parts = [*self.created.values(), *self.changed.values()]
         return int(self.new) + sum(map(len, parts))
 
 
 def noted(into: dict[str, list[str]], part: str, names: list[str]) -> None:
-    """Keep the names of a part, where there are any."""
+    """Add the names of a part, if there are any."""
     if names:
         into[part] = names
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Yield so many at once."""
+    """Yield chunks of a size."""
     for begin in range(0, len(items), size):
         yield items[begin : begin + size]
 
 
-def counted(count: int, one: str, several: str) -> list[str]:
-    """Return a sentence about so many things, none about nothing."""
+def count_text(count: int, noun: str, several: str) -> list[str]:
+    """Return a sentence with a count, "" for zero."""
     if not count:
         return []
-    return [f"{count:,} {one if count == 1 else several}"]
+    return [f"{count:,} {noun if count == 1 else several}"]
 
 
 @contextmanager
-def told_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
-    """Tell what a service refuses by its place in the document."""
+def errors_at(part: str, places: Sequence[int] = ()) -> Iterator[None]:
+    """Translate `Invalid` into `BadDescription` with places in the document."""
     try:
         yield
     except Invalid as invalid:
-        faults = {path_of(part, name): told for name, told in invalid.fields.items()}
+        faults = {path_of(part, name): messages for name, messages in invalid.fields.items()}
         for row, fields in invalid.rows.items():
-            faults |= {path_of(part, places[row], name): told for name, told in fields.items()}
+            faults |= {
+                path_of(part, places[row], name): messages for name, messages in fields.items()
+            }
         raise BadDescription(faults) from None
 
 
-def each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], object]) -> None:
-    """Make each row, by its place in the part; tells what is wrong with any of them at once.
+def apply_each(part: str, rows: Iterable[tuple[int, T]], make: Callable[[T], object]) -> None:
+    """Call a function for each row, and raise the errors of all rows with their places.
 
     Raises `BadDescription`.
     """
     faults: dict[str, list[str]] = {}
-    for at, row in rows:
+    for index, row in rows:
         try:
             make(row)
         except Invalid as invalid:
             fields = invalid.fields.items()
-            faults |= {path_of(part, at, _NAMES.get(name, name)): told for name, told in fields}
+            faults |= {
+                path_of(part, index, _NAMES.get(name, name)): field for name, field in fields
+            }
     if faults:
         raise BadDescription(faults)
 
 
 def path_of(*parts: int | str) -> str:
-    """Return a place; a service writes text.on.0 where a document has text.on[0]."""
+    """Return the place of a field in the document: text.on.0 is text.on[0]."""
     path: Path = ()
     for part in parts:
         steps = str(part).split(".") if isinstance(part, str) else [part]
-        path += tuple(int(one) if str(one).isdigit() else one for one in steps)
+        path += tuple(int(step) if str(step).isdigit() else step for step in steps)
     return place_of(path)

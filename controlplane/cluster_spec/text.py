@@ -1,4 +1,4 @@
-"""Descriptions as YAML and JSON: reading says every fault with its place in the document."""
+"""Reading and writing of descriptions as YAML and JSON; errors have their place in the document."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _TAGS: Final = ("node", "spans")
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML of which only JSON's values come, as YAML 1.2 has them; no name is given twice.
+    """A YAML 1.2 loader of JSON values only, without duplicate keys.
 
     In YAML 1.1 the stream `no` is false, and 18:30 a number: here both are text.
     """
@@ -36,7 +36,7 @@ class _Dumper(yaml.CSafeDumper):
     """Writes so that both kinds of YAML read the same."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write what occurs twice twice."""
+        """Write no aliases."""
         del data
         return True
 
@@ -62,8 +62,8 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
         if not isinstance(key, yaml.ScalarNode):
             raise yaml.MarkedYAMLError(None, None, "a name must be text", key.start_mark)
         if key.value in seen:
-            told = f"{key.value} is given twice"
-            raise yaml.MarkedYAMLError(None, None, told, key.start_mark)
+            text = f"{key.value} is given twice"
+            raise yaml.MarkedYAMLError(None, None, text, key.start_mark)
         seen.add(key.value)
     return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}
 
@@ -83,23 +83,23 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _integer)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
 
 
-def described(text: str, *, check: bool = True) -> ClusterDescription:
+def parse_description(text: str, *, check: bool = True) -> ClusterDescription:
     """Read YAML or JSON, which is YAML too. Raises `BadDescription`, with all faults at once."""
-    found = _valid(ClusterDescription, text)
-    if check and (faults := faults_of(found)):
-        raise BadDescription({place_of(path): told for path, told in faults.items()})
-    return found
+    description = _valid(ClusterDescription, text)
+    if check and (faults := faults_of(description)):
+        raise BadDescription({place_of(path): message for path, message in faults.items()})
+    return description
 
 
-def queries_in(text: str) -> list[QueryPart]:
-    """Read a document of queries alone, or those of a whole description. Raises `BadDescription`.
+def parse_queries(text: str) -> list[QueryPart]:
+    """Read the queries of a list or of a whole description. Raises `BadDescription`.
 
-    Whether there are such streams is for the cluster to say that they are submitted to.
+    Whether there are such streams is checked by the cluster that they are submitted to.
     """
     return list(_valid(QueryList, text).queries)
 
 
-def schema_in(text: str) -> SchemaPart:
+def parse_schema(text: str) -> SchemaPart:
     """Read a document of one stream's schema. Raises `BadDescription`."""
     return _valid(SchemaPart, text)
 
@@ -120,13 +120,13 @@ def as_json(description: ClusterDescription) -> str:
 def place_of(path: Path) -> str:
     """Return a place in the document as people write it: queries[3].streams[0]."""
     place = ""
-    for one in path:
-        if isinstance(one, int):
-            place += f"[{one}]"
-        elif _PLAIN.fullmatch(one):
-            place += f".{one}" if place else one
+    for step in path:
+        if isinstance(step, int):
+            place += f"[{step}]"
+        elif _PLAIN.fullmatch(step):
+            place += f".{step}" if place else step
         else:
-            place += f"[{json.dumps(one, ensure_ascii=False)}]"
+            place += f"[{json.dumps(step, ensure_ascii=False)}]"
     return place
 
 
@@ -135,12 +135,12 @@ def _valid(kind: type[_Kind], text: str) -> _Kind:
     if not isinstance(data, dict):
         named = ", ".join(list(kind.model_fields)[:3])
         raise BadDescription({"": [f"Must be a mapping with {named} and so on"]})
-    if told := dict(unstorable(data)):
-        raise BadDescription({place_of(path): [why] for path, why in told.items()})
+    if faults := dict(unstorable(data)):
+        raise BadDescription({place_of(path): [why] for path, why in faults.items()})
     try:
         return kind.model_validate(data)
     except ValidationError as invalid:
-        raise BadDescription(_told(invalid)) from None
+        raise BadDescription(_messages(invalid)) from None
 
 
 def _data(text: str) -> Any:
@@ -162,9 +162,9 @@ def _data(text: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    for one in yaml.parse(text, Loader=_Loader):
-        if isinstance(one, yaml.AliasEvent):
-            mark = one.start_mark
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            mark = event.start_mark
             where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
             raise BadDescription({where: ["Aliases are not allowed: write it out"]})
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
@@ -182,27 +182,27 @@ def _json(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in by_key:
             raise BadDescription({"": [f"{name} is given twice in one object"]})
-        found[name] = value
-    return found
+        by_key[name] = value
+    return by_key
 
 
-def _told(invalid: ValidationError) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _messages(invalid: ValidationError) -> dict[str, list[str]]:
+    messages: dict[str, list[str]] = {}
     for error in invalid.errors(include_url=False, include_context=False)[:MOST_TOLD]:
         path = error["loc"]
         if path[:1] == ("placement",) and path[2:3] and path[2] in _TAGS:
             path = (*path[:2], *path[3:])
-        found.setdefault(place_of(path), []).append(_sentence(error["msg"], error["type"]))
-    return found
+        messages.setdefault(place_of(path), []).append(_sentence(error["msg"], error["type"]))
+    return messages
 
 
-def _sentence(told: str, kind: str) -> str:
+def _sentence(message: str, kind: str) -> str:
     if kind == "extra_forbidden":
         return "There is no such name here"
     if kind == "missing":
         return "Is missing"
-    return told.replace("Input should be", "Must be")
+    return message.replace("Input should be", "Must be")

@@ -1,4 +1,4 @@
-"""Whether the parts of a description fit together, each fault with its place."""
+"""Consistency checks of a description, with the place of each fault."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,55 +10,55 @@ Fault = tuple[Path, str]
 
 
 def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
-    """Return what does not fit, by its path in the document."""
-    found: dict[Path, list[str]] = {}
-    for check in (_nodes, _streams, _queries, _placement, _merging, _exclusions, _drops):
-        for path, told in check(description):
-            found.setdefault(path, []).append(told)
-    return found
+    """Return the faults by path in the document."""
+    faults: dict[Path, list[str]] = {}
+    for check in (_nodes, _streams, _queries, _placement, _aggregators, _exclusions, _drop_rules):
+        for path, fault in check(description):
+            faults.setdefault(path, []).append(fault)
+    return faults
 
 
 def _nodes(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("nodes", "index", [str(node.index) for node in whole.nodes])
-    for at, node in enumerate(whole.nodes):
+    yield from _duplicates("nodes", "index", [str(node.index) for node in whole.nodes])
+    for index, node in enumerate(whole.nodes):
         if node.index >= whole.cluster.slots:
-            told = f"Must be below the cluster's {whole.cluster.slots} slots, not {node.index}"
-            yield ("nodes", at, "index"), told
+            text = f"Must be below the cluster's {whole.cluster.slots} slots, not {node.index}"
+            yield ("nodes", index, "index"), text
 
 
 def _streams(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("streams", "name", [stream.name for stream in whole.streams])
-    for at, stream in enumerate(whole.streams):
+    yield from _duplicates("streams", "name", [stream.name for stream in whole.streams])
+    for index, stream in enumerate(whole.streams):
         if stream.split is not None and stream.split >= whole.cluster.splits:
-            told = f"Must be below the cluster's {whole.cluster.splits} splits, not {stream.split}"
-            yield ("streams", at, "split"), told
+            text = f"Must be below the cluster's {whole.cluster.splits} splits, not {stream.split}"
+            yield ("streams", index, "split"), text
 
 
 def _queries(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("queries", "name", [query.name for query in whole.queries])
+    yield from _duplicates("queries", "name", [query.name for query in whole.queries])
     known = {stream.name for stream in whole.streams}
-    for at, query in enumerate(whole.queries):
-        yield from _reading(("queries", at), query, known)
+    for index, query in enumerate(whole.queries):
+        yield from _subscriptions(("queries", index), query, known)
         if query.measured is not None:
             for name in ("records_per_s", "state_bytes"):
                 count = len(getattr(query.measured, name))
                 if count not in (0, query.tasks):
-                    told = f"Must have a number for each of {query.tasks} tasks, not {count}"
-                    yield ("queries", at, "measured", name), told
+                    text = f"Must have a number for each of {query.tasks} tasks, not {count}"
+                    yield ("queries", index, "measured", name), text
 
 
-def _reading(path: Path, query: QueryPart, known: set[str]) -> Iterator[Fault]:
+def _subscriptions(path: Path, query: QueryPart, known: set[str]) -> Iterator[Fault]:
     sides: list[tuple[Path, Sequence[str]]] = [
         ((*path, "streams"), query.streams),
         ((*path, "text", "right"), query.text.right),
     ]
     seen: set[str] = set()
     for side, names in sides:
-        for at, name in enumerate(names):
+        for index, name in enumerate(names):
             if name not in known:
-                yield (*side, at), f"There is no stream {name}"
+                yield (*side, index), f"There is no stream {name}"
             elif name in seen:
-                yield (*side, at), f"{name} is named twice"
+                yield (*side, index), f"{name} is named twice"
             seen.add(name)
 
 
@@ -73,27 +73,32 @@ def _placement(whole: ClusterDescription) -> Iterator[Fault]:
             if place not in nodes:
                 yield path, f"There is no node {place}"
         else:
-            yield from _spans(path, place, queries[name].tasks, nodes)
+            yield from _task_ranges(path, place, queries[name].tasks, nodes)
 
 
-def _spans(path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]) -> Iterator[Fault]:
+def _task_ranges(
+    path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]
+) -> Iterator[Fault]:
     expected = 0
-    for at, span in enumerate(spans):
+    for index, span in enumerate(spans):
         if span.node not in nodes:
-            yield (*path, at, "node"), f"There is no node {span.node}"
+            yield (*path, index, "node"), f"There is no node {span.node}"
         if span.first != expected:
-            yield (*path, at, "first"), f"Must be {expected}: each task is on one node"
+            yield (*path, index, "first"), f"Must be {expected}: each task is on one node"
         if not span.first < span.past <= tasks:
-            yield (*path, at, "past"), f"Must be above first and at most {tasks}, the query's tasks"
+            yield (
+                (*path, index, "past"),
+                f"Must be above first and at most {tasks}, the query's tasks",
+            )
         expected = span.past
     if expected < tasks:
         yield path, f"Says nothing of tasks {expected} to {tasks - 1}"
 
 
-def _merging(whole: ClusterDescription) -> Iterator[Fault]:
+def _aggregators(whole: ClusterDescription) -> Iterator[Fault]:
     nodes = {node.index for node in whole.nodes}
-    for at, query in enumerate(whole.queries):
-        path: Path = ("queries", at, "merge_node")
+    for index, query in enumerate(whole.queries):
+        path: Path = ("queries", index, "merge_node")
         if query.merge_node is None:
             continue
         if query.merge_node not in nodes:
@@ -105,34 +110,36 @@ def _merging(whole: ClusterDescription) -> Iterator[Fault]:
 
 
 def _exclusions(whole: ClusterDescription) -> Iterator[Fault]:
-    named = [f"{one.kind} {one.subject}" for one in whole.exclusions]
-    yield from _twice("exclusions", "subject", named)
+    named = [f"{exclusion.kind} {exclusion.subject}" for exclusion in whole.exclusions]
+    yield from _duplicates("exclusions", "subject", named)
     known = {
         "query": {query.name for query in whole.queries},
         "node": {node.name for node in whole.nodes},
         "stream": {stream.name for stream in whole.streams},
     }
-    for at, one in enumerate(whole.exclusions):
-        if one.subject not in known[one.kind]:
-            yield ("exclusions", at, "subject"), f"There is no {one.kind} {one.subject}"
+    for index, item in enumerate(whole.exclusions):
+        if item.subject not in known[item.kind]:
+            yield ("exclusions", index, "subject"), f"There is no {item.kind} {item.subject}"
 
 
-def _drops(whole: ClusterDescription) -> Iterator[Fault]:
-    yield from _twice("drops", "stream", [" to ".join(filter(None, d.arc)) for d in whole.drops])
+def _drop_rules(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _duplicates(
+        "drops", "stream", [" to ".join(filter(None, d.arc)) for d in whole.drops]
+    )
     streams = {stream.name for stream in whole.streams}
     reads = {query.name: set(query.reads) for query in whole.queries}
-    for at, drop in enumerate(whole.drops):
+    for index, drop in enumerate(whole.drops):
         if drop.stream not in streams:
-            yield ("drops", at, "stream"), f"There is no stream {drop.stream}"
+            yield ("drops", index, "stream"), f"There is no stream {drop.stream}"
         elif drop.query and drop.query not in reads:
-            yield ("drops", at, "query"), f"There is no query {drop.query}"
+            yield ("drops", index, "query"), f"There is no query {drop.query}"
         elif drop.query and drop.stream not in reads[drop.query]:
-            yield ("drops", at, "query"), f"{drop.query} does not read {drop.stream}"
+            yield ("drops", index, "query"), f"{drop.query} does not read {drop.stream}"
 
 
-def _twice(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:
+def _duplicates(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:
     count, seen = Counter(names), set[str]()
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         if count[name] > 1 and name in seen:
-            yield (part, at, field), f"{name} is given twice"
+            yield (part, index, field), f"{name} is given twice"
         seen.add(name)

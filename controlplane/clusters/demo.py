@@ -1,4 +1,4 @@
-"""Setting up the demo: roles, accounts, its clusters and the replayer's token; idempotent."""
+"""Set-up of the demo: roles, accounts, clusters and the replayer's token; idempotent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,8 +37,8 @@ class DemoCluster:
 # them, and what has ended is left out of a plan anyway. So drift of that kind is tolerated; that of
 # nodes, capacities and moved queries is not.
 CLUSTERS: Final[Mapping[str, DemoCluster]] = {
-    one.slug: one
-    for one in (
+    demo.slug: demo
+    for demo in (
         DemoCluster(
             "sf", "San Francisco taxis",
             "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 800.0,
@@ -57,15 +57,15 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
 
 
 def addable() -> list[DemoCluster]:
-    """Return the demonstrations that this Weir can replay and that are no clusters yet."""
+    """Return the demos that have no cluster yet."""
     if not settings.DEMOS:
         return []
-    there = set(Cluster.objects.filter(slug__in=SLUGS).values_list("slug", flat=True))
-    return [CLUSTERS[slug] for slug in SLUGS if slug not in there]
+    present = set(Cluster.objects.filter(slug__in=SLUGS).values_list("slug", flat=True))
+    return [CLUSTERS[slug] for slug in SLUGS if slug not in present]
 
 
 def add(actor: Actor, slug: str) -> Cluster:
-    """Create the cluster of a demonstration and start it; the replayer fills it by itself.
+    """Create and start the cluster of a demo; the replayer fills it.
 
     One that exists is left as it is. Raises `Forbidden`, and `NotFound` for an unknown slug or
     where this Weir runs without the demo.
@@ -80,14 +80,14 @@ def add(actor: Actor, slug: str) -> Cluster:
 
 
 def ensure_roles() -> None:
-    """Make the groups that are the roles."""
+    """Create the groups of the roles."""
     for name in ROLES:
         Group.objects.get_or_create(name=name)
 
 
 @transaction.atomic
 def ensure_user(name: str, role: str, password: str | None) -> User:
-    """Make a user with the role; a password that was chosen since is left as it is."""
+    """Create a user with the role; a password that the user has changed is not replaced."""
     user, created = User.objects.get_or_create(username=name)
     if created and password is None:
         user.set_unusable_password()
@@ -100,7 +100,7 @@ def ensure_user(name: str, role: str, password: str | None) -> User:
 
 @transaction.atomic
 def ensure_cluster(slug: str) -> Cluster:
-    """Make a demo cluster with its nodes and its policy; what exists is left as it is."""
+    """Create a demo cluster with its nodes and policy, unless they exist."""
     demo = CLUSTERS[slug]
     cluster, created = Cluster.objects.get_or_create(
         slug=slug,
@@ -122,7 +122,7 @@ def ensure_cluster(slug: str) -> Cluster:
 
 
 def ensure_token(user: User, file: Path) -> bool:
-    """Write the replayer's token into a private file; tells whether it is a new one."""
+    """Write the replayer's token into a private file; return True if it is new."""
     if file.exists() and tokens.user_of(file.read_text().strip()) == user:
         return False
     with transaction.atomic():

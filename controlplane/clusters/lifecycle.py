@@ -1,28 +1,26 @@
-"""Starting, stopping and placing clusters: what an operator wants, which the agent brings about."""
+"""Start, stop and Spark master of clusters: the desired state, which the agent reconciles."""
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Invalid
+from controlplane.clusters.changes import change_fields
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
-from controlplane.models.cluster import MASTER
 
 
 def start(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
-    """Ask for a running application; asking twice changes nothing. Raises `Forbidden`."""
-    return _want(actor, cluster, Cluster.Desired.RUNNING, reason)
+    """Request that the application runs; idempotent. Raises `Forbidden`."""
+    return _set_desired(actor, cluster, Cluster.Desired.RUNNING, reason)
 
 
 def stop(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
-    """Ask for no application; queries stay and run again after a start. Raises `Forbidden`."""
-    return _want(actor, cluster, Cluster.Desired.STOPPED, reason)
+    """Request that the application stops; a start resumes its queries. Raises `Forbidden`."""
+    return _set_desired(actor, cluster, Cluster.Desired.STOPPED, reason)
 
 
 @transaction.atomic
-def _want(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str) -> Cluster:
+def _set_desired(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str) -> Cluster:
     require_operator(actor, cluster)
     changed = Cluster.objects.filter(pk=cluster.pk).exclude(desired=desired).update(desired=desired)
     if changed:
@@ -44,27 +42,12 @@ def _want(actor: Actor, cluster: Cluster, desired: Cluster.Desired, reason: str)
 
 @transaction.atomic
 def set_master(actor: Actor, cluster: Cluster, master: str, reason: str = "") -> Cluster:
-    """Say which Spark runs the nodes; an application that runs is started anew there.
+    """Set the Spark master of a cluster; a running application is restarted on it.
 
     Raises `Forbidden`, `Invalid`.
     """
     require_operator(actor, cluster)
-    before, master = cluster.master, master.strip()
-    try:
-        MASTER(master)
-    except ValidationError as refusal:
-        raise Invalid({"master": refusal.messages}) from refusal
-    cluster.master = master
-    if master != before:
-        cluster.save(update_fields=["master"])
-        audit.record(
-            actor,
-            "cluster.master",
-            cluster.slug,
-            cluster=cluster,
-            reason=reason,
-            before={"master": before},
-            after={"master": master},
-        )
+    master = master.strip()
+    if change_fields(actor, cluster, "cluster.master", {"master": master}, reason):
         announce(cluster.pk, event("state", f"{actor.name} runs it on {master}"))
     return cluster

@@ -41,16 +41,16 @@ def cluster_by_slug(slug: str) -> Cluster:
 def clusters_slice(
     seen: Collection[int] | None, values: Mapping[str, Any], place: Place
 ) -> Slice[Cluster]:
-    """Return the clusters behind a place by slug, of all or of those with these ids.
+    """Return the clusters after a cursor by slug, of all or of those with these ids.
 
     values: q, a part of slug or name, and state. Raises `Invalid`.
     """
-    found = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
+    clusters = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
     if text := str(values.get("q", "")).strip()[:100]:
-        found = found.filter(Q(slug__icontains=text) | Q(name__icontains=text))
+        clusters = clusters.filter(Q(slug__icontains=text) | Q(name__icontains=text))
     if state := one_of(values, "state", [str(state) for state in Cluster.State.values]):
-        found = found.filter(state=state)
-    return slice_of(found, ("slug", "pk"), place, list)
+        clusters = clusters.filter(state=state)
+    return slice_of(clusters, ("slug", "pk"), place, list)
 
 
 def node_table(cluster: Cluster) -> list[NodeRow]:
@@ -76,9 +76,9 @@ def node_table(cluster: Cluster) -> list[NodeRow]:
             node=node,
             queries=hosted.get(node.pk, 0),
             streams=read.get(node.pk, 0),
-            load=_at(sample.get("loads"), node.index),
-            busy=_at(sample.get("busy"), node.index),
-            tasks=_at(sample.get("tasks"), node.index),
+            load=_value_at(sample.get("loads"), node.index),
+            busy=_value_at(sample.get("busy"), node.index),
+            tasks=_value_at(sample.get("tasks"), node.index),
         )
         for node in nodes
     ]
@@ -92,5 +92,5 @@ def node_by_index(cluster: Cluster, index: int) -> Node:
         raise NotFound("node", index) from None
 
 
-def _at(values: list[Any] | None, index: int) -> Any:
+def _value_at(values: list[Any] | None, index: int) -> Any:
     return values[index] if values is not None and index < len(values) else None

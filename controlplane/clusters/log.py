@@ -1,18 +1,18 @@
-"""Where a cluster's records are kept, and how much of them may wait to be read."""
+"""The log of a cluster: its URL and the limit of unread bytes."""
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Conflict, Invalid
+from controlplane.clusters.changes import clean_fields
+from controlplane.errors import Conflict
 from controlplane.models import Cluster
 from controlplane.wire.log import shown
 
 
 @transaction.atomic
 def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str = "") -> Cluster:
-    """Keep the records at `url` (empty: the site's Redis), at most `limit_mb` MiB unread.
+    """Set the log's URL (empty: the site's Redis) and its limit of unread MiB.
 
     Another log begins with windows of its own, and what is unread in the old one stays unread: so
     the URL can only change while the cluster is stopped. Raises `Forbidden`, `Invalid`,
@@ -20,16 +20,13 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
     """
     require_operator(actor, cluster)
     cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
-    before = _told(cluster)
+    before = _log_fields(cluster)
     if url != cluster.log_url and cluster.desired != Cluster.Desired.STOPPED:
         raise Conflict(
             "running", f"Stop {cluster.slug} first: its windows would begin anew in another log"
         )
     cluster.log_url, cluster.log_limit_mb = url.strip(), limit_mb
-    try:
-        cluster.clean_fields(exclude=_others(cluster))
-    except ValidationError as refusal:
-        raise Invalid(refusal.message_dict) from refusal
+    clean_fields(cluster, "log_url", "log_limit_mb")
     cluster.save(update_fields=["log_url", "log_limit_mb"])
     # Positions of one log say nothing in another.
     cluster.drops.update(settles=None)
@@ -40,15 +37,10 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
         cluster=cluster,
         reason=reason,
         before=before,
-        after=_told(cluster),
+        after=_log_fields(cluster),
     )
     return cluster
 
 
-def _told(cluster: Cluster) -> dict[str, str | int]:
+def _log_fields(cluster: Cluster) -> dict[str, str | int]:
     return {"log_url": shown(cluster.log_url), "log_limit_mb": cluster.log_limit_mb}
-
-
-def _others(cluster: Cluster) -> set[str]:
-    names = {field.name for field in cluster._meta.fields}  # noqa: SLF001 - Django's public name
-    return names - {"log_url", "log_limit_mb"}

@@ -1,12 +1,9 @@
-"""How many Spark partitions the checkpoint of a cluster has, and how large a micro-batch may be."""
+"""Spark partitions of a cluster's checkpoint, and limits of its micro-batches."""
 
 from collections.abc import Mapping
 
-from django.core.exceptions import ValidationError
-from django.db import transaction
-
-from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
+from controlplane.clusters.changes import change_fields
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
@@ -35,13 +32,13 @@ def record(actor: Actor, cluster: Cluster, partitions: int | None, reason: str =
     Raises `Forbidden`.
     """
     require_operator(actor, cluster)
-    return _store(actor, cluster, "cluster.partitions", {"partitions": partitions}, reason)
+    return _change(actor, cluster, "cluster.partitions", {"partitions": partitions}, reason)
 
 
 def set_batch_limits(
     actor: Actor, cluster: Cluster, limits: Mapping[str, int], reason: str = ""
 ) -> Cluster:
-    """Bound the micro-batches of a cluster: `max_records` and `max_batch_mb` (MiB), or one of them.
+    """Set limits of a cluster's micro-batches: `max_records`, `max_batch_mb` (MiB), or both.
 
     An application that runs is restarted with them. Raises `Forbidden`, `Invalid`.
     """
@@ -49,36 +46,13 @@ def set_batch_limits(
     unknown = {name: ["Is not a limit of micro-batches"] for name in limits if name not in LIMITS}
     if unknown:
         raise Invalid(unknown)
-    return _store(actor, cluster, "cluster.batch_limits", limits, reason)
+    return _change(actor, cluster, "cluster.batch_limits", limits, reason)
 
 
-def _fields() -> set[str]:
-    return {field.name for field in Cluster._meta.fields}  # noqa: SLF001 - Django's public name
-
-
-@transaction.atomic
-def _store(
+def _change(
     actor: Actor, cluster: Cluster, action: str, values: Mapping[str, int | None], reason: str
 ) -> Cluster:
-    before = {name: getattr(cluster, name) for name in values}
-    if before == dict(values):
-        return cluster
-    for name, value in values.items():
-        setattr(cluster, name, value)
-    try:
-        cluster.clean_fields(exclude=_fields() - set(values))
-    except ValidationError as refusal:
-        raise Invalid(refusal.message_dict) from refusal
-    cluster.save(update_fields=list(values))
-    audit.record(
-        actor,
-        action,
-        cluster.slug,
-        cluster=cluster,
-        reason=reason,
-        before=before,
-        after=dict(values),
-    )
-    text = ", ".join(f"{name} {value}" for name, value in values.items())
-    announce(cluster.pk, event("state", f"{cluster.name}: {text}"))
+    if change_fields(actor, cluster, action, values, reason):
+        text = ", ".join(f"{name} {value}" for name, value in values.items())
+        announce(cluster.pk, event("state", f"{cluster.name}: {text}"))
     return cluster

@@ -1,6 +1,6 @@
-"""What webhooks are to be told, written in the transaction of what happened.
+"""Messages to webhooks, written in the transaction of the event.
 
-So nothing is told that did not happen, and nothing that happened is lost with a process or with
+So no event is published that did not happen, and none that happened is lost with a process or with
 Redis: integrations.deliveries sends what stands here, at least once.
 """
 
@@ -30,9 +30,9 @@ _OF_BOTH: Final = frozenset({_State.FAILED, _State.STALE})
 TEST: Final = "test"
 
 
-def enqueue(cluster_id: int, told: Mapping[str, Any]) -> int:
-    """Write an event down for each webhook that wants it; returns how many."""
-    kinds = _kinds(told)
+def enqueue(cluster_id: int, event: Mapping[str, Any]) -> int:
+    """Store an event for each webhook that subscribes to it; return how many."""
+    kinds = _kinds(event)
     if not kinds:
         return 0
     active = Webhook.objects.filter(Q(cluster=None) | Q(cluster=cluster_id), active=True)
@@ -40,14 +40,14 @@ def enqueue(cluster_id: int, told: Mapping[str, Any]) -> int:
     if not hooks:
         return 0
     slug = Cluster.objects.values_list("slug", flat=True).get(pk=cluster_id)
-    state = f".{told['state']}" if told.get("state") else ""
-    data = {name: told.get(name) for name in ("id", "state", "text", "url", "version")}
-    write(hooks, f"{told['kind']}{state}".replace(" ", "_"), {"cluster": slug} | data)
+    state = f".{event['state']}" if event.get("state") else ""
+    data = {name: event.get(name) for name in ("id", "state", "text", "url", "version")}
+    write(hooks, f"{event['kind']}{state}".replace(" ", "_"), {"cluster": slug} | data)
     return len(hooks)
 
 
 def write(hooks: list[Webhook], kind: str, data: Mapping[str, Any]) -> list[Delivery]:
-    """Write one event down for these webhooks, and have it sent after the commit."""
+    """Store an event for these webhooks, and send it after the commit."""
     now, event = timezone.now(), uuid.uuid4()
     message = {"id": str(event), "type": kind, "timestamp": now.isoformat(), "data": dict(data)}
     body = json.dumps(message, separators=(",", ":"))
@@ -60,9 +60,9 @@ def write(hooks: list[Webhook], kind: str, data: Mapping[str, Any]) -> list[Deli
     return rows
 
 
-def _kinds(told: Mapping[str, Any]) -> frozenset[str]:
-    if told["kind"] != "proposal":
-        return _KINDS.get(told["kind"], frozenset())
-    if told["state"] in _OF_BOTH:
+def _kinds(event: Mapping[str, Any]) -> frozenset[str]:
+    if event["kind"] != "proposal":
+        return _KINDS.get(event["kind"], frozenset())
+    if event["state"] in _OF_BOTH:
         return frozenset({Kind.PROPOSALS, Kind.EXECUTIONS})
-    return frozenset({Kind.EXECUTIONS if told["state"] in _OF_EXECUTION else Kind.PROPOSALS})
+    return frozenset({Kind.EXECUTIONS if event["state"] in _OF_EXECUTION else Kind.PROPOSALS})

@@ -1,4 +1,4 @@
-"""Announcing what happened: to the browsers of a cluster (channel layer), and to webhooks."""
+"""Publication of events to the browsers of a cluster (channel layer) and to webhooks."""
 
 import logging
 from functools import partial
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Event(TypedDict):
-    """What a browser receives; kind is routing, proposal or state, t in ms since the epoch.
+    """An event as browsers receive it; kind is routing, proposal or state, t in ms since the epoch.
 
     version and proposal: of a routing version, the latter where it executes a proposal.
     """
@@ -44,27 +44,27 @@ def event(
     pk: int | None = None,
     state: str | None = None,
 ) -> Event:
-    """Return an event that happens now."""
+    """Return an event with the present time."""
     now = int(timezone.now().timestamp() * 1000)
     return Event(
         t=now, kind=kind, version=version, proposal=proposal, text=text, url=url, id=pk, state=state
     )
 
 
-def announce(cluster_id: int, told: Event, *, passing: bool = False) -> None:
-    """Tell the browsers once the transaction is committed; a lost Redis is logged, not raised.
+def announce(cluster_id: int, event: Event, *, passing: bool = False) -> None:
+    """Publish an event after the commit; an error of Redis is logged, not raised.
 
-    Webhooks are told too, of what is written down for them in the same transaction. passing: of
-    interest for a moment only, such as progress; webhooks are not told.
+    Webhooks receive it too, from the messages that are stored in the same transaction. passing: of
+    interest for a moment only, such as progress; webhooks do not receive it.
     """
     if not passing:
-        outbox.enqueue(cluster_id, told)
-    message = {"type": "cluster.event", "event": told}
+        outbox.enqueue(cluster_id, event)
+    message = {"type": "cluster.event", "event": event}
     after_commit("tell the browsers", partial(_send, cluster_id, message))
 
 
 def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:
-    """Send measured samples to the browsers right away."""
+    """Send samples to the browsers immediately."""
     for sample in samples:
         _send(cluster_id, {"type": "cluster.sample", "sample": sample})
 

@@ -1,4 +1,4 @@
-"""Disks of this machine that have no room left for what Weir writes."""
+"""Full disks of this machine."""
 
 import shutil
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from controlplane.runtime import checks
 
 @dataclass(frozen=True, slots=True)
 class FullDisk:
-    """A directory of Weir's whose disk is full, with what is left, in bytes."""
+    """A directory of Weir on a full disk, with its free bytes."""
 
     path: str
     free: int
@@ -30,12 +30,12 @@ def full_disks() -> list[FullDisk]:
     Asked of the file system, as a full disk takes no report of it. Each disk is named once.
     """
     directories = [Path(settings.DATA_DIR), Path(env.text("WEIR_CHECKPOINTS") or settings.DATA_DIR)]
-    found: dict[int, FullDisk] = {}
+    by_device: dict[int, FullDisk] = {}
     for directory in directories:
         try:
             free, device = shutil.disk_usage(directory).free, directory.stat().st_dev
         except OSError:
             continue
         if free < checks.FULL_BYTES:
-            found.setdefault(device, FullDisk(str(directory), free))
-    return list(found.values())
+            by_device.setdefault(device, FullDisk(str(directory), free))
+    return list(by_device.values())

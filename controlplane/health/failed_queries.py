@@ -1,4 +1,4 @@
-"""Ending queries that the data plane could not compute."""
+"""Failed queries: the data plane reports a fault, and the query ends."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ DATA_PLANE = Automatic("data plane")
 
 
 def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
-    """End the queries of which telemetry rows tell a fault; returns how many were still running.
+    """End the queries with faults in telemetry rows; return how many were running.
 
-    A node tells its faults in every batch until the query has left, so hearing one again changes
+    A node reports its faults in every batch until the query has left, so hearing one again changes
     nothing, and neither does a fault of a query's earlier run.
     """
     faults: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -27,19 +27,19 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
             faults[fault["query"], fault["run"]] = fault
     ended = 0
     for (query, run), fault in faults.items():
-        mine = Query.objects.filter(pk=query, cluster=cluster, run=run)
-        running = mine.filter(state=Query.State.RUNNING)
+        queries = Query.objects.filter(pk=query, cluster=cluster, run=run)
+        running = queries.filter(state=Query.State.RUNNING)
         why = fault["why"]
-        if running.update(state=Query.State.ENDING, detail=why[:300], fault=_kept(fault)):
-            _tell(cluster, Query.objects.get(pk=query), why)
+        if running.update(state=Query.State.ENDING, detail=why[:300], fault=_fault_json(fault)):
+            _publish(cluster, Query.objects.get(pk=query), why)
             ended += 1
     if ended:
         send_on_commit(PLACE, cluster.pk)
     return ended
 
 
-def _kept(fault: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a query keeps of its fault; a sample that is no JSON is kept as text."""
+def _fault_json(fault: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored fields of a fault; a sample that is no JSON is stored as text."""
     sample = fault.get("sample") or "[]"
     try:
         rows = json.loads(sample)
@@ -53,6 +53,6 @@ def _kept(fault: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tell(cluster: Cluster, query: Query, why: str) -> None:
+def _publish(cluster: Cluster, query: Query, why: str) -> None:
     audit.record(DATA_PLANE, "query.fail", query.name, cluster=cluster, reason=why)
     announce(cluster.pk, event("state", f"{query.name} failed: {why}", state="failed"))

@@ -1,4 +1,4 @@
-"""Skipping a batch that cannot be processed: its records are lost, everything else goes on."""
+"""Skipped batches: the records of a batch that cannot be processed are dropped."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,11 +22,11 @@ _LONGEST: Final = 500
 
 @transaction.atomic
 def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatch:
-    """Let the next attempt at a batch read no records; returns what is lost by it.
+    """Request that the next attempt at a batch reads no records; return the losses.
 
     Asking twice changes nothing. Tasks that move in the batch keep their state, and its routing
     version takes effect. Raises `Forbidden`, `Invalid`, `Conflict` for a batch that does not fail
-    again and again, `Away` if the log does not say what would be lost.
+    again and again, `Away` if the log does not respond.
     """
     require(actor, ADMIN, cluster)
     if not reason.strip() or len(reason) > _LONGEST:
@@ -47,10 +47,10 @@ def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatc
 
 
 def _refuse(batch: int, stuck: StuckBatch | None) -> None:
-    told = "no batch does" if stuck is None else f"batch {stuck.batch} does"
+    text = "no batch does" if stuck is None else f"batch {stuck.batch} does"
     raise Conflict(
         "not_stuck",
-        f"Batch {batch} has not failed {attempts.FAILURES} times in a row: {told}",
+        f"Batch {batch} has not failed {attempts.FAILURES} times in a row: {text}",
         {"batch": None if stuck is None else stuck.batch},
     )
 
@@ -60,36 +60,36 @@ def _saved(actor: Actor, cluster: Cluster, stuck: StuckBatch, reason: str) -> Sk
     row = SkippedBatch.objects.create(
         cluster=cluster, batch=stuck.batch, start=attempt.start, stop=attempt.end,
         records=dict(losses.records), total=losses.total,
-        transfers=[[one.query, one.task, one.source, one.target] for one in losses.transfers],
+        transfers=[[row.query, row.task, row.source, row.target] for row in losses.transfers],
         failures=attempt.failures, cause=stuck.cause, reason=reason, by=actor.name,
         asked_at=timezone.now(),
     )  # fmt: skip
     lost = {"batch": row.batch, "start": row.start, "stop": row.stop, "records": row.records}
     audit.record(actor, "batch.skip", f"batch {row.batch}", cluster=cluster, reason=reason,
                  after=lost | {"total": row.total})  # fmt: skip
-    announce(cluster.pk, event("state", f"{actor.name} skips {_told(row)}"))
+    announce(cluster.pk, event("state", f"{actor.name} skips {_losses_text(row)}"))
     return row
 
 
-def _told(row: SkippedBatch) -> str:
+def _losses_text(row: SkippedBatch) -> str:
     streams = len(row.records)
     return f"batch {row.batch}: {row.total:,} records of {streams} streams are lost"
 
 
 def publish_skip(cluster: Cluster, batch: int) -> None:
-    """Tell the data plane that a batch reads no records; telling it again changes nothing."""
+    """Publish to the data plane that a batch reads no records; idempotent."""
     attempts.skip(redis_client(), cluster.slug, batch)
 
 
 def publish_pending(cluster: Cluster) -> None:
-    """Publish the newest request that is not done: Redis may have been away, or lost it."""
+    """Publish the newest pending request again, as Redis may not have stored it."""
     row = cluster.skipped_batches.filter(done_at=None).first()
     if row is not None:
         publish_skip(cluster, row.batch)
 
 
-def note_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Record which skipped batches telemetry reports as processed; returns how many.
+def record_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Record the skipped batches that telemetry reports as processed; return how many.
 
     A batch that got through with all its records, before the request reached it, has lost nothing.
     """
@@ -99,7 +99,7 @@ def note_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     for row in done:
         row.done_at = timezone.now()
         if reported[row.batch]:
-            text = f"Skipped {_told(row)}"
+            text = f"Skipped {_losses_text(row)}"
         else:
             row.records, row.total = {}, 0
             text = f"Batch {row.batch} was processed with all its records; nothing is lost"

@@ -1,4 +1,4 @@
-"""The batch that a cluster cannot process, and what skipping it would lose."""
+"""Stuck batches: a batch that fails repeatedly, and the losses of skipping it."""
 
 import logging
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class StuckBatch:
 
 @dataclass(frozen=True)
 class Losses:
-    """What is lost if a batch is skipped: records by stream name; tasks that move keep all."""
+    """The losses of skipping a batch: records by stream name; the state of moving tasks is kept."""
 
     records: Mapping[str, int]
     transfers: list[Transfer]
@@ -55,7 +55,7 @@ class Losses:
 
 
 def stuck_batch(cluster: Cluster) -> StuckBatch | None:
-    """Return the batch that fails again and again; None if there is none, or Redis is away."""
+    """Return the batch that fails repeatedly, None without one or if Redis does not respond."""
     try:
         attempt = attempts.newest(redis_client(), cluster.slug)
         if attempt is None or not attempt.is_stuck or _newest_done(cluster) >= attempt.batch:
@@ -81,7 +81,7 @@ def _newest_done(cluster: Cluster) -> int:
 
 
 def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
-    """Return what skipping a batch loses, counted in the log. Raises `Away`."""
+    """Return the losses of skipping a batch, counted in the log. Raises `Away`."""
     names = dict(cluster.streams.values_list("pk", "name"))
     try:
         log = _opened(cluster.log_url, cluster.slug, settings.REDIS_URL)
@@ -95,23 +95,25 @@ def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
         }
         moved = _transfers(cluster, attempt)
     except (LogAway, RedisError) as error:
-        told = f"{error}. What would be lost is not known"
-        raise Away("log_away", told, _AGAIN_S) from error
+        text = f"{error}. What would be lost is not known"
+        raise Away("log_away", text, _AGAIN_S) from error
     return Losses({name: count for name, count in sorted(counts.items()) if count}, moved)
 
 
 def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[Transfer]:
-    """Return the tasks that hand their state on in a batch, or did in the one before."""
-    client, found = redis_client(), []
+    """Return the tasks that transfer their state in a batch or in the one before."""
+    client, found_transfers = redis_client(), []
     for before in (attempt.arriving, attempt.leaving):
         if before < 0:
             continue
         try:
             old = read_table(client, cluster.slug, before)
-            found += list(transfers(old, read_table(client, cluster.slug, attempt.version, old)))
+            found_transfers += list(
+                transfers(old, read_table(client, cluster.slug, attempt.version, old))
+            )
         except RoutingMissing:
             logger.warning("routing %s of %s is not in Redis", before, cluster.slug)
-    return found
+    return found_transfers
 
 
 @lru_cache(maxsize=16)

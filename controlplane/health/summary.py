@@ -1,4 +1,4 @@
-"""A cluster's health: newest progress, the batch that fails, restarts of its driver, incidents."""
+"""Health of a cluster: newest progress, stuck batch, driver restarts, incidents."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ SEEN: Final = timedelta(seconds=15)
 
 @dataclass(frozen=True)
 class Health:
-    """What is known of a cluster's health; restarts and incidents newest first.
+    """The health of a cluster; restarts and incidents newest first.
 
     `stuck`: the batch that has failed again and again, None where none has. `last_hour` counts all
     restarts of the last hour, `undecided` are the incidents that wait for a decision, `disks` those
@@ -34,12 +34,14 @@ class Health:
 
     @property
     def undecided(self) -> list[Incident]:
-        """Return the incidents that wait for a decision."""
-        return [one for one in self.incidents if one.state == Incident.State.UNDECIDED]
+        """Return the undecided incidents."""
+        return [
+            incident for incident in self.incidents if incident.state == Incident.State.UNDECIDED
+        ]
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether there is neither a full disk nor a stuck batch, restart or incident."""
+        """Return True if there is no full disk, stuck batch, restart or incident."""
         return not (self.disks or self.stuck or self.restarts or self.incidents)
 
 
@@ -59,7 +61,7 @@ def health_of(cluster: Cluster, now: datetime) -> Health:
 
 
 def is_idle(cluster: Cluster, now: datetime) -> bool:
-    """Return whether a running cluster has no figures because no records come.
+    """Return True if a running cluster has no measures because it receives no records.
 
     The agent has just seen that none waits.
     """

@@ -1,4 +1,4 @@
-"""Forgetting what attached jobs told: older than a quarter of an hour per minute, then not at all.
+"""Retention of attached jobs' progress: one row per minute after 15 minutes, then none.
 
 A minute is kept as one row: the rates are their mean, the duration with its phases is that of the
 slowest batch (a chart must not hide a peak), everything else is the newest.
@@ -29,7 +29,7 @@ OF_SLOWEST = ("duration_ms", "phases")
 
 
 def prune(now: datetime) -> None:
-    """Delete and thin out what is kept no longer."""
+    """Delete expired rows, and merge older rows to one per minute."""
     AttachedJob.objects.filter(last_seen__lt=now - JOBS_KEPT).delete()
     _delete(AttachedProgress.objects.filter(t__lt=now - KEPT).values_list("pk", flat=True))
     thin_out(now)
@@ -37,11 +37,11 @@ def prune(now: datetime) -> None:
 
 
 def thin_out(now: datetime) -> int:
-    """Merge the rows of each minute that is old enough; returns how many rows went."""
+    """Merge the rows of each minute that is old enough; return how many rows were deleted."""
     before = (now - WHOLE_FOR).replace(second=0, microsecond=0)
     old = AttachedProgress.objects.filter(t__lt=before).order_by("query_id", "t")
     keys = old.values_list("query_id", "t", "pk").iterator(chunk_size=2000)
-    gone = 0
+    deleted = 0
     for pks in _crowded(keys):
         with transaction.atomic():
             rows = list(AttachedProgress.objects.filter(pk__in=pks).order_by("t"))
@@ -49,28 +49,28 @@ def thin_out(now: datetime) -> int:
             keep.values = merged([row.values for row in rows])
             keep.save(update_fields=["values"])
             others = AttachedProgress.objects.filter(pk__in=[row.pk for row in rows[:-1]])
-            gone += others.delete()[0]
-    return gone
+            deleted += others.delete()[0]
+    return deleted
 
 
 def merged(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what stands for several batches, oldest first, of one minute."""
-    slowest = max(values, key=lambda one: one["duration_ms"])
+    """Return the merged values of several batches of one minute, given oldest first."""
+    slowest = max(values, key=lambda sample: sample["duration_ms"])
     kept = dict(values[-1]) | {name: slowest[name] for name in OF_SLOWEST}
     for name in MEAN:
-        known = [one[name] for one in values if one[name] is not None]
+        known = [sample[name] for sample in values if sample[name] is not None]
         kept[name] = sum(known) / len(known) if known else None
-    return kept | {"rows": sum(one["rows"] for one in values)}
+    return kept | {"rows": sum(sample["rows"] for sample in values)}
 
 
 def _crowded(keys: Iterator[tuple[int, datetime, int]]) -> list[list[int]]:
     """Return the ids of the rows of every run and minute that has more than one."""
-    found = []
+    crowded = []
     for _, rows in groupby(keys, key=lambda key: (key[0], key[1].replace(second=0, microsecond=0))):
         pks = [pk for _, _, pk in rows]
         if len(pks) > 1:
-            found.append(pks)
-    return found
+            crowded.append(pks)
+    return crowded
 
 
 def _cap() -> None:
@@ -82,6 +82,6 @@ def _cap() -> None:
 
 
 def _delete(pks: Any) -> None:
-    gone = list(pks)
-    for at in range(0, len(gone), CHUNK):
-        AttachedProgress.objects.filter(pk__in=gone[at : at + CHUNK]).delete()
+    ids = list(pks)
+    for start in range(0, len(ids), CHUNK):
+        AttachedProgress.objects.filter(pk__in=ids[start : start + CHUNK]).delete()

@@ -1,4 +1,4 @@
-"""Attached jobs: taking in what they report, and removing them.
+"""Attached jobs: storage of their reports, and removal.
 
 A report is written by whoever may see (the role viewer): a job of another team then carries a
 token that can read Weir and write nothing but rows of its own. Rows belong to the token's user;
@@ -17,7 +17,7 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator, require_viewer
 from controlplane.errors import Conflict
-from controlplane.integrations.attached_progress import fold, measured, progress_values
+from controlplane.integrations.attached_progress import apply_event, measured, progress_values
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
 
 # How long progress is kept.
@@ -29,7 +29,7 @@ MAX_RUNS = 200
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Who reports: Spark's application id and name."""
+    """A reporting job: Spark's application id and name."""
 
     application: str
     name: str
@@ -54,7 +54,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Report:
-    """One message of a job: its events in order; without any it is a sign of life.
+    """One message of a job: its events in order; a message without events is a heartbeat.
 
     dropped is how many events the job has given up so far, ended that it is over.
     """
@@ -66,25 +66,25 @@ class Report:
 
 
 @transaction.atomic
-def report(actor: Actor, told: Report) -> AttachedJob:
-    """Store a report and return its job; the same report again changes nothing.
+def report(actor: Actor, message: Report) -> AttachedJob:
+    """Store a report and return its job; idempotent.
 
     Raises `Forbidden`, `Conflict` where the job has more open runs than Weir keeps.
     """
     require_viewer(actor)
     now = timezone.now()
-    job = _seen(actor, told, now)
-    runs = _runs_of(job, told.events, now)
+    job = _job_of(actor, message, now)
+    runs = _runs_of(job, message.events, now)
     rows: dict[tuple[UUID, int], Mapping[str, Any]] = {}
-    for event in told.events:
+    for event in message.events:
         # Spark's clock is another machine's: what claims to come from the future came now.
-        at = min(event.at, now)
-        fold(runs[event.run_id], event.kind, at, event.name, event.progress, event.error)
-        if event.progress is not None and at > now - KEPT:
-            rows[event.run_id, event.progress["batch"]] = progress_values(event.progress, at)
+        moment = min(event.at, now)
+        apply_event(runs[event.run_id], event.kind, moment, event.name, event.progress, event.error)
+        if event.progress is not None and moment > now - KEPT:
+            rows[event.run_id, event.progress["batch"]] = progress_values(event.progress, moment)
     for run in runs.values():
         run.save()
-    if told.ended:
+    if message.ended:
         _end_open(job, now)
     _store(runs, rows)
     return job
@@ -92,24 +92,24 @@ def report(actor: Actor, told: Report) -> AttachedJob:
 
 @transaction.atomic
 def remove(actor: Actor, job: AttachedJob) -> None:
-    """Delete a job with all it told; one that still reports comes back. Raises `Forbidden`."""
+    """Delete a job with its rows; its next report creates it again. Raises `Forbidden`."""
     require_operator(actor)
     before = {"owner": job.owner, "application": job.application, "queries": job.queries.count()}
     if AttachedJob.objects.filter(pk=job.pk).delete()[0]:
         audit.record(actor, "attached.remove", str(job), before=before)
 
 
-def _seen(actor: Actor, told: Report, now: datetime) -> AttachedJob:
-    """Return the job, brought up to date and locked, so that its reports follow each other."""
-    mine = AttachedJob.objects.filter(owner=actor.name)
-    job = mine.select_for_update().filter(application=told.job.application).first()
+def _job_of(actor: Actor, report: Report, now: datetime) -> AttachedJob:
+    """Return the updated job, locked so that its reports are stored one after the other."""
+    jobs = AttachedJob.objects.filter(owner=actor.name)
+    job = jobs.select_for_update().filter(application=report.job.application).first()
     if job is None:
-        _make_room(mine)
-        job = AttachedJob(owner=actor.name, application=told.job.application, first_seen=now)
-    job.name, job.spark_version = told.job.name, told.job.spark_version
+        _make_room(jobs)
+        job = AttachedJob(owner=actor.name, application=report.job.application, first_seen=now)
+    job.name, job.spark_version = report.job.name, report.job.spark_version
     job.last_seen = now
-    job.dropped = max(job.dropped, told.dropped)
-    job.ended_at = (job.ended_at or now) if told.ended else None
+    job.dropped = max(job.dropped, report.dropped)
+    job.ended_at = (job.ended_at or now) if report.ended else None
     is_new = job.pk is None
     job.save()
     if is_new:
@@ -118,9 +118,9 @@ def _seen(actor: Actor, told: Report, now: datetime) -> AttachedJob:
     return job
 
 
-def _make_room(mine: Any) -> None:
-    """Forget the jobs that have been silent longest, so that one more stays in the limit."""
-    spare = mine.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
+def _make_room(jobs: Any) -> None:
+    """Delete the jobs with the oldest reports, so that one more is within the limit."""
+    spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
     AttachedJob.objects.filter(pk__in=list(spare)).delete()
 
 
@@ -132,9 +132,13 @@ def _runs_of(job: AttachedJob, events: Sequence[Event], now: datetime) -> dict[U
     if fresh:
         _make_room_for_runs(job, len(fresh))
     for event in fresh:
-        at = min(event.at, now)
+        moment = min(event.at, now)
         runs[event.run_id] = AttachedQuery(
-            job=job, query_id=event.query_id, run_id=event.run_id, started_at=at, state_at=at
+            job=job,
+            query_id=event.query_id,
+            run_id=event.run_id,
+            started_at=moment,
+            state_at=moment,
         )
     return runs
 
@@ -151,7 +155,7 @@ def _make_room_for_runs(job: AttachedJob, count: int) -> None:
 
 
 def _end_open(job: AttachedJob, now: datetime) -> None:
-    """A job that is over runs no query, whether or not it still heard of their end."""
+    """End the open runs of a job that is over, as it may not have reported their end."""
     job.queries.filter(ended_at=None).update(
         state=AttachedQuery.State.TERMINATED,
         state_at=now,

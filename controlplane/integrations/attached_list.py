@@ -1,4 +1,4 @@
-"""Attached jobs and their queries as they are shown; whether one is lost is told here."""
+"""Lists of attached jobs and their queries, with the state lost of silent jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ENDED = "ended"
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run with the state it is shown in: its own, or lost; detail is the reason."""
+    """A run with its displayed state: its own, or lost; detail is the reason."""
 
     query: AttachedQuery
     state: str
@@ -31,7 +31,7 @@ class RunRow:
 
     @property
     def brief(self) -> str:
-        """Return the line of the reason that says most: of a Python traceback the last one."""
+        """Return the most informative line of a reason, which is the last of a Python traceback."""
         lines = [line for line in self.detail.splitlines() if line.strip()] or [""]
         return lines[-1] if "Traceback" in self.detail else lines[0]
 
@@ -65,22 +65,22 @@ class JobFilters:
 
 
 def jobs_page(filters: JobFilters) -> Page[JobRow]:
-    """Return one page of jobs, those heard of last first."""
-    found = _filtered(filters).order_by("-last_seen", "-pk")
-    return page_of(found, filters.page, filters.per_page, _job_rows)
+    """Return a page of jobs, most recently reported first."""
+    rows = _filtered(filters).order_by("-last_seen", "-pk")
+    return page_of(rows, filters.page, filters.per_page, _job_rows)
 
 
 def jobs_slice(filters: JobFilters, place: Place) -> Slice[JobRow]:
-    """Return the jobs behind a place, those heard of last first. Raises `Invalid`."""
+    """Return the jobs after a cursor, most recently reported first. Raises `Invalid`."""
     return slice_of(_filtered(filters), ("-last_seen", "-pk"), place, _job_rows)
 
 
 def _filtered(filters: JobFilters) -> QuerySet[AttachedJob]:
     runs = AttachedQuery.objects.order_by("-started_at", "-pk")[:SHOWN_RUNS]
-    found = AttachedJob.objects.annotate(total=Count("queries")).prefetch_related(
+    attached_jobs = AttachedJob.objects.annotate(total=Count("queries")).prefetch_related(
         Prefetch("queries", queryset=runs, to_attr="newest")
     )
-    return found.filter(name__icontains=filters.text) if filters.text else found
+    return attached_jobs.filter(name__icontains=filters.text) if filters.text else attached_jobs
 
 
 def _job_rows(jobs: Sequence[AttachedJob]) -> list[JobRow]:
@@ -112,14 +112,14 @@ def progress_of(query: AttachedQuery, start: datetime, end: datetime) -> list[di
 
 
 def run_row(query: AttachedQuery, job: AttachedJob, now: datetime) -> RunRow:
-    """Return the run as it is shown at a moment."""
+    """Return the row of a run at a moment."""
     if not query.over and silent(job, now):
         return RunRow(query, LOST, "Nothing is heard of its job")
     return RunRow(query, query.state, query.detail)
 
 
 def silent(job: AttachedJob, now: datetime) -> bool:
-    """Tell whether a job that has not ended has said nothing for too long."""
+    """Return True if a job has not ended and its last report is too old."""
     return job.ended_at is None and now - job.last_seen > LOST_AFTER
 
 

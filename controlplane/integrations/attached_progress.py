@@ -1,4 +1,4 @@
-"""What one event of an attached job changes in its run, and the row that a progress becomes."""
+"""Changes of a run by an event of its attached job, and rows of its progress."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -20,33 +20,33 @@ _STATE_OF = {
 }
 
 
-def fold(
+def apply_event(
     run: AttachedQuery,
     kind: str,
-    at: datetime,
+    moment: datetime,
     name: str,
     progress: Mapping[str, Any] | None,
     error: str,
 ) -> None:
-    """Change the run as the event says; older or repeated events change nothing."""
+    """Apply an event to its run; older or repeated events change nothing."""
     run.name = name or run.name
-    run.started_at = min(run.started_at, at)
+    run.started_at = min(run.started_at, moment)
     if progress is not None:
-        _take_progress(run, progress, at)
+        _apply_progress(run, progress, moment)
     if run.over:
         return
     if kind == TERMINATED:
         run.state = AttachedQuery.State.FAILED if error else AttachedQuery.State.TERMINATED
-        run.state_at, run.ended_at, run.detail = at, at, error
-    elif at >= run.state_at:
-        run.state, run.state_at = _STATE_OF[kind], at
+        run.state_at, run.ended_at, run.detail = moment, moment, error
+    elif moment >= run.state_at:
+        run.state, run.state_at = _STATE_OF[kind], moment
 
 
-def progress_values(progress: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+def progress_values(progress: Mapping[str, Any], moment: datetime) -> dict[str, Any]:
     """Return the values of `AttachedProgress` for a progress of the API."""
     state, watermark = progress.get("state"), progress.get("watermark")
     return {
-        "t": round(at.timestamp() * 1000),
+        "t": round(moment.timestamp() * 1000),
         "batch": progress["batch"],
         "rows": progress["rows"],
         "input": progress["input_rate"],
@@ -62,7 +62,7 @@ def progress_values(progress: Mapping[str, Any], at: datetime) -> dict[str, Any]
 
 
 def lag_of(source: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Return how far a source is behind, with the unit; None where it does not say."""
+    """Return the lag of a source with its unit, None if the source does not report it."""
     metrics = source.get("metrics") or {}
     for name, unit in LAG_METRICS.items():
         if name in metrics:
@@ -75,10 +75,10 @@ def measured(values: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(values["t"] / 1000, UTC)
 
 
-def _take_progress(run: AttachedQuery, progress: Mapping[str, Any], at: datetime) -> None:
+def _apply_progress(run: AttachedQuery, progress: Mapping[str, Any], moment: datetime) -> None:
     if run.last_batch is not None and progress["batch"] < run.last_batch:
         return
-    run.last_batch, run.last_progress_at = progress["batch"], at
-    run.last = progress_values(progress, at)
+    run.last_batch, run.last_progress_at = progress["batch"], moment
+    run.last = progress_values(progress, moment)
     run.sources = [dict(source) for source in progress["sources"]]
     run.sink = dict(progress["sink"])

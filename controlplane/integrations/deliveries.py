@@ -1,6 +1,6 @@
-"""Sending what the outbox holds: at least once, in order, with longer and longer waits.
+"""Delivery of the outbox: at least once, in order, with exponential back-off.
 
-One worker at a time sends the messages of a webhook. Where its address does not answer (or says
+One worker at a time sends the messages of a webhook. If its address does not respond (or returns
 5xx), the whole webhook rests; where it refuses one message (4xx), only that one waits.
 """
 
@@ -35,7 +35,7 @@ _ERROR: Final = 300
 
 
 def send(webhook_id: int) -> int:
-    """Send the due messages of a webhook, if no other worker does; returns how many arrived."""
+    """Send the due messages of a webhook unless another worker does; return how many succeeded."""
     now = timezone.now()
     if not _claim(webhook_id, now):
         return 0
@@ -47,8 +47,8 @@ def send(webhook_id: int) -> int:
             send_on_commit(SEND_WEBHOOK, webhook_id)
 
 
-def tend(now: datetime) -> int:
-    """Ask for the sending of what is due, and was lost or failed before; returns to how many."""
+def send_due(now: datetime) -> int:
+    """Queue the sending of all due messages; return the number of webhooks."""
     due = set(_due(now).values_list("webhook", flat=True))
     for webhook_id in due:
         send_on_commit(SEND_WEBHOOK, webhook_id, expires_s=30)
@@ -56,8 +56,8 @@ def tend(now: datetime) -> int:
 
 
 @transaction.atomic
-def again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
-    """Have a message sent now: once more, or before its next try. It keeps its id.
+def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
+    """Send a message now, again or before its next attempt; its id does not change.
 
     It has all its tries again, and its webhook no longer rests. Raises `Forbidden`, `NotFound`,
     `Conflict` for a webhook that is switched off.
@@ -72,23 +72,23 @@ def again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
     row.delivered_at = None
     row.save(update_fields=["state", "tries", "next_at", "delivered_at"])
     Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
-    told = {"event": str(row.event), "type": row.kind}
-    audit.record(actor, "webhook.again", hook.name, cluster=hook.cluster, after=told)
+    values = {"event": str(row.event), "type": row.kind}
+    audit.record(actor, "webhook.again", hook.name, cluster=hook.cluster, after=values)
     send_on_commit(SEND_WEBHOOK, hook.pk)
     return row
 
 
 def prune(now: datetime) -> int:
-    """Delete the messages that are over and older than a week; returns how many."""
-    gone = 0
+    """Delete finished messages older than a week; return how many."""
+    deleted = 0
     old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(state="waiting")
     while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
-        gone += Delivery.objects.filter(pk__in=ids).delete()[0]
-    return gone
+        deleted += Delivery.objects.filter(pk__in=ids).delete()[0]
+    return deleted
 
 
-def wait_after(tries: int) -> timedelta:
-    """Return how long to wait after so many tries, a fifth more or less at random."""
+def retry_delay(tries: int) -> timedelta:
+    """Return the delay after a number of attempts, with a random jitter of a fifth."""
     seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
     # Not for secrets: receivers that came back shall not hear of everything at one moment.
     return timedelta(seconds=seconds * random.uniform(0.8, 1.2))  # noqa: S311
@@ -119,7 +119,7 @@ def _send_due(hook: Webhook, began: datetime) -> int:
 
 
 def _try(hook: Webhook, delivery: Delivery) -> tuple[bool, bool]:
-    """Send one message; tells whether it arrived, and whether its receiver is down."""
+    """Send one message; return whether it succeeded, and whether its receiver is down."""
     now = timezone.now()
     delivery.tries += 1
     delivery.status, delivery.error, refused = None, "", False
@@ -150,13 +150,13 @@ def _save(hook: Webhook, delivery: Delivery, *, delivered: bool, down: bool) -> 
     elif delivery.tries >= MAX_TRIES:
         delivery.state = Delivery.State.FAILED
     else:
-        delivery.next_at = now + wait_after(delivery.tries)
+        delivery.next_at = now + retry_delay(delivery.tries)
     delivery.save()
-    mine = Webhook.objects.filter(pk=hook.pk)
+    rows = Webhook.objects.filter(pk=hook.pk)
     if down:
         hook.failures += 1
-        rests_until = now + wait_after(hook.failures)
-        mine.update(failures=F("failures") + 1, rests_until=rests_until)
+        rests_until = now + retry_delay(hook.failures)
+        rows.update(failures=F("failures") + 1, rests_until=rests_until)
     elif hook.failures:
         hook.failures = 0
-        mine.update(failures=0, rests_until=None)
+        rows.update(failures=0, rests_until=None)

@@ -1,4 +1,4 @@
-"""The messages of webhooks: in pages and slices, and how far those of each webhook are."""
+"""Lists of webhooks' messages, and a summary per webhook."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,28 +24,28 @@ class HookSummary:
 
 
 def hook_summaries(hooks: Sequence[Webhook]) -> list[HookSummary]:
-    """Return each webhook with how far its messages are, in three queries however many."""
+    """Return the summary of each webhook, in three SQL queries."""
     ids = [hook.pk for hook in hooks]
     newest = Delivery.objects.filter(webhook=OuterRef("pk")).order_by("-created_at", "-pk")
     last_ids = Webhook.objects.filter(pk__in=ids).values_list(Subquery(newest.values("pk")[:1]))
-    found = Delivery.objects.defer("body").filter(pk__in=[pk for (pk,) in last_ids if pk])
-    last = {row.webhook_id: row for row in found}
+    deliveries = Delivery.objects.defer("body").filter(pk__in=[pk for (pk,) in last_ids if pk])
+    last = {row.webhook_id: row for row in deliveries}
     waits = Delivery.objects.filter(webhook__in=ids, state=Delivery.State.WAITING)
     waiting = dict(waits.order_by().values_list("webhook").annotate(Count("pk")))
     return [HookSummary(hook, last.get(hook.pk), waiting.get(hook.pk, 0)) for hook in hooks]
 
 
 def deliveries_slice(hook: Webhook, values: Mapping[str, Any], place: Place) -> Slice[Delivery]:
-    """Return the messages behind a place, the newest first; state "" is all. Raises `Invalid`."""
-    found = Delivery.objects.filter(webhook=hook)
+    """Return the messages after a cursor, newest first; state "" is all. Raises `Invalid`."""
+    deliveries = Delivery.objects.filter(webhook=hook)
     if state := one_of(values, "state", STATES):
-        found = found.filter(state=state)
-    return slice_of(found, ("-created_at", "-pk"), place, list)
+        deliveries = deliveries.filter(state=state)
+    return slice_of(deliveries, ("-created_at", "-pk"), place, list)
 
 
 def deliveries_page(hook: Webhook, state: str, number: int) -> Page[Delivery]:
-    """Return one page of the messages, the newest first; state "" is all."""
-    found = Delivery.objects.filter(webhook=hook).order_by("-created_at", "-pk")
+    """Return a page of messages, newest first; state "" is all."""
+    deliveries = Delivery.objects.filter(webhook=hook).order_by("-created_at", "-pk")
     if state:
-        found = found.filter(state=state)
-    return page_of(found, number, PER_PAGE, list)
+        deliveries = deliveries.filter(state=state)
+    return page_of(deliveries, number, PER_PAGE, list)

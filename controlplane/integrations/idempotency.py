@@ -1,4 +1,4 @@
-"""Requests that are sent again: one effect, and the same answer.
+"""Idempotency keys: a repeated request has one effect and gets the stored answer.
 
 A key is claimed by inserting its row. The work and the keeping of its answer are one transaction:
 if the process dies in between, neither has happened, and after the lease another try may claim the
@@ -30,14 +30,14 @@ CHUNK: Final = 500
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to do what was asked under a key."""
+    """A claim of a key: the holder performs the request."""
 
     pk: int
     name: str
 
 
 def fingerprint(*parts: bytes) -> str:
-    """Return what tells one request from another."""
+    """Return the fingerprint that identifies a request."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
@@ -46,7 +46,7 @@ def fingerprint(*parts: bytes) -> str:
 
 
 def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
-    """Claim a key, or return the answer that is kept under it.
+    """Claim a key, or return the answer stored under it.
 
     Raises `Conflict`: key_reused if it was used for another request, in_progress while that runs.
     """
@@ -60,52 +60,54 @@ def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
                 )
             return Claim(row.pk, name)
         except IntegrityError:
-            found = _known(user, key, asked, name, now)
-        if found is not None:
-            return found
+            answer = _stored_answer(user, key, asked, name, now)
+        if answer is not None:
+            return answer
     raise _in_progress(LEASE)
 
 
-def keep(claimed: Claim, status: int, content_type: str, body: bytes) -> None:
-    """Keep the answer, in the transaction of the work. Raises `Conflict` if the claim was lost."""
-    mine = KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None)
+def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) -> None:
+    """Store the answer in the transaction of the work. Raises `Conflict` if the claim was lost."""
+    claimed_rows = KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None)
     packed = zlib.compress(body, 1)
-    if mine.update(status=status, content_type=content_type[:100], body=packed) != 1:
+    if claimed_rows.update(status=status, content_type=content_type[:100], body=packed) != 1:
         raise _in_progress(LEASE)
 
 
 def release(claimed: Claim) -> None:
-    """Let the next try begin anew: nothing was done."""
+    """Release a claim, so that the next attempt performs the request."""
     KeptAnswer.objects.filter(pk=claimed.pk, claim=claimed.name, status=None).delete()
 
 
 def body_of(answer: KeptAnswer) -> bytes:
-    """Return the body as it was sent."""
+    """Return the stored body."""
     return zlib.decompress(bytes(answer.body))
 
 
 def prune(now: datetime) -> int:
-    """Delete the answers that are kept no longer; returns how many."""
-    gone = 0
+    """Delete expired answers; return how many."""
+    deleted = 0
     old = KeptAnswer.objects.filter(expires_at__lt=now)
     while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
-        gone += KeptAnswer.objects.filter(pk__in=ids).delete()[0]
-    return gone
+        deleted += KeptAnswer.objects.filter(pk__in=ids).delete()[0]
+    return deleted
 
 
-def _known(user: User, key: str, asked: str, name: str, now: datetime) -> Claim | KeptAnswer | None:
-    """Return what is kept, or the claim taken over; None to look again."""
+def _stored_answer(
+    user: User, key: str, asked: str, name: str, now: datetime
+) -> Claim | KeptAnswer | None:
+    """Return the stored answer, or an expired claim taken over; None to retry."""
     row = KeptAnswer.objects.filter(user=user, key=key).first()
     if row is None:
         return None
     if row.expires_at <= now or (row.status is None and row.claimed_until <= now):
-        mine = KeptAnswer.objects.filter(pk=row.pk, claim=row.claim, status=row.status)
+        claimed_rows = KeptAnswer.objects.filter(pk=row.pk, claim=row.claim, status=row.status)
         columns = {"fingerprint": asked, "claim": name, "status": None, "body": b""}
-        taken = mine.update(**columns, **_times(now))
+        taken = claimed_rows.update(**columns, **_times(now))
         return Claim(row.pk, name) if taken == 1 else None
     if row.fingerprint != asked:
-        told = "This key was used for another request: choose a new one for each request"
-        raise Conflict("key_reused", told, {"key": key})
+        text = "This key was used for another request: choose a new one for each request"
+        raise Conflict("key_reused", text, {"key": key})
     if row.status is None:
         raise _in_progress(row.claimed_until - now)
     return row
@@ -116,5 +118,5 @@ def _times(now: datetime) -> dict[str, datetime]:
 
 
 def _in_progress(left: timedelta) -> Conflict:
-    told = "The request with this key still runs: ask again for its answer"
-    return Conflict("in_progress", told, {"after_s": max(1, round(left.total_seconds()))})
+    text = "The request with this key still runs: ask again for its answer"
+    return Conflict("in_progress", text, {"after_s": max(1, round(left.total_seconds()))})

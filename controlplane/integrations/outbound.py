@@ -1,4 +1,4 @@
-"""Speaking to addresses that users name: never to what only this machine or its site can reach.
+"""Requests to addresses that users configure, never to private or local networks.
 
 A name is resolved once, every address it has must be public, and the connection goes to the
 address that was looked at: a name that answers differently a moment later (DNS rebinding) is not
@@ -36,29 +36,29 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class Refused(Exception):
-    """An address that Weir does not speak to; str() says why."""
+    """An address that is not allowed; str() is the reason."""
 
 
 class Unreachable(Exception):
-    """The address does not answer; str() says why."""
+    """An address that does not respond; str() is the reason."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a request goes: the URL as it was given, and the one address to connect to."""
+    """The target of a request: the given URL, and the resolved address."""
 
     url: str
     address: str
 
 
 def resolved(url: str) -> Target:
-    """Return where a URL leads. Raises `Refused`, `Unreachable` if its name does not resolve."""
+    """Return the target of a URL. Raises `Refused`, `Unreachable` if its name does not resolve."""
     scheme, host, port = _parts(url)
-    found = _addresses(host, port)
-    for address in found:
+    addresses = _addresses(host, port)
+    for address in addresses:
         if not _is_allowed(address, scheme):
             raise Refused(_why(host, address, scheme))
-    return Target(url, str(found[0]))
+    return Target(url, str(addresses[0]))
 
 
 def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
@@ -107,7 +107,7 @@ class _Pinned(httpcore.NetworkBackend):
 
 
 class _Ending(httpcore.NetworkStream):
-    """A connection that ends at a moment (monotonic), however often a little comes by it."""
+    """A connection with a deadline (monotonic) for the whole request."""
 
     def __init__(self, connection: httpcore.NetworkStream, ends_at: float) -> None:
         self._connection = connection
@@ -148,7 +148,9 @@ def _ssl() -> ssl.SSLContext:
 
 
 def _parts(url: str) -> tuple[str, str, int]:
-    if len(url) > MAX_URL or any(one.isspace() or ord(one) < ord(" ") for one in url):
+    if len(url) > MAX_URL or any(
+        character.isspace() or ord(character) < ord(" ") for character in url
+    ):
         raise Refused(f"Is no URL of at most {MAX_URL} characters")
     try:
         parts = urlsplit(url)
@@ -166,18 +168,20 @@ def _parts(url: str) -> tuple[str, str, int]:
 
 def _addresses(host: str, port: int) -> list[Address]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unreachable(f"{host[:100]} has no address: is the name spelled right?") from error
     # A link-local address can carry its interface: fe80::1%eth0.
-    texts = dict.fromkeys(str(one[4][0]).partition("%")[0] for one in found)
+    texts = dict.fromkeys(str(answer[4][0]).partition("%")[0] for answer in answers)
     return [ipaddress.ip_address(text) for text in texts]
 
 
 def _is_allowed(address: Address, scheme: str) -> bool:
     if any(_within(address, network) for network in _allowed_networks()):
         return True
-    return scheme == "https" and all(_is_public(one) for one in (address, *_embedded(address)))
+    return scheme == "https" and all(
+        _is_public(candidate) for candidate in (address, *_embedded(address))
+    )
 
 
 def _is_public(address: Address) -> bool:
@@ -186,15 +190,17 @@ def _is_public(address: Address) -> bool:
 
 
 def _embedded(address: Address) -> list[Address]:
-    """Return the IPv4 addresses that an IPv6 address leads to."""
+    """Return the IPv4 addresses embedded in an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
-    found: list[Address] = [one for one in (address.ipv4_mapped, address.sixtofour) if one]
+    addresses: list[Address] = [
+        embedded for embedded in (address.ipv4_mapped, address.sixtofour) if embedded
+    ]
     if address.teredo:
-        found += address.teredo
+        addresses += address.teredo
     if address in _NAT64:
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return found
+        addresses.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return addresses
 
 
 def _why(host: str, address: Address, scheme: str) -> str:

@@ -1,4 +1,4 @@
-"""Webhooks: making, changing and removing them, and the secret that signs their messages.
+"""Webhooks: creation, changes, removal, and the secret that signs their messages.
 
 Messages are signed as Standard Webhooks 1.0 has it, so that its libraries verify them: the HMAC-
 SHA256, under the secret, of "{event id}.{seconds since 1970}.{body}".
@@ -34,7 +34,7 @@ KINDS: Final = tuple(str(kind) for kind in Webhook.Kind.values)
 
 @dataclass(frozen=True)
 class WebhookSpec:
-    """A webhook as it is asked for; cluster None is all of them."""
+    """A requested webhook; cluster None is all clusters."""
 
     name: str
     url: str
@@ -67,7 +67,7 @@ def _saved(actor: Actor, spec: WebhookSpec) -> Webhook:
 
 
 def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
-    """Change all of a webhook but its cluster. Raises `Forbidden`, `Invalid` per field.
+    """Change all fields of a webhook except its cluster. Raises `Forbidden`, `Invalid` per field.
 
     An address that stays is not looked up: a webhook that leads nowhere can be switched off.
     """
@@ -111,15 +111,15 @@ def remove(actor: Actor, hook: Webhook) -> None:
 
 @transaction.atomic
 def test(actor: Actor, hook: Webhook) -> Delivery:
-    """Have a message of type test sent, to an inactive webhook too. Raises `Forbidden`."""
+    """Send a message of type test, also to an inactive webhook. Raises `Forbidden`."""
     require(actor, ADMIN, hook.cluster)
     Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
-    told = f"{actor.name} tries whether this webhook works"
+    text = f"{actor.name} tries whether this webhook works"
     slug = None if hook.cluster is None else hook.cluster.slug
-    return outbox.write([hook], outbox.TEST, {"cluster": slug, "text": told})[0]
+    return outbox.write([hook], outbox.TEST, {"cluster": slug, "text": text})[0]
 
 
-def seen(actor: Actor) -> "QuerySet[Webhook]":
+def visible_webhooks(actor: Actor) -> "QuerySet[Webhook]":
     """Return the webhooks that the actor may manage, by name. Raises `Forbidden`."""
     require_member(actor)
     rows = Webhook.objects.select_related("cluster").order_by("name", "pk")
@@ -129,18 +129,18 @@ def seen(actor: Actor) -> "QuerySet[Webhook]":
     visible = actor.clusters
     if visible is None:
         visible = frozenset(Cluster.objects.values_list("pk", flat=True))
-    mine = [pk for pk in visible if actor.may(ADMIN, pk)]
-    if not mine:
+    administered = [pk for pk in visible if actor.may(ADMIN, pk)]
+    if not administered:
         require(actor, ADMIN)
-    return rows.filter(cluster__in=mine)
+    return rows.filter(cluster__in=administered)
 
 
-def by_id(actor: Actor, pk: int) -> Webhook:
+def webhook_by_id(actor: Actor, pk: int) -> Webhook:
     """Return a webhook that the actor may manage. Raises `Forbidden`, `NotFound`."""
-    found = seen(actor).filter(pk=pk).first()
-    if found is None:
+    hook = visible_webhooks(actor).filter(pk=pk).first()
+    if hook is None:
         raise NotFound("webhook", pk)
-    return found
+    return hook
 
 
 def secret_of(hook: Webhook) -> str:
@@ -151,8 +151,8 @@ def secret_of(hook: Webhook) -> str:
 def signed(hook: Webhook, event: str, body: str, now: datetime) -> dict[str, str]:
     """Return the headers of a message that is sent at a moment."""
     seconds = int(now.timestamp())
-    told = f"{event}.{seconds}.{body}".encode()
-    signature = base64.b64encode(hmac.digest(_key(hook), told, "sha256")).decode()
+    signed_text = f"{event}.{seconds}.{body}".encode()
+    signature = base64.b64encode(hmac.digest(_key(hook), signed_text, "sha256")).decode()
     return {
         "webhook-id": event,
         "webhook-timestamp": str(seconds),
@@ -161,8 +161,8 @@ def signed(hook: Webhook, event: str, body: str, now: datetime) -> dict[str, str
 
 
 def _key(hook: Webhook) -> bytes:
-    told = f"weir.webhook.{hook.salt}".encode()
-    return hmac.digest(settings.SECRET_KEY.encode(), told, hashlib.sha256)
+    label = f"weir.webhook.{hook.salt}".encode()
+    return hmac.digest(settings.SECRET_KEY.encode(), label, hashlib.sha256)
 
 
 def _columns(spec: WebhookSpec) -> dict[str, object]:
@@ -175,7 +175,7 @@ def _columns(spec: WebhookSpec) -> dict[str, object]:
 
 
 def spec_of(hook: Webhook) -> WebhookSpec:
-    """Return a webhook as it would be asked for."""
+    """Return the specification of a webhook."""
     return WebhookSpec(hook.name, hook.url, tuple(hook.kinds), hook.cluster, hook.active)
 
 

@@ -1,8 +1,8 @@
-"""The Lab: request, run, cancel, repeat, delete, tend; the front door of this room."""
+"""The Lab: request, run, cancel, repeat and delete runs of experiments."""
 
 from controlplane.lab.cancellation import cancel, delete
 from controlplane.lab.execution import run
-from controlplane.lab.reconcile import tend
-from controlplane.lab.requests import request, run_again
+from controlplane.lab.reconcile import requeue_lost
+from controlplane.lab.requests import repeat, request
 
-__all__ = ["cancel", "delete", "request", "run", "run_again", "tend"]
+__all__ = ["cancel", "delete", "repeat", "request", "requeue_lost", "run"]

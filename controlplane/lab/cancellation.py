@@ -1,4 +1,4 @@
-"""Cancelling and deleting runs."""
+"""Cancellation and deletion of runs."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,7 +14,7 @@ UNDER_WAY = (LabRun.State.QUEUED, LabRun.State.RUNNING)
 
 @transaction.atomic
 def cancel(actor: Actor, run: LabRun) -> LabRun:
-    """Stop a run that waits or runs: the worker notices with its next report of progress.
+    """Cancel a queued or running run; its worker stops at its next report of progress.
 
     Raises `Forbidden`, `Conflict` if it is over.
     """
@@ -34,7 +34,7 @@ def cancel(actor: Actor, run: LabRun) -> LabRun:
 
 @transaction.atomic
 def delete(actor: Actor, run: LabRun) -> None:
-    """Delete a run and its table; one under way stops. Raises `Forbidden`."""
+    """Delete a run and its table; a running run stops. Raises `Forbidden`."""
     require_operator(actor)
     name = str(run)
     if LabRun.objects.filter(pk=run.pk).delete()[0]:

@@ -1,4 +1,4 @@
-"""Carrying out a run: claimed once, reporting as it goes, stopped when it is no longer wanted."""
+"""Execution of a run: claimed once, with reports of progress, stopped by cancellation."""
 
 import logging
 import time
@@ -27,13 +27,13 @@ class Unwanted(Exception):
 
 
 class WorkerStops(Exception):
-    """The worker is asked to end; the run waits for the next one."""
+    """The worker shuts down; the run stays queued for the next worker."""
 
 
 def run(run_id: int, stopping: Stopping = lambda: False) -> None:
-    """Carry out a queued run until it is done or failed; one that is gone or claimed is left.
+    """Execute a queued run until it is done or failed, unless it is deleted or claimed.
 
-    `stopping` tells whether the worker is to end: the run then goes back into the queue.
+    `stopping` returns True if the worker shuts down: the run then goes back into the queue.
     """
     claimed = _claimed(run_id)
     if claimed is None:
@@ -53,7 +53,7 @@ def run(run_id: int, stopping: Stopping = lambda: False) -> None:
 
 
 def _claimed(run_id: int) -> LabRun | None:
-    """Return the run if this worker, and no other, may carry it out."""
+    """Return the run if this worker has claimed it."""
     now = timezone.now()
     changed = LabRun.objects.filter(pk=run_id, state=LabRun.State.QUEUED).update(
         state=LabRun.State.RUNNING,
@@ -72,7 +72,7 @@ def _carried_out(claimed: LabRun, progress: Progress) -> Table:
 
 
 def _progress_of(claimed: LabRun, stopping: Stopping) -> Progress:
-    """Return what the experiment calls with the share done; raises to stop it."""
+    """Return the callback for the share done, which raises to stop the experiment."""
     told_at = time.monotonic()
 
     def report(share: float) -> None:
@@ -105,7 +105,7 @@ def _finish(claimed: LabRun, state: LabRun.State, **columns: Any) -> None:
 
 
 def _ours(claimed: LabRun) -> QuerySet[LabRun]:
-    """Return the row while it is ours: a later attempt belongs to another worker."""
+    """Return the row while this worker owns the attempt."""
     return LabRun.objects.filter(
         pk=claimed.pk, state=LabRun.State.RUNNING, attempts=claimed.attempts
     )

@@ -1,4 +1,4 @@
-"""What the beat looks after: runs whose worker was lost, and runs whose message was."""
+"""Reconciliation of runs whose worker or message was lost."""
 
 from datetime import datetime, timedelta
 
@@ -16,8 +16,8 @@ MESSAGE_LOST_AFTER = timedelta(seconds=10)
 MESSAGE_EXPIRES_S = 15.0
 
 
-def tend(now: datetime) -> None:
-    """Queue or fail the runs of lost workers, then wake the worker if it sleeps."""
+def requeue_lost(now: datetime) -> None:
+    """Queue or fail the runs of lost workers, then send a task if runs are queued."""
     _give_up_lost(now)
     if LabRun.objects.filter(state=LabRun.State.RUNNING).exists():
         return

@@ -1,4 +1,4 @@
-"""Asking for a run of an experiment."""
+"""Requests of runs of an experiment."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def request(
     values: Sequence[float] | None = None,
     series: Sequence[str] | None = None,
 ) -> LabRun:
-    """Save a run that a worker carries out; what is left out is as the experiment has it.
+    """Create a run; missing parameters have the experiment's defaults.
 
     Raises `Forbidden`, and `Invalid` per parameter, or under experiment, values or series.
     """
@@ -53,13 +53,13 @@ def request(
     return run
 
 
-def run_again(actor: Actor, run: LabRun) -> LabRun:
-    """Save another run of the same. Raises as `request`, if the experiment is another by now."""
+def repeat(actor: Actor, run: LabRun) -> LabRun:
+    """Create another run with the same parameters. Raises as `request`."""
     return request(actor, run.planner, run.experiment, run.parameters, run.values, run.series)
 
 
 def asked_for(run: LabRun) -> dict[str, Any]:
-    """Return what was asked for, as the audit log keeps it."""
+    """Return the requested parameters for the audit log."""
     return {
         "planner": run.planner,
         "experiment": run.experiment,
@@ -87,15 +87,15 @@ def _checked(
     try:
         checked = chosen.parameters.from_mapping(given)
     except BadParameters as bad:
-        faults |= _told(bad)
+        faults |= _describe(bad)
     try:
         compared = chosen.checked_series(series)
     except BadParameters as bad:
-        faults |= _told(bad)
+        faults |= _describe(bad)
     try:
         chosen.points(checked, values)
     except BadParameters as bad:
-        faults |= _told(bad)
+        faults |= _describe(bad)
     rows = len(values) * len(compared) * checked.seeds
     if not faults and rows > MAX_ROWS:
         why = f"{rows:,} rows are too many: values times series times seeds, at most {MAX_ROWS:,}"
@@ -105,7 +105,7 @@ def _checked(
     return checked, compared
 
 
-def _told(bad: BadParameters) -> Fields:
+def _describe(bad: BadParameters) -> Fields:
     return {name: [_sentence(text) for text in texts] for name, texts in bad.fields.items()}
 
 

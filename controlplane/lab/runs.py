@@ -1,4 +1,4 @@
-"""Runs of the Lab: pages with filters, one by its id; and the experiments by name."""
+"""Lists of runs, one run by id, and experiments by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,12 +39,12 @@ class LabFilters:
 
 
 def lab_page(filters: LabFilters) -> Page[LabRun]:
-    """Return one page, the newest first; the large table is read when it is asked for."""
+    """Return a page of runs without their tables, newest first."""
     return page_of(_filtered(filters), filters.page, filters.per_page, list)
 
 
 def lab_slice(filters: LabFilters, place: Place) -> Slice[LabRun]:
-    """Return the runs behind a place, the newest first. Raises `Invalid`."""
+    """Return the runs after a cursor, newest first. Raises `Invalid`."""
     return slice_of(_filtered(filters), ("-requested_at", "-pk"), place, list)
 
 
@@ -62,7 +62,7 @@ def run_by_id(pk: int) -> LabRun:
 
 
 def all_experiments() -> dict[str, tuple[Experiment, ...]]:
-    """Return the experiments of every planner that has some."""
+    """Return the experiments by planner."""
     return {planner: experiments(planner) for planner in EXPERIMENTS}
 
 
@@ -75,7 +75,7 @@ def experiment_by_name(planner: str, name: str) -> Experiment:
 
 
 def experiment_of(run: LabRun) -> Experiment | None:
-    """Return the experiment of a run; None for one that a later Weir no longer has."""
+    """Return the experiment of a run, None if this version of Weir does not have it."""
     try:
         return experiment(run.planner, run.experiment)
     except UnknownExperiment:

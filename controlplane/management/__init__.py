@@ -1,1 +1,1 @@
-"""Command-line doors of the control plane."""
+"""Management commands of the control plane."""

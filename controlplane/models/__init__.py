@@ -1,4 +1,4 @@
-"""The rows of Weir; the words are those of the glossary (docs/glossary.md)."""
+"""The models of Weir; terms are those of the glossary (docs/glossary.md)."""
 
 from controlplane.models.access import ApiToken, Grant
 from controlplane.models.answer import KeptAnswer

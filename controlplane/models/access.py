@@ -1,4 +1,4 @@
-"""Who may do what where, and the tokens by which scripts speak to the API."""
+"""Grants of roles to users, and API tokens."""
 
 from django.conf import settings
 from django.db import models

@@ -1,11 +1,11 @@
-"""Answers to requests that may be sent again, under the key that their sender chose."""
+"""Stored responses by idempotency key."""
 
 from django.conf import settings
 from django.db import models
 
 
 class KeptAnswer(models.Model):
-    """What a request under an Idempotency-Key was answered; status is None while it runs.
+    """The response of a request with an Idempotency-Key; status is None while it runs.
 
     fingerprint is the sha256 of method, path, token and body: the same key with another request
     is a fault of its sender. A request that died with its process lets go at claimed_until: what

@@ -1,4 +1,4 @@
-"""Jobs that are not Weir's own and report their streaming queries: attached jobs, read only."""
+"""Attached jobs: external Spark applications that report their streaming queries."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ class AttachedJob(models.Model):
     """A Spark application that reports with a token of the user `owner` (a user name, as text).
 
     application is Spark's application id. last_seen is when its last message came, by Weir's
-    clock; ended_at when it said that it is over. dropped counts the events it gave up. Whether it
+    clock; ended_at when it reported its end. dropped counts the events it gave up. Whether it
     is lost is derived (controlplane.integrations.attached_list), not kept.
     """
 
@@ -35,7 +35,7 @@ class AttachedJob(models.Model):
 
 
 class AttachedQuery(models.Model):
-    """One run of a streaming query of an attached job, as it last told.
+    """One run of a streaming query of an attached job, as last reported.
 
     query_id is Spark's id, the same over restarts from one checkpoint; run_id is new with each.
     sources is a list of {description, rows, input_rate, processed_rate, metrics}, sink is
@@ -44,7 +44,7 @@ class AttachedQuery(models.Model):
     """
 
     class State(models.TextChoices):
-        """What the run last told; that nothing is heard of it any more is derived."""
+        """The last reported state of the run; the state lost is derived."""
 
         RUNNING = "running"
         IDLE = "idle"
@@ -83,12 +83,12 @@ class AttachedQuery(models.Model):
 
     @property
     def over(self) -> bool:
-        """Tell whether the run has ended."""
+        """Return True if the run has ended."""
         return self.state in (self.State.TERMINATED, self.State.FAILED)
 
 
 class AttachedProgress(models.Model):
-    """One micro-batch of a run, or after a quarter of an hour what stands for those of a minute.
+    """One micro-batch of a run, or after 15 minutes the merged batches of a minute.
 
     t is the begin of the batch. values: t (ms since the epoch), batch, rows, input and processed
     (rows/s), duration_ms, phases (ms by Spark's names), state_rows, state_bytes, state_dropped

@@ -22,7 +22,7 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 class AuditEntry(models.Model):
     """One change by a person or a script; actor is a user name, kept as text for good.
 
-    request is the id of the request that asked for it, seal that of the plan it was about.
+    request is the id of the request that caused it, seal that of the plan it was about.
     """
 
     at = models.DateTimeField(db_index=True)

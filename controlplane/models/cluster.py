@@ -28,10 +28,10 @@ def valid_log_url(url: str) -> None:
 class Cluster(models.Model):
     """One Spark Structured Streaming application with its nodes, streams and queries.
 
-    desired is what an operator asked for, state what was last seen. routing_version is the last
+    desired is the requested state, state the last observed one. routing_version is the last
     decided version, applied_version the last one a micro-batch ran with. telemetry_position and
     progress_position are the relay's places in the Redis streams: they move in the transaction
-    that stores the samples, so nothing is counted twice. master says where Spark runs the nodes,
+    that stores the samples, so nothing is counted twice. master is where Spark runs the nodes,
     log_url where the records are (empty for the site's Redis); log_limit_mb (MiB) bounds what of
     them may wait to be read. slots is the number of nodes (the name is older than nodes that share
     partitions). partitions: Spark's, of a new checkpoint, None for as many as the master has cores.
@@ -39,13 +39,13 @@ class Cluster(models.Model):
     """
 
     class Desired(models.TextChoices):
-        """What an operator asked for."""
+        """The state that operators request."""
 
         RUNNING = "running"
         STOPPED = "stopped"
 
     class State(models.TextChoices):
-        """What was last seen of the application."""
+        """The last observed state of the application."""
 
         STARTING = "starting"
         RUNNING = "running"

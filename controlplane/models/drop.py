@@ -1,4 +1,4 @@
-"""What arcs of the data plane drop."""
+"""Drop rules of the data plane."""
 
 from django.db import models
 
@@ -9,7 +9,7 @@ from controlplane.wire.routing.drop_rules import INPUT, Arc, Shed
 
 
 class Drop(models.Model):
-    """What one arc drops: the input arc of a stream, or its split arc to a query.
+    """A drop rule on the input of a stream, or on its edge to a query.
 
     shed is the wire's value (controlplane.wire.routing.drop_rules.Shed) as JSON. The row lives
     while the routing table has the drop. dropped counts the records since the row was made, per_s
@@ -51,10 +51,10 @@ class Drop(models.Model):
 
     @property
     def arc(self) -> Arc:
-        """Return the arc as the wire names it."""
+        """Return the edge as `Arc`."""
         return self.stream_id, self.query_id or INPUT
 
     @property
     def value(self) -> Shed:
-        """Return what the arc drops as the wire has it."""
+        """Return the rule as the wire's value."""
         return Shed.from_json(self.shed)

@@ -1,4 +1,4 @@
-"""What is known of a cluster's health: its newest progress, restarts of its driver, incidents."""
+"""Health of clusters: newest progress, driver restarts, incidents."""
 
 from django.db import models
 
@@ -34,7 +34,7 @@ class ClusterHealth(models.Model):
 
 
 class DriverRestart(models.Model):
-    """One end of a driver that nobody asked for, with its cause.
+    """An unexpected end of a driver, with its cause.
 
     cause is a code of `workers.agent.causes`; detail the error line or what was measured;
     exit_code is negative for a signal, None where the agent killed the driver. batch is the batch
@@ -61,7 +61,7 @@ class DriverRestart(models.Model):
 class Incident(models.Model):
     """A loss that the agent or the beat has detected: what is gone, and what Weir did.
 
-    kind says what was lost; lost and done are lists of sentences, facts the figures that they
+    kind is what was lost; lost and done are lists of sentences, facts the figures that they
     rest on. While an incident is undecided the driver does not start: choices are the codes that
     an administrator may choose from.
     """
@@ -76,7 +76,7 @@ class Incident(models.Model):
         DATABASE_OLDER = "database-older", "The database is older than the data plane"
 
     class State(models.TextChoices):
-        """Whether somebody has to decide."""
+        """The state of an incident."""
 
         UNDECIDED = "undecided"
         RESOLVED = "resolved"

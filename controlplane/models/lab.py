@@ -1,4 +1,4 @@
-"""Runs of the Lab: experiments that a worker carries out, and the tables they gave."""
+"""Runs of the Lab: requested experiments and their tables."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class LabRun(models.Model):
-    """One experiment asked for, with its table once it is done.
+    """A requested run of an experiment, with its table once it is done.
 
     parameters are those of the experiment but for the swept one, whose values are `values`; series
     are the algorithms compared. attempts counts how often a worker has claimed the run: a worker
@@ -16,7 +16,7 @@ class LabRun(models.Model):
     """
 
     class State(models.TextChoices):
-        """Where the run is in its life."""
+        """The state of a run."""
 
         QUEUED = "queued"
         RUNNING = "running"
@@ -61,5 +61,5 @@ class LabRun(models.Model):
 
     @property
     def under_way(self) -> bool:
-        """Tell whether the run waits or runs."""
+        """Return True if the run is queued or running."""
         return self.state in (self.State.QUEUED, self.State.RUNNING)

@@ -26,7 +26,7 @@ class Policy(models.Model):
 
 
 class Blackout(models.Model):
-    """When nothing begins by itself: minutes after each moment of a cron line, or a range (UTC)."""
+    """A blackout: minutes after each time of a cron line, or a time range (UTC)."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="blackouts")
     cron = models.CharField(max_length=100, blank=True)
@@ -52,7 +52,7 @@ class Blackout(models.Model):
 
 
 class Exclusion(models.Model):
-    """What no plan may move until it expires: a query, what is on a node, or reads a stream.
+    """An exclusion from plans until it expires: of a query, a node, or a stream's readers.
 
     subject is the query's, node's or stream's name.
     """

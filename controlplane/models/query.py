@@ -16,18 +16,18 @@ class Query(models.Model):
 
     text is the query as JSON (controlplane.wire.query.QueryText), character for character as the
     data plane gets it: the order of its names has a meaning, which jsonb would not keep. window_s
-    is the length of its windows in seconds, for lists. task_count is over how many tasks its key is
-    split, scheme how its keys find their task (controlplane.wire.routing.key_groupings; blank: by
-    hash, and nobody merges), merge_node who merges its windows while it is routed. run counts its
-    lives: a move without state begins the next, a live move does not. Windows are kept for
-    retention_s of event time, and retention_windows of them at most. submitted_by is a user name,
-    kept as text so that it outlives the user. fault says why the data plane could not compute the
-    query: why, stage of the engine, index of the node, sample of the input (a list of rows); empty
-    for none.
+    is the length of its windows in seconds, for lists. task_count is over how many tasks its key
+    is split, scheme how its keys find their task (controlplane.wire.routing.key_groupings; blank:
+    by hash, and nobody merges), merge_node who merges its windows while it is routed. run counts
+    its lives: a move without state begins the next, a live move does not. Windows are kept for
+    retention_s of event time, and retention_windows of them at most. submitted_by is a user name, kept as
+    text so that it outlives the user. fault has the reason why the data plane could not compute
+    the query: why, stage of the engine, index of the node, sample of the input (a list of rows);
+    empty for none.
     """
 
     class State(models.TextChoices):
-        """Where the query is in its life."""
+        """The state of a query."""
 
         PENDING = "pending"
         RUNNING = "running"

@@ -1,4 +1,4 @@
-"""Batches that administrators have skipped, with what was lost."""
+"""Skipped batches with their losses."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from controlplane.models.cluster import Cluster
 
 
 class SkippedBatch(models.Model):
-    """A micro-batch whose records are not read, because it failed again and again.
+    """A micro-batch whose records are skipped, because it failed repeatedly.
 
     It reads the log behind position start up to position stop; records counts its records by the
     name of the stream, total in all; transfers are the tasks that hand their state on in it, or

@@ -1,4 +1,4 @@
-"""Snapshots: what proposals were computed from, kept once for all that share one."""
+"""Snapshots of clusters; proposals with equal snapshots share a row."""
 
 import hashlib
 import json
@@ -34,12 +34,12 @@ class Snapshot(models.Model):
 
     @classmethod
     def packed(cls, text: str) -> bytes:
-        """Return canonical JSON as the row keeps it."""
+        """Return compressed canonical JSON."""
         return zlib.compress(text.encode(), LEVEL)
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether the data is what the digest names."""
+        """Return True if the data matches the digest."""
         return hashlib.sha256(zlib.decompress(bytes(self.data))).hexdigest() == self.digest
 
     def value(self) -> ClusterSnapshot:

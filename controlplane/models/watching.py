@@ -1,4 +1,4 @@
-"""What the watch loops decided, and what became of what planners had promised."""
+"""Decisions of the watch loops, and the ledger of executed plans."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from controlplane.models.proposal import Proposal
 
 
 class Decision(models.Model):
-    """One decision of a watch loop; equal ones in a row are one, from first_at to last_at.
+    """A decision of a watch loop, with its equal successors from first_at to last_at.
 
     code is the reason (watch.codes), number the figure that decided and limit what it
     was compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
@@ -36,7 +36,7 @@ class Decision(models.Model):
 
 
 class LedgerEntry(models.Model):
-    """What a plan promised and what was measured, of one executed proposal.
+    """Predicted and measured effects of one executed proposal.
 
     approved: what the approved plan promised; expected: the same for the actions that were applied;
     measured: what was measured. All have the same names (measures, bytes, pause_ms, latency_ms);

@@ -1,4 +1,4 @@
-"""Webhooks: addresses that are told what happens, and each message to them."""
+"""Webhooks and their messages."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,7 +7,7 @@ from controlplane.models.cluster import Cluster
 
 
 class Webhook(models.Model):
-    """An address that is told of events of some kinds, of one cluster or (cluster None) of all.
+    """A URL that receives events of some kinds, of one cluster or (cluster None) of all.
 
     The secret that signs the messages is derived from salt and the site's own secret
     (integrations.webhooks), so a copy of the database cannot sign. The worker that sends the
@@ -16,7 +16,7 @@ class Webhook(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What a webhook can ask for."""
+        """The kinds of events that a webhook can subscribe to."""
 
         PROPOSALS = "proposals"
         EXECUTIONS = "executions"
@@ -44,14 +44,14 @@ class Webhook(models.Model):
 
 
 class Delivery(models.Model):
-    """One message to one webhook; event is the same wherever the event goes, and at every try.
+    """A message to a webhook; event is the event's id, equal for all webhooks and attempts.
 
     body is what is sent, byte for byte. next_at is when the next try is due. status is the last
     answer's, error why the last try did not succeed.
     """
 
     class State(models.TextChoices):
-        """How far it is."""
+        """The state of a delivery."""
 
         WAITING = "waiting"
         DELIVERED = "delivered"

@@ -1,4 +1,4 @@
-"""Lists that go on at a cursor: however far down, a page costs the same and nothing comes twice.
+"""Pagination by cursor: pages of constant cost, without duplicates when rows are added.
 
 A cursor names the last row that was seen by the columns of the order, the primary key last; the
 next page begins behind it. Rows that come or go meanwhile shift nothing. It is opaque to callers
@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a page begins (after "" : at the first row), and how many rows it has."""
+    """The cursor after which a page begins ("" for the first row), and its number of rows."""
 
     after: str = ""
     limit: int = PER_PAGE
@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Slice(Generic[T]):
-    """Some rows, and the cursor at which the next ones begin, "" behind the last.
+    """Rows, and the cursor of the next rows, "" after the last row.
 
     total is how many rows there are in all, None behind a cursor: who goes on knows it.
     """
@@ -54,23 +54,23 @@ class Slice(Generic[T]):
 
 
 def slice_of(
-    found: QuerySet[M],
+    values: QuerySet[M],
     order: Sequence[str],
     place: Place,
     row: Callable[[Sequence[M]], Sequence[T]],
 ) -> Slice[T]:
-    """Return the rows behind a place; order is of columns that are never null, "pk" the last.
+    """Return the rows after a cursor; order names columns that are never null, "pk" the last.
 
     Raises `Invalid` for a cursor of another order, or that is none.
     """
     # One more than is shown tells whether there is a next page, without another query.
-    rows = _rows(found.order_by(*order), order, place.after, place.limit + 1)
+    rows = _rows(values.order_by(*order), order, place.after, place.limit + 1)
     shown = rows[: place.limit]
     more = len(rows) > place.limit
     total = None
     if not place.after:
         # All rows at hand need not be counted again.
-        total = found.count() if more else len(rows)
+        total = values.count() if more else len(rows)
     return Slice(row(shown), _written(order, shown[-1]) if more else "", total)
 
 
@@ -86,7 +86,7 @@ def _rows(wanted: QuerySet[M], order: Sequence[str], after: str, limit: int) -> 
 
 
 def _behind(order: Sequence[str], values: Sequence[Any]) -> Q:
-    """Return what comes after these values: (a, b) > (x, y) is a > x, or a = x and b > y.
+    """Return the condition for rows after values: (a, b) > (x, y) is a > x, or a = x and b > y.
 
     The first column alone bounds the whole, so that an index on the order is walked from there.
     """

@@ -1,4 +1,4 @@
-"""Pages of rows: what every list selector returns, and how filters are read from a query string."""
+"""Pagination by page number, and values of query strings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """Some rows of `total`; `number` counts from 1."""
+    """A page of rows out of `total`; `number` counts from 1."""
 
     rows: Sequence[T]
     total: int
@@ -31,28 +31,28 @@ class Page(Generic[T]):
 
     @property
     def has_next(self) -> bool:
-        """Tell whether a page follows."""
+        """Return True if there is a next page."""
         return self.number < self.pages
 
     @property
     def has_previous(self) -> bool:
-        """Tell whether a page precedes."""
+        """Return True if there is a previous page."""
         return self.number > 1
 
 
 def page_of(
-    found: QuerySet[M], number: int, per_page: int, row: Callable[[Sequence[M]], Sequence[T]]
+    rows: QuerySet[M], number: int, per_page: int, row: Callable[[Sequence[M]], Sequence[T]]
 ) -> Page[T]:
-    """Return one page; a number past the end gives the last page."""
-    total = found.count()
+    """Return a page; a number past the end returns the last page."""
+    total = rows.count()
     last = max(1, -(-total // per_page))
     number = min(max(1, number), last)
     begin = (number - 1) * per_page
-    return Page(row(list(found[begin : begin + per_page])), total, number, per_page)
+    return Page(row(list(rows[begin : begin + per_page])), total, number, per_page)
 
 
 def whole(values: Mapping[str, Any], name: str, default: int, maximum: int = 10**6) -> int:
-    """Return a whole number of a query string from 1 to maximum; nonsense gives the default."""
+    """Return an integer of a query string from 1 to maximum, the default if it is invalid."""
     text = str(values.get(name, "")).strip()
     return (
         min(max(1, int(text)), maximum) if text.isdecimal() and len(text) <= MAX_DIGITS else default
@@ -60,12 +60,12 @@ def whole(values: Mapping[str, Any], name: str, default: int, maximum: int = 10*
 
 
 def one_of(values: Mapping[str, Any], name: str, allowed: Sequence[str], default: str = "") -> str:
-    """Return a word of a query string if it is allowed, else the default."""
+    """Return a value of a query string if it is allowed, else the default."""
     word = str(values.get(name, "")).strip()
     return word if word in allowed else default
 
 
 def optional_whole(values: Mapping[str, Any], name: str) -> int | None:
-    """Return a whole number of a query string, None where there is none."""
+    """Return an integer of a query string, None if it is missing."""
     text = str(values.get(name, "")).strip()
     return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None

@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.models import Proposal
 from controlplane.planning.adapters import adapters
 from controlplane.policies.blackouts import in_blackout
-from controlplane.policies.description import days_told, size_told
+from controlplane.policies.description import days_text, size_text
 from controlplane.policies.gains import gain_of, worsened
 from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
@@ -46,7 +46,7 @@ def applies_by_itself(
         if refusal is not None:
             return refusal
     gain = gain_of(proposal)
-    told = f"within the policy: {len(proposal.actions)} actions, {size_told(_bytes(proposal))}"
+    told = f"within the policy: {len(proposal.actions)} actions, {size_text(_bytes(proposal))}"
     if _improves(proposal):
         return _verdict("allowed", f"{told}, {gain}", gain.share, policy.auto_gain)
     return _verdict("allowed", told)
@@ -83,7 +83,7 @@ def _when(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict |
     early = over and end is not None and at.time() < end
     day = (at - timedelta(days=1)) if early else at
     if policy.auto_days and day.weekday() not in policy.auto_days:
-        return _verdict("day", f"only on {days_told(policy.auto_days)}", day.weekday())
+        return _verdict("day", f"only on {days_text(policy.auto_days)}", day.weekday())
     if begin is None or end is None:
         return None
     inside = (at.time() >= begin or early) if over else begin <= at.time() < end
@@ -105,7 +105,7 @@ def _size(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict |
         return _verdict("moves", told, moves, policy.auto_moves)
     if sent > policy.auto_bytes:
         told = (
-            f"{size_told(sent)} of state, and at most {size_told(policy.auto_bytes)} goes by itself"
+            f"{size_text(sent)} of state, and at most {size_text(policy.auto_bytes)} goes by itself"
         )
         return _verdict("bytes", told, sent, policy.auto_bytes)
     return None

@@ -1,4 +1,4 @@
-"""Blackouts: spans of time in which nothing begins by itself.
+"""Blackouts: time ranges in which nothing starts automatically.
 
 Cron lines have five fields, in UTC, as Debian's cron reads them (the cronsim library).
 """
@@ -23,31 +23,31 @@ MOST_MINUTES: Final = 7 * 24 * 60
 MOST: Final = 100
 
 
-def in_blackout(cluster: Cluster, at: datetime) -> Blackout | None:
-    """Return the blackout that holds at a moment, the one that ends last; None where none does."""
+def in_blackout(cluster: Cluster, moment: datetime) -> Blackout | None:
+    """Return the blackout in effect at a moment that ends last, None without one."""
     held = [
         (until, row)
         for row in Blackout.objects.filter(cluster=cluster)
-        if (until := blackout_until(row, at))
+        if (until := blackout_until(row, moment))
     ]
     return max(held, key=lambda pair: pair[0])[1] if held else None
 
 
-def blackout_until(row: Blackout, at: datetime) -> datetime | None:
-    """Return when a blackout that holds at a moment ends; None where it does not hold."""
+def blackout_until(row: Blackout, moment: datetime) -> datetime | None:
+    """Return when a blackout in effect at a moment ends, None if it is not in effect."""
     if not row.cron:
         assert row.starts_at is not None
         assert row.ends_at is not None
-        return row.ends_at if row.starts_at <= at < row.ends_at else None
+        return row.ends_at if row.starts_at <= moment < row.ends_at else None
     # The last moment of the cron line before `at`: if its minutes are over, so are all before.
     try:
         begun = next(
-            CronSim(row.cron, at.astimezone(UTC) + timedelta(microseconds=1), reverse=True)
+            CronSim(row.cron, moment.astimezone(UTC) + timedelta(microseconds=1), reverse=True)
         )
     except (StopIteration, CronSimError):
         return None
     until = begun + timedelta(minutes=row.minutes)
-    return until if at < until else None
+    return until if moment < until else None
 
 
 def add_blackout(
@@ -60,7 +60,7 @@ def add_blackout(
     starts_at: datetime | None = None,
     ends_at: datetime | None = None,
 ) -> Blackout:
-    """Keep a span of time free: `minutes` after each moment of a cron line, or a range.
+    """Add a blackout: `minutes` after each time of a cron line, or a time range.
 
     Raises `Forbidden` for who is no admin of the cluster, and `Invalid` per field.
     """
@@ -93,7 +93,7 @@ def _add(actor: Actor, cluster: Cluster, row: Blackout) -> Blackout:
 
 @transaction.atomic
 def remove_blackout(actor: Actor, cluster: Cluster, pk: int, reason: str = "") -> None:
-    """Take a blackout away. Raises `Forbidden`, `NotFound`."""
+    """Delete a blackout. Raises `Forbidden`, `NotFound`."""
     require(actor, ADMIN, cluster)
     row = Blackout.objects.filter(cluster=cluster, pk=pk).first()
     if row is None or Blackout.objects.filter(cluster=cluster, pk=pk).delete()[0] != 1:
@@ -104,8 +104,8 @@ def remove_blackout(actor: Actor, cluster: Cluster, pk: int, reason: str = "") -
     announce(cluster.pk, event("policy", f"{actor.name} removed a blackout: {row.reason}"))
 
 
-def cron_told(cron: str) -> str:
-    """Return a cron line as people read it, the line itself where there are no words for it."""
+def cron_text(cron: str) -> str:
+    """Return the description of a cron line, or the line itself if it has none."""
     try:
         return CronSim(cron, datetime(2000, 1, 1, tzinfo=UTC)).explain()
     except (CronSimError, ValueError):

@@ -1,4 +1,4 @@
-"""A policy in the words of people."""
+"""Description of a policy in sentences."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,25 +14,25 @@ def summary(policy: PolicySettings) -> str:
     known = adapters()
     kinds = [known[kind].effect for kind in policy.auto_kinds if kind in known]
     moving = [adapter for adapter in known.values() if adapter.moves_state]
-    told = ["New queries are placed at once."]
+    lines = ["New queries are placed at once."]
     if kinds:
-        told.append(
+        lines.append(
             f"{_listed(kinds).capitalize()} apply by themselves{_when(policy)}{_who(policy)}."
         )
     if any(adapter.name in policy.auto_kinds for adapter in moving):
-        told.append(f"What moves state does so with {_bounds(policy)}.")
+        lines.append(f"What moves state does so with {_bounds(policy)}.")
     rest = [adapter.effect for adapter in moving if adapter.name not in policy.auto_kinds]
     if rest:
-        told.append(f"{_listed(rest).capitalize()} wait for {_approver(policy)}.")
-    told.append(_watching(policy))
-    return " ".join(told)
+        lines.append(f"{_listed(rest).capitalize()} wait for {_approver(policy)}.")
+    lines.append(_watching(policy))
+    return " ".join(lines)
 
 
 def _when(policy: PolicySettings) -> str:
-    told = f" on {days_told(policy.auto_days)}" if policy.auto_days else ""
+    text = f" on {days_text(policy.auto_days)}" if policy.auto_days else ""
     if policy.auto_from is not None and policy.auto_until is not None:
-        told += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
-    return told
+        text += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
+    return text
 
 
 def _who(policy: PolicySettings) -> str:
@@ -40,16 +40,16 @@ def _who(policy: PolicySettings) -> str:
 
 
 def _bounds(policy: PolicySettings) -> str:
-    told = (
-        f"at most {policy.auto_moves:,} moves and {size_told(policy.auto_bytes)},"
+    text = (
+        f"at most {policy.auto_moves:,} moves and {size_text(policy.auto_bytes)},"
         f" for a gain of {policy.auto_gain:.0%} at least"
     )
     if policy.auto_record:
-        told += (
+        text += (
             f", once {policy.auto_record_runs} plans of its planner were carried out"
             f" and were off by {policy.auto_record_error:.0%} at most"
         )
-    return told
+    return text
 
 
 def _approver(policy: PolicySettings) -> str:
@@ -58,33 +58,33 @@ def _approver(policy: PolicySettings) -> str:
 
 
 def _watching(policy: PolicySettings) -> str:
-    told = {
+    sentences = {
         "off": "The watch loops are off.",
         "recommend": "The watch loops recommend, and leave it to people.",
         "act": "The watch loops act where this allows it, and recommend the rest.",
     }
-    return told[policy.watch]
+    return sentences[policy.watch]
 
 
-def days_told(days: Sequence[int]) -> str:
-    """Return days of the week, neighbours as a span."""
+def days_text(days: Sequence[int]) -> str:
+    """Return days of the week, with consecutive days as a range."""
     spans: list[list[int]] = []
     for day in sorted(days):
         if spans and spans[-1][1] == day - 1:
             spans[-1][1] = day
         else:
             spans.append([day, day])
-    return _listed([_span(begin, end) for begin, end in spans])
+    return _listed([_duration_text(begin, end) for begin, end in spans])
 
 
-def _span(begin: int, end: int) -> str:
+def _duration_text(begin: int, end: int) -> str:
     if begin == end:
         return DAY_NAMES[begin]
     joint = " and " if end == begin + 1 else " to "
     return f"{DAY_NAMES[begin]}{joint}{DAY_NAMES[end]}"
 
 
-def size_told(size: float) -> str:
+def size_text(size: float) -> str:
     """Return a number of bytes in its largest fitting unit."""
     for scale, unit in _UNITS:
         if size >= scale:

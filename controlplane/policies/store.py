@@ -44,7 +44,7 @@ def limits_of(policy: PolicySettings) -> StepLimits:
 def update_policy(
     actor: Actor, cluster: Cluster, changes: Mapping[str, Any], reason: str = ""
 ) -> PolicySettings:
-    """Change some settings of a cluster's policy; the others stay.
+    """Change some settings of a cluster's policy.
 
     Raises `Forbidden` for who is no admin of the cluster, and `Invalid` per field.
     """

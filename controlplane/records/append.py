@@ -1,4 +1,4 @@
-"""Appending records to a stream for whoever has no client of the log: one request, one append."""
+"""Appends to a stream by HTTP requests: one append per request."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,7 +32,7 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Appended:
-    """Where in the log records stand ("" if none was appended), and how many.
+    """The log position of appended records ("" if there are none), and their number.
 
     `dead_letters`: how many records of the request did not fit and were kept as dead letters.
     """
@@ -43,11 +43,11 @@ class Appended:
 
 
 def schema_of_stream(stream: Stream) -> StreamSchema:
-    """Return the schema of a stream. Raises `Conflict` (no_schema) where it has none yet."""
-    found = schema_of(stream.schema)
-    if found is None:
+    """Return the schema of a stream. Raises `Conflict` (no_schema) if it has none."""
+    schema = schema_of(stream.schema)
+    if schema is None:
         raise Conflict("no_schema", f"The stream {stream.name} has no schema yet: declare one")
-    return found
+    return schema
 
 
 def append(
@@ -67,8 +67,8 @@ def append(
         data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
         raise Busy("log_full", str(full), FULL_S, data) from full
     except LogAway as away:
-        told = f"{away}. Whether it has taken the records is not known"
-        raise Away("log_away", told, AWAY_S) from away
+        message = f"{away}. The records may or may not have been appended"
+        raise Away("log_away", message, AWAY_S) from away
     except StaleStamp as stale:
         raise Conflict("stale_sequence", str(stale), {"high": stale.high}) from stale
     except StampReused as reused:

@@ -1,4 +1,4 @@
-"""Dead letters as lines of JSON and as CSV."""
+"""Export of dead letters as NDJSON and CSV."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ _NDJSON: Final = "application/x-ndjson"
 
 
 def exported(cluster: Cluster, filters: DeadLetterFilters, form: str) -> StreamingHttpResponse:
-    """Return dead letters as a file (`ndjson` or `csv`) that is sent while it is read."""
+    """Return a streamed response with dead letters as `ndjson` or `csv`."""
     rows = every_row(cluster, filters)
     csv_form = form == "csv"
     lines, kind = (csv_lines(rows), "text/csv") if csv_form else (ndjson_lines(rows), _NDJSON)
@@ -26,13 +26,13 @@ def exported(cluster: Cluster, filters: DeadLetterFilters, form: str) -> Streami
 
 
 def ndjson_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:
-    """Yield an object a line."""
+    """Yield a JSON object per line."""
     for row in rows:
         yield f"{json.dumps(row.to_json(), ensure_ascii=False)}\n"
 
 
 def csv_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:
-    """Yield a header and a line for each, as a spreadsheet may open them."""
+    """Yield a header and a line per dead letter, safe for spreadsheets."""
     yield _line(DeadLetterRow.FIELDS)
     for row in rows:
         yield _line([_cell(value) for value in row.to_json().values()])

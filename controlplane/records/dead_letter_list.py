@@ -1,4 +1,4 @@
-"""Dead letters of a cluster: a page of them with filters, all of them for export, and counts."""
+"""Lists of a cluster's dead letters: pages with filters, and all of them for export."""
 
 import json
 import re
@@ -32,7 +32,7 @@ ABOUT: Final[Mapping[Reason, str]] = {
 
 @dataclass(frozen=True)
 class DeadLetterFilters:
-    """What the list shows; `before`: only those of a smaller number, 0 for all."""
+    """Filters of the list; `before`: only smaller numbers, 0 for all."""
 
     stream: Stream | None = None
     reason: Reason | None = None
@@ -53,7 +53,7 @@ class DeadLetterFilters:
         )
 
     def hold(self, letter: DeadLetter) -> bool:
-        """Return True if a dead letter is one of those to be shown."""
+        """Return True if a dead letter matches the filters."""
         if self.stream is not None and letter.stream != self.stream.pk:
             return False
         return self.reason is None or letter.reason is self.reason
@@ -73,22 +73,27 @@ class DeadLetterRow:
 
     @property
     def about(self) -> str:
-        """Return why it was left out, for people."""
+        """Return the description of the reason."""
         return ABOUT[self.letter.reason]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, by `FIELDS`."""
-        one = self.letter
+        """Return the dead letter as JSON values, by `FIELDS`."""
+        letter = self.letter
         return {
-            "id": one.id, "stream": self.stream, "position": one.position, "index": one.index,
-            "reason": str(one.reason), "message": one.message, "records": one.records,
+            "id": letter.id,
+            "stream": self.stream,
+            "position": letter.position,
+            "index": letter.index,
+            "reason": str(letter.reason),
+            "message": letter.message,
+            "records": letter.records,
             "record": self.record,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
 class DeadLetterPage:
-    """Dead letters, the newest first; `next`: the cursor of the following page, 0 for none."""
+    """Dead letters, newest first; `next`: the cursor of the next page, 0 for none."""
 
     rows: list[DeadLetterRow]
     next: int = 0
@@ -96,33 +101,33 @@ class DeadLetterPage:
 
 
 def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLetterPage:
-    """Return a page of dead letters, the newest first."""
-    found: list[DeadLetter] = []
+    """Return a page of dead letters, newest first."""
+    letters: list[DeadLetter] = []
     for letter in _newest(cluster, filters.before):
-        if len(found) == filters.per_page:
-            return DeadLetterPage(_rows(cluster, found), found[-1].number, filters)
+        if len(letters) == filters.per_page:
+            return DeadLetterPage(_rows(cluster, letters), letters[-1].number, filters)
         if filters.hold(letter):
-            found.append(letter)
-    return DeadLetterPage(_rows(cluster, found), 0, filters)
+            letters.append(letter)
+    return DeadLetterPage(_rows(cluster, letters), 0, filters)
 
 
 def chosen_letters(
     cluster: Cluster, filters: DeadLetterFilters, after: int = 0
 ) -> Iterator[DeadLetter]:
-    """Yield the dead letters that filters hold, the oldest first, from behind a number."""
+    """Yield the dead letters that match filters, oldest first, after a number."""
     every = dead_letters.every(redis_client(), cluster.slug, after)
     return (letter for letter in every if filters.hold(letter))
 
 
 def every_row(cluster: Cluster, filters: DeadLetterFilters) -> Iterator[DeadLetterRow]:
-    """Yield the dead letters that filters hold, with their records, the oldest first."""
+    """Yield the dead letters that match filters with their records, oldest first."""
     names = _names(cluster)
     for letter in chosen_letters(cluster, filters):
         yield DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
 
 
 def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
-    """Return the dead letters of these ids that are still kept. Raises `Invalid`."""
+    """Return the existing dead letters of these ids. Raises `Invalid`."""
     wrong = [name for name in ids if not _ID.fullmatch(name)]
     if wrong:
         raise Invalid({"ids": [f"{wrong[0][:100]!r} is no id of a dead letter"]})
@@ -130,7 +135,7 @@ def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
 
 
 def record_text(letter: DeadLetter) -> str:
-    """Return the record of a dead letter as JSON text, "" if there is none that can be read."""
+    """Return the record of a dead letter as JSON text, "" if it cannot be read."""
     if letter.reason is Reason.BODY:
         return letter.data.decode("utf-8", "replace")
     try:
@@ -143,16 +148,19 @@ def record_text(letter: DeadLetter) -> str:
 
 def _newest(cluster: Cluster, before: int) -> Iterator[DeadLetter]:
     client = redis_client()
-    while found := dead_letters.newest(client, cluster.slug, before=before, limit=MAX_PER_PAGE):
-        yield from found
-        before = found[-1].number
+    while newest := dead_letters.newest(client, cluster.slug, before=before, limit=MAX_PER_PAGE):
+        yield from newest
+        before = newest[-1].number
         if before <= 1:
             return
 
 
 def _rows(cluster: Cluster, letters: list[DeadLetter]) -> list[DeadLetterRow]:
     names = _names(cluster)
-    return [DeadLetterRow(one, names.get(one.stream, ""), record_text(one)) for one in letters]
+    return [
+        DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
+        for letter in letters
+    ]
 
 
 def _names(cluster: Cluster) -> dict[int, str]:

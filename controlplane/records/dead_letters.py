@@ -1,4 +1,4 @@
-"""Dead letters: keeping the bad records of a request, appending them again, giving them up."""
+"""Dead letters: storage of a request's faulty records, replay and deletion."""
 
 import json
 import time
@@ -40,7 +40,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True)
 class Choice:
-    """Which dead letters: those of these ids, or, without ids, those that the filters hold."""
+    """A selection of dead letters: by id, or without ids by the filters."""
 
     ids: Sequence[str] = ()
     filters: DeadLetterFilters = field(default_factory=DeadLetterFilters)
@@ -48,7 +48,7 @@ class Choice:
 
 @dataclass
 class Replayed:
-    """What became of dead letters: how many were appended again, and which were not, and why.
+    """The outcome of a replay: the number of appended dead letters, and the faults of the others.
 
     `left`: how many were tried and stay; `faults`: the first of them, by id. `next`: the number
     behind which others begin that were not tried, None if there are none.
@@ -60,20 +60,20 @@ class Replayed:
     next: int | None = None
 
 
-def require_few(found: Conformed) -> None:
-    """Raise `Invalid` if a body has more bad records than are kept as dead letters."""
-    if len(found.faults) > MAX_BAD:
-        told = f"{len(found.faults):,} of {found.count:,} records are not valid"
+def check_fault_count(conformed: Conformed) -> None:
+    """Raise `Invalid` if a body has more faulty records than can be stored as dead letters."""
+    if len(conformed.faults) > MAX_BAD:
+        text = f"{len(conformed.faults):,} of {conformed.count:,} records are not valid"
         most = f"at most {MAX_BAD:,} of a request become dead letters"
-        raise Invalid({"records": [f"{told}, and {most}: nothing was appended"]})
+        raise Invalid({"records": [f"{text}, and {most}: nothing was appended"]})
 
 
-def keep_faulty(stream: Stream, found: Conformed, stamp: Stamp | None) -> None:
-    """Keep the bad records of a body as dead letters; once for a request that has a stamp."""
+def store_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> None:
+    """Store the faulty records of a body as dead letters; idempotent for a request with a stamp."""
     place = _place(stamp)
     letters = [
         DeadLetter(stream.pk, place, index, Reason.BODY, why, text.encode())
-        for index, why, text in found.faulty()
+        for index, why, text in conformed.faulty()
     ]
     if letters and dead_letters.keep(redis_client(), stream.cluster.slug, letters):
         dead_letters.add_count(
@@ -82,7 +82,7 @@ def keep_faulty(stream: Stream, found: Conformed, stamp: Stamp | None) -> None:
 
 
 def _place(stamp: Stamp | None) -> str:
-    """Return what stands for the position of records that never were in the log."""
+    """Return a substitute position for records that were never in the log."""
     if stamp is None:
         return f"request-{uuid4().hex[:16]}"
     name = f"{stamp.producer}\0{stamp.sequence}".encode()
@@ -118,7 +118,7 @@ def replay(
 
 
 def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> int:
-    """Give dead letters up; returns how many there were. Raises `Forbidden`, `Invalid`."""
+    """Delete dead letters; return how many. Raises `Forbidden`, `Invalid`."""
     require_operator(actor, cluster)
     removed = 0
     chosen = (letter.id for letter in _chosen(cluster, choice))
@@ -153,10 +153,10 @@ class _Schemas:
             rows = Stream.objects.filter(cluster=self._cluster, pk=pk).select_related("cluster")
             stream = rows.first()
             try:
-                found = None if stream is None else (stream, append.schema_of_stream(stream))
+                entry = None if stream is None else (stream, append.schema_of_stream(stream))
             except Conflict:
-                found = None
-            self._known[pk] = found
+                entry = None
+            self._known[pk] = entry
         return self._known[pk]
 
 
@@ -171,7 +171,7 @@ def _replay_chunk(
     appended: list[str] = []
     try:
         for letter in letters:
-            why = _appended_again(actor, letter, schemas, zone)
+            why = _append_letter(actor, letter, schemas, zone)
             if not why:
                 appended.append(letter.id)
                 continue
@@ -183,25 +183,25 @@ def _replay_chunk(
         done.appended += dead_letters.remove(redis_client(), cluster.slug, appended)
 
 
-def _appended_again(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: str) -> str:
-    """Append a dead letter; return why that cannot be, "" if it is done."""
+def _append_letter(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: str) -> str:
+    """Append a dead letter; return the reason if it is rejected, else ""."""
     known = schemas.of(letter.stream)
     if known is None:
         return "its stream is gone, or has no schema"
     stream, schema = known
     try:
-        found = _conformed(letter, schema, stream.retired, zone)
+        conformed = _conformed(letter, schema, stream.retired, zone)
     except (BadBlockBytes, ValueError) as error:
         return f"it cannot be read: {error}"
     except Invalid as invalid:
         return reason_of(invalid.fields)
-    return _refusal(found, schema) or _append(actor, stream, found.batch, letter)
+    return _refusal(conformed, schema) or _append(actor, stream, conformed.batch, letter)
 
 
-def _refusal(found: Conformed, schema: StreamSchema) -> str:
-    if found.faults:
-        return reason_of(next(iter(found.faults.values())))
-    if _is_ahead(found.batch, schema):
+def _refusal(conformed: Conformed, schema: StreamSchema) -> str:
+    if conformed.faults:
+        return reason_of(next(iter(conformed.faults.values())))
+    if _is_ahead(conformed.batch, schema):
         return f"it is dated more than {schema.max_future_s:g} s ahead of now"
     return ""
 

@@ -1,4 +1,4 @@
-"""One request with records: what fits is appended, what does not is refused or kept aside."""
+"""Requests with records: valid records are appended, others rejected or stored as dead letters."""
 
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ from controlplane.wire.log import Stamp
 
 
 class OnBad(StrEnum):
-    """What becomes of a request with records that do not fit the stream's schema."""
+    """The handling of records that do not conform to the stream's schema."""
 
     REJECT = "reject"
     DEAD_LETTER = "dead_letter"
@@ -36,16 +36,16 @@ def append_body(
     `records.append` does.
     """
     require_operator(actor, stream.cluster)
-    found = conform(body, kind, append.schema_of_stream(stream), zone)
+    conformed = conform(body, kind, append.schema_of_stream(stream), zone)
     if on_bad is OnBad.REJECT:
-        found.require_all()
-    dead_letters.require_few(found)
+        conformed.require_all()
+    dead_letters.check_fault_count(conformed)
     position = ""
-    if found.batch.num_rows:
-        position = append.append(actor, stream, found.batch, stamp).position
+    if conformed.batch.num_rows:
+        position = append.append(actor, stream, conformed.batch, stamp).position
     try:
-        dead_letters.keep_faulty(stream, found, stamp)
+        dead_letters.store_faulty(stream, conformed, stamp)
     except RedisError as error:
-        told = f"The dead letters were not kept: {error}. Send the request again, with its stamp"
-        raise Away("dead_letters_away", told, AWAY_S) from error
-    return Appended(position, found.batch.num_rows, len(found.faults))
+        text = f"The dead letters were not kept: {error}. Send the request again, with its stamp"
+        raise Away("dead_letters_away", text, AWAY_S) from error
+    return Appended(position, conformed.batch.num_rows, len(conformed.faults))

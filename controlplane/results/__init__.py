@@ -1,4 +1,4 @@
-"""Windows of a query, as people and scripts read them: from Redis and from the archive, as one."""
+"""Results of queries: windows in Redis and in the archive, and their life cycle."""
 
 from controlplane.results.filters import (
     MAX_WINDOWS,

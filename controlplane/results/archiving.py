@@ -1,4 +1,4 @@
-"""Archiving: windows that nothing changes any more leave Redis for the disk.
+"""Archiving: final windows are moved from Redis to the archive.
 
 One pass looks at the queries that have windows in Redis. Where the streams are committed beyond the
 end of windows, these are frozen, finished, written to the archive, and only then removed from
@@ -21,7 +21,7 @@ from controlplane.archive.values import Raised
 from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.results.finality import Times, times_of
+from controlplane.results.finality import WindowTiming, window_timings
 from controlplane.results.unreadable_windows import (
     computation_of,
     drop_all,
@@ -68,15 +68,15 @@ _RELEASE: Final = (
 
 
 @dataclass
-class Known:
-    """What a process remembers of a cluster's queries from pass to pass.
+class ArchiverState:
+    """State of the archiver per cluster, kept in its process between passes.
 
     `times` by query; `done`: up to which start windows were frozen; `since`: when there were first
     windows to freeze that still are; `slow`: when the aggregates of queries last had too little
     time for a page; `counted`: the last query whose windows were counted.
     """
 
-    times: dict[int, Times] = field(default_factory=dict)
+    times: dict[int, WindowTiming] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
     since: dict[int, float] = field(default_factory=dict)
     slow: dict[int, float] = field(default_factory=dict)
@@ -85,11 +85,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass over one cluster; `followed`: the queries whose changes somebody reads."""
+    """A pass over one cluster; `followed`: the queries with followers of their change feed."""
 
     client: "redis.Redis"
     cluster: Cluster
-    known: Known
+    known: ArchiverState
     now_ms: int
     deadline: float
     followed: frozenset[int] = frozenset()
@@ -97,25 +97,25 @@ class Pass:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the time of the pass is used up."""
+        """Return True if the deadline of the pass has passed."""
         return time.monotonic() > self.deadline
 
     def goes_on(self, since: float) -> bool:
-        """Return whether there is time for windows that wait since then."""
+        """Return True if there is time for windows that have waited since then."""
         now = time.monotonic()
         return now < min(self.deadline, self.begun + SHARE_S) or (
             now < self.deadline and now > since + WAIT_S
         )
 
 
-_KNOWN: dict[int, Known] = {}
+_STATES: dict[int, ArchiverState] = {}
 _OLDEST: Final = Range(limit=PAGE, newest_first=False)
 
 
 def archive_windows(now: datetime) -> int:
-    """Archive what is final in every cluster; return how many windows have left Redis.
+    """Archive the final windows of every cluster; return how many were removed from Redis.
 
-    Where another process does so at this moment, nothing happens.
+    Does nothing while another process holds the lock.
     """
     client, token = redis_client(), f"{time.time_ns()}"
     if not client.set(_LOCK, token, nx=True, px=_LOCK_MS):
@@ -124,70 +124,70 @@ def archive_windows(now: datetime) -> int:
         clusters = sorted(Cluster.objects.order_by("pk"), key=_slow_at)
         now_ms = round(now.timestamp() * 1000)
         deadline = time.monotonic() + PASS_S
-        return sum(
-            archive_cluster(
-                Pass(client, one, _KNOWN.setdefault(one.pk, Known()), now_ms, deadline,
-                     frozenset(followed(client, one.slug, now_ms)))
-            )
-            for one in clusters
-        )  # fmt: skip
+        moved = 0
+        for cluster in clusters:
+            state = _STATES.setdefault(cluster.pk, ArchiverState())
+            followers = frozenset(followed(client, cluster.slug, now_ms))
+            moved += archive_cluster(Pass(client, cluster, state, now_ms, deadline, followers))
+        return moved
     finally:
         client.register_script(_RELEASE)(keys=[_LOCK], args=[token])
 
 
 def _slow_at(cluster: Cluster) -> float:
-    """Return when slow queries last had their turn: clusters without them are first."""
-    known = _KNOWN.get(cluster.pk)
+    """Return when slow queries were last archived, so that clusters without them are first."""
+    known = _STATES.get(cluster.pk)
     return max(known.slow.values(), default=0.0) if known else 0.0
 
 
-def archive_cluster(turn: Pass) -> int:
-    """Archive what is final in a cluster, as far as the time goes; return how many windows."""
-    slug = turn.cluster.slug
+def archive_cluster(sweep: Pass) -> int:
+    """Archive the final windows of a cluster until the deadline; return how many."""
+    slug = sweep.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
-    marks = watermarks.read(turn.client, slug)
-    there = final_windows.stored(turn.client, slug)
-    live = _live(turn, there)
-    moved = _archive_live(turn, marks, live)
-    moved += _archive_ended(turn, marks, sorted(set(there) - set(live)))
-    return moved + _cut_long(turn, live)
+    marks = watermarks.read(sweep.client, slug)
+    present = final_windows.stored(sweep.client, slug)
+    live = _live(sweep, present)
+    moved = _archive_live(sweep, marks, live)
+    moved += _archive_ended(sweep, marks, sorted(set(present) - set(live)))
+    return moved + _cut_long(sweep, live)
 
 
-def _live(turn: Pass, there: Sequence[int]) -> list[int]:
-    """Return which queries are not over, and learn their times."""
+def _live(sweep: Pass, stored: Sequence[int]) -> list[int]:
+    """Return the queries that have not ended, and update their window timings."""
     states = (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING)
-    found = Query.objects.filter(cluster=turn.cluster, state__in=states).values_list(
+    queries = Query.objects.filter(cluster=sweep.cluster, state__in=states).values_list(
         "pk", flat=True
     )
-    live = sorted(set(there).intersection(found))
-    known = turn.known
-    known.times |= times_of(turn.cluster.pk, set(live) - known.times.keys())
-    for gone in known.times.keys() - set(live):
-        del known.times[gone]
+    live = sorted(set(stored).intersection(queries))
+    known = sweep.known
+    known.times |= window_timings(sweep.cluster.pk, set(live) - known.times.keys())
+    for ended in known.times.keys() - set(live):
+        del known.times[ended]
         for of_query in (known.done, known.since, known.slow):
-            of_query.pop(gone, None)
+            of_query.pop(ended, None)
     return [query for query in live if query in known.times]
 
 
-def _archive_live(turn: Pass, marks: Watermarks, live: Sequence[int]) -> int:
-    """Archive the windows that have become final, first those that are waited for."""
-    due, known = _due(turn, marks, live), turn.known
-    # Slow ones are last, and have their turn one after the other.
-    queries = sorted(due, key=lambda one: (known.slow.get(one, 0.0), one not in turn.followed,
-                                           known.since[one]))  # fmt: skip
+def _archive_live(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> int:
+    """Archive the windows that have become final, first those of followed queries."""
+    due, known = _due(sweep, marks, live), sweep.known
+    # Slow ones are last, and are archived one after the other.
+    queries = sorted(
+        due, key=lambda pk: (known.slow.get(pk, 0.0), pk not in sweep.followed, known.since[pk])
+    )
     moved = 0
-    for at in range(0, len(queries), TOGETHER):
-        some = queries[at : at + TOGETHER]
-        if at and not turn.goes_on(min(known.since[query] for query in some)):
+    for start in range(0, len(queries), TOGETHER):
+        some = queries[start : start + TOGETHER]
+        if start and not sweep.goes_on(min(known.since[query] for query in some)):
             break
-        moved += _freeze_and_move(turn, {query: due[query] for query in some})
+        moved += _freeze_and_move(sweep, {query: due[query] for query in some})
     return moved
 
 
-def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
-    """Return until when windows of queries are final, where that may be more than is frozen."""
+def _due(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
+    """Return the time until which windows are final, for queries with windows to freeze."""
     due: dict[int, int] = {}
-    known, now = turn.known, time.monotonic()
+    known, now = sweep.known, time.monotonic()
     for query in live:
         times = known.times[query]
         until = times.final_until(marks)
@@ -198,178 +198,178 @@ def _due(turn: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
     return due
 
 
-def _freeze_and_move(turn: Pass, due: Mapping[int, int]) -> int:
-    frozen = final_windows.freeze(turn.client, turn.cluster.slug, due, turn.now_ms)
-    there = [query for query, outcome in frozen.items() if outcome]
-    moved, done = move_windows(turn, there)
-    for query in done | (set(frozen) - set(there)):
+def _freeze_and_move(sweep: Pass, due: Mapping[int, int]) -> int:
+    frozen = final_windows.freeze(sweep.client, sweep.cluster.slug, due, sweep.now_ms)
+    present = [query for query, outcome in frozen.items() if outcome]
+    moved, done = move_windows(sweep, present)
+    for query in done | (set(frozen) - set(present)):
         if frozen[query] != final_windows.BEHIND:
-            turn.known.done[query] = due[query] // turn.known.times[query].slide_ms
-            turn.known.since.pop(query, None)
+            sweep.known.done[query] = due[query] // sweep.known.times[query].slide_ms
+            sweep.known.since.pop(query, None)
     return moved
 
 
-def _archive_ended(turn: Pass, marks: Watermarks, over: Sequence[int]) -> int:
-    """Archive all windows of queries that have ended: what was final, then what was cut off."""
-    slug, moved = turn.cluster.slug, 0
-    found = Query.objects.filter(pk__in=over[:ENDED], cluster=turn.cluster)
-    rows = found.only("name", "cluster", "state", "ended_at", "retention_s")
+def _archive_ended(sweep: Pass, marks: Watermarks, over: Sequence[int]) -> int:
+    """Archive all windows of ended queries: final windows first, then incomplete ones."""
+    slug, moved = sweep.cluster.slug, 0
+    ended_rows = Query.objects.filter(pk__in=over[:ENDED], cluster=sweep.cluster)
+    rows = ended_rows.only("name", "cluster", "state", "ended_at", "retention_s")
     ended = {query.pk: query for query in rows}
     closed: list[Query] = []
-    for query in sorted(over[:ENDED], key=lambda one: turn.known.slow.get(one, 0.0)):
+    for query in sorted(over[:ENDED], key=lambda query_id: sweep.known.slow.get(query_id, 0.0)):
         if query not in ended:
             # Nobody can ask for them any more.
-            final_windows.drop(turn.client, slug, query)
-        elif _is_closed(ended[query].ended_at, marks, turn.now_ms):
+            final_windows.drop(sweep.client, slug, query)
+        elif _is_closed(ended[query].ended_at, marks, sweep.now_ms):
             closed.append(ended[query])
-    for at in range(0, len(closed), TOGETHER):
-        if turn.is_over:
+    for start in range(0, len(closed), TOGETHER):
+        if sweep.is_over:
             break
-        some = closed[at : at + TOGETHER]
+        some = closed[start : start + TOGETHER]
         # Beyond its retention a query does not wait for its users' aggregates.
         for is_old in (False, True):
-            moved += _close(turn, marks, [one for one in some if _is_old(turn, one) == is_old],
-                            hurry=is_old)  # fmt: skip
+            batch = [pk for pk in some if _is_old(sweep, pk) == is_old]
+            moved += _close(sweep, marks, batch, hurry=is_old)
     return moved
 
 
 def _is_closed(ended_at: datetime | None, marks: Watermarks, now_ms: int) -> bool:
-    """Return whether no batch can write to a query any more."""
+    """Return True if no batch can write to a query any more."""
     if ended_at is None:
         return False
     ended_ms = round(ended_at.timestamp() * 1000)
     return marks.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
 
 
-def _is_old(turn: Pass, ended: Query) -> bool:
+def _is_old(sweep: Pass, ended: Query) -> bool:
     assert ended.ended_at is not None
-    return turn.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
+    return sweep.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
 
 
-def _close(turn: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
-    """Archive what queries that have ended have in Redis, and forget those of which that is all."""
-    slug = turn.cluster.slug
+def _close(sweep: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
+    """Archive the windows of ended queries, and drop the state of completed queries."""
+    slug = sweep.cluster.slug
     known = readable([query.pk for query in ended])
     if hurry:
-        for one in ended:
-            if one.pk not in known:
-                drop_all(turn.client, turn.cluster, one)
-    times = times_of(turn.cluster.pk, known)
+        for query_id in ended:
+            if query_id.pk not in known:
+                drop_all(sweep.client, sweep.cluster, query_id)
+    times = window_timings(sweep.cluster.pk, known)
     final = {query: times[query].final_until(marks) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
-    final_windows.freeze(turn.client, slug, until, turn.now_ms)
-    moved, done = move_windows(turn, list(until), hurry=hurry)
+    final_windows.freeze(sweep.client, slug, until, sweep.now_ms)
+    moved, done = move_windows(sweep, list(until), hurry=hurry)
     done |= known.keys() - until.keys()
-    final_windows.freeze(turn.client, slug, dict.fromkeys(done, final_windows.FOREVER), None)
-    rest, done = move_windows(turn, list(done), hurry=hurry)
-    final_windows.forget(turn.client, slug, list(done))
+    final_windows.freeze(sweep.client, slug, dict.fromkeys(done, final_windows.FOREVER), None)
+    rest, done = move_windows(sweep, list(done), hurry=hurry)
+    final_windows.forget(sweep.client, slug, list(done))
     for query in done:
-        turn.known.slow.pop(query, None)
+        sweep.known.slow.pop(query, None)
     return moved + rest
 
 
-def _cut_long(turn: Pass, live: Sequence[int]) -> int:
-    """Archive windows that are open for longer, or are more, than their query keeps of any.
+def _cut_long(sweep: Pass, live: Sequence[int]) -> int:
+    """Archive open windows beyond the retention of their query.
 
     They never became final, for want of records of a stream or because records wait for ever.
     """
-    known, moved = turn.known, 0
+    known, moved = sweep.known, 0
     some = [query for query in live if query > known.counted][:COUNTED]
     known.counted = some[-1] if len(some) == COUNTED else 0
-    for at, (query, until) in enumerate(_too_long(turn, some)):
+    for index, (query, until) in enumerate(_too_long(sweep, some)):
         # One is cut in every pass, so that Redis is bounded however long the others take.
-        if at and turn.is_over:
+        if index and sweep.is_over:
             known.counted = query - 1
             break
         if computation_of(query) is None:
-            drop_until(turn.client, turn.cluster, query, until)
+            drop_until(sweep.client, sweep.cluster, query, until)
             continue
-        final_windows.freeze(turn.client, turn.cluster.slug, {query: until}, None)
-        moved += move_windows(turn, [query], hurry=True)[0]
+        final_windows.freeze(sweep.client, sweep.cluster.slug, {query: until}, None)
+        moved += move_windows(sweep, [query], hurry=True)[0]
     return moved
 
 
-def _too_long(turn: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the queries that have more than they keep, in order, and until when that is to go."""
-    kept, slug = _retention(queries), turn.cluster.slug
-    found: list[tuple[int, int]] = []
+def _too_long(sweep: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the queries with windows beyond their retention, and until when to archive."""
+    kept, slug = _retention(queries), sweep.cluster.slug
+    too_long: list[tuple[int, int]] = []
     for query, (count, first, last) in sorted(
-        final_windows.extent(turn.client, slug, queries).items()
+        final_windows.extent(sweep.client, slug, queries).items()
     ):
         kept_ms, kept_windows = kept[query]
         until = last - kept_ms if first < last - kept_ms else None
         if count > kept_windows:
-            until = final_windows.start_behind(turn.client, slug, query, count - kept_windows)
+            until = final_windows.start_behind(sweep.client, slug, query, count - kept_windows)
         if until is not None:
-            found.append((query, until))
-    return found
+            too_long.append((query, until))
+    return too_long
 
 
 def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return by query for how long (ms of event time) its windows are kept, and how many."""
-    found = Query.objects.filter(pk__in=queries)
-    rows = found.values_list("pk", "retention_s", "retention_windows")
+    """Return the retention by query: ms of event time, and number of windows."""
+    retentions = Query.objects.filter(pk__in=queries)
+    rows = retentions.values_list("pk", "retention_s", "retention_windows")
     return {pk: (seconds * 1000, windows) for pk, seconds, windows in rows}
 
 
 def move_windows(
-    turn: Pass, queries: Sequence[int], *, hurry: bool = False
+    sweep: Pass, queries: Sequence[int], *, hurry: bool = False
 ) -> tuple[int, set[int]]:
-    """Move the frozen windows of queries into the archive; return how many, and of whom all.
+    """Archive the frozen windows of queries; return how many, and the queries without further ones.
 
     At least a page of each, then as long as the pass lasts. A window for which a user's aggregate
     had no time is left for the next pass, with all behind it.
     `hurry`: it is moved, too, with the reason in the place of the value.
     """
-    left = {query: (one, _OLDEST) for query, one in readable(queries).items()}
+    left = {query: (computation, _OLDEST) for query, computation in readable(queries).items()}
     moved, done = 0, set(queries) - left.keys()
     while left:
-        pages = read_pages(turn.client, turn.cluster.slug, left, 0.0 if hurry else PAGE_S)
+        pages = read_pages(sweep.client, sweep.cluster.slug, left, 0.0 if hurry else PAGE_S)
         ready = {query: _ready(page, hurry=hurry) for query, page in pages.items()}
-        moved += _move(turn, {query: (some, pages[query].final_at_ms)
+        moved += _move(sweep, {query: (some, pages[query].final_at_ms)
                               for query, some in ready.items() if some})  # fmt: skip
         for query, page in pages.items():
             if len(ready[query]) < sum(map(page.is_frozen, page.windows)):
-                turn.known.slow[query] = time.monotonic()
+                sweep.known.slow[query] = time.monotonic()
                 del left[query]
             elif _is_last(page):
-                turn.known.slow.pop(query, None)
+                sweep.known.slow.pop(query, None)
                 del left[query]
                 done.add(query)
                 if page.has_blocks and page.final_ms is not None:
-                    final_windows.release(turn.client, turn.cluster.slug, query, page.final_ms)
+                    final_windows.release(sweep.client, sweep.cluster.slug, query, page.final_ms)
             else:
                 left[query] = left[query][0], replace(_OLDEST, after=page.next)
-        if turn.is_over:
+        if sweep.is_over:
             break
     return moved, done
 
 
 def _ready(page: WindowsPage, *, hurry: bool) -> list[StoredWindow]:
-    """Return the frozen windows of a page, up to the first that is not computed yet."""
-    frozen = [one for one in page.windows if page.is_frozen(one)]
-    return frozen if hurry else list(takewhile(lambda one: one.row.tried, frozen))
+    """Return the frozen windows of a page up to the first one that is not computed."""
+    frozen = [window for window in page.windows if page.is_frozen(window)]
+    return frozen if hurry else list(takewhile(lambda window: window.row.tried, frozen))
 
 
 def _is_last(page: WindowsPage) -> bool:
-    """Return whether no window behind a page is frozen."""
+    """Return True if no window after a page is frozen."""
     return not page.next or page.final_ms is None or start_of(page.next) > page.final_ms
 
 
-def _move(turn: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | None]]) -> int:
+def _move(sweep: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | None]]) -> int:
     """Write windows of queries into the archive, then remove them from Redis; return how many."""
     archive.insert_all(
-        turn.cluster.pk,
-        {query: [_archived(one, final_at_ms) for one in windows]
+        sweep.cluster.pk,
+        {query: [_archived(window, final_at_ms) for window in windows]
          for query, (windows, final_at_ms) in frozen.items()},
     )  # fmt: skip
     # Only now: until here both have them.
-    slug = turn.cluster.slug
-    gone = {query: ([member for one in windows for member in one.members], windows[-1].place)
+    slug = sweep.cluster.slug
+    moved = {query: ([member for window in windows for member in window.members], windows[-1].place)
             for query, (windows, _) in frozen.items()}  # fmt: skip
-    final_windows.remove_all(turn.client, slug, gone)
-    for query in turn.followed.intersection(frozen):
-        note_final(turn.client, slug, query, max(one.row.batch for one in frozen[query][0]))
+    final_windows.remove_all(sweep.client, slug, moved)
+    for query in sweep.followed.intersection(frozen):
+        note_final(sweep.client, slug, query, max(item.row.batch for item in frozen[query][0]))
     return sum(len(windows) for windows, _ in frozen.values())
 
 

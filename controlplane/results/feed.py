@@ -1,7 +1,7 @@
-"""The change feed of a query: windows that changed, and windows that became final, in order.
+"""Change feed of a query: changed windows and newly final windows, in order.
 
-What changed is told by a feed in Redis, which is short and lives while somebody follows; who falls
-behind is told of a gap. What became final is read from the archive, in the order of places, in
+Changes are published in a short feed in Redis that exists while it has followers; a slow follower
+receives an event `gap`. What became final is read from the archive, in the order of places, in
 which windows are archived: nothing of it is missed while the archive keeps it.
 """
 
@@ -31,7 +31,7 @@ _MAX_ID: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class FeedPlace:
-    """How far a follower is: the number of the last entry of the feed, the last archived place."""
+    """The position of a follower: the last feed entry, and the last archived window."""
 
     number: int
     final: bytes
@@ -48,13 +48,13 @@ class FeedPlace:
                 raise ValueError
             return cls(int(number[:18]), cursor_read(final))
         except ValueError:
-            told = "is no id of an event of this feed: begin without one"
-            raise Invalid({"Last-Event-ID": [told]}) from None
+            message = "is no id of an event of this feed: begin without one"
+            raise Invalid({"Last-Event-ID": [message]}) from None
 
 
 @dataclass(frozen=True, slots=True)
 class FeedEvent:
-    """What a follower is told; `place` is where it goes on behind it.
+    """An event of the feed; `place` is the follower's position after it.
 
     kind: changed (the window as it is now), final, incomplete (a window), gap (changes were missed;
     no final window was), ended (nothing more will come).
@@ -66,25 +66,25 @@ class FeedEvent:
 
 
 def feed_start(cluster: Cluster, query: Query) -> FeedPlace:
-    """Return the place of who follows from now on. Raises `TryLater` (too_many_followed)."""
+    """Return the position of a new follower. Raises `TryLater` (too_many_followed)."""
     return FeedPlace(_follow(cluster, query), archive.newest_place(query.pk))
 
 
 def feed_events(
     cluster: Cluster, query: Query, place: FeedPlace, *, is_final_only: bool = False
 ) -> tuple[list[FeedEvent], FeedPlace]:
-    """Return what came behind a place, and the place behind that.
+    """Return the events after a position, and the position after them.
 
     Call it at least once a minute: a query that nobody asks for is not followed any more.
     """
     newest = _follow(cluster, query)
-    look = _Look(cluster, query, _names(query))
+    look = _FeedReader(cluster, query, _names(query))
     events: list[FeedEvent] = []
     number = newest
     if not is_final_only:
         entries = feed.entries_after(redis_client(), cluster.slug, query.pk, place.number)
         number = entries[-1].number if entries else newest
-        members = {one: None for entry in entries for one in entry.members or ()}
+        members = {member: None for entry in entries for member in entry.members or ()}
         places = list(dict.fromkeys(map(place_of, members)))
         is_missed = _is_missed(entries, place.number, newest)
         if is_missed or len(places) > MOST:
@@ -97,20 +97,20 @@ def feed_events(
 
 
 def _is_missed(entries: Sequence[FeedEntry], number: int, newest: int) -> bool:
-    """Return whether entries behind a number are gone, or did not name what changed."""
+    """Return True if entries after a number were trimmed or do not name the changed windows."""
     if not entries:
         # Redis may have been emptied: then it counts from the beginning.
         return newest != number
-    return entries[0].number > number + 1 or any(one.members is None for one in entries)
+    return entries[0].number > number + 1 or any(entry.members is None for entry in entries)
 
 
 def event_row(event: FeedEvent) -> dict[str, Any]:
-    """Return what an event says, as plain values."""
+    """Return an event as JSON values."""
     return {} if event.window is None else window_row(event.window)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _FeedReader:
     cluster: Cluster
     query: Query
     names: Names
@@ -122,23 +122,25 @@ class _Look:
         page = read_places(
             redis_client(), self.cluster.slug, self.query.pk, self.names.computation, places
         )
-        shown = [self.names.shown(raw_of_stored(page, one)) for one in page.windows]
+        shown = [self.names.shown(raw_of_stored(page, window)) for window in page.windows]
         # Who is cut off within them gets all of them again.
-        found = [
-            FeedEvent("changed", before, one) for one in shown if one.state is WindowState.OPEN
+        events = [
+            FeedEvent("changed", before, event)
+            for event in shown
+            if event.state is WindowState.OPEN
         ]
-        if found:
-            found[-1] = replace(found[-1], place=replace(before, number=number))
-        return found
+        if events:
+            events[-1] = replace(events[-1], place=replace(before, number=number))
+        return events
 
     def archived(self, place: FeedPlace) -> list[FeedEvent]:
-        """Return the windows that were archived behind a place."""
+        """Return the windows that were archived after a position."""
         least = place.final + b"\x00" if place.final else b""
-        found = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
+        rows = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
         events = []
-        for one in found:
-            window = self.names.shown(raw_of_archived(one))
-            events.append(FeedEvent(str(window.state), replace(place, final=one.place), window))
+        for row in rows:
+            window = self.names.shown(raw_of_archived(row))
+            events.append(FeedEvent(str(window.state), replace(place, final=row.place), window))
         return events
 
 
@@ -154,8 +156,8 @@ def _follow(cluster: Cluster, query: Query) -> int:
     try:
         return feed.follow(redis_client(), cluster.slug, query.pk, time.time_ns() // 1_000_000)
     except feed.TooManyFollowed:
-        told = f"{feed.MAX_FOLLOWED} queries of this cluster are followed already"
-        raise TryLater("too_many_followed", told, 60) from None
+        text = f"{feed.MAX_FOLLOWED} queries of this cluster are followed already"
+        raise TryLater("too_many_followed", text, 60) from None
 
 
 def _is_over(cluster: Cluster, query: Query) -> bool:

@@ -1,4 +1,4 @@
-"""Which windows of a query are asked for, as a query string says it."""
+"""Filters of windows, parsed from a query string."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ _STREAMS: Final = (STREAM, *(f"{side}.{STREAM}" for side in SIDES))
 
 
 class WindowState(StrEnum):
-    """What may still happen to a window.
+    """The state of a window: open, final or archived incomplete.
 
     open: records may still change it. final: it is complete and stays as it is. incomplete: it
     stays as it is, but its query ended before all its records had come, or it was open for longer
@@ -45,7 +45,7 @@ STATES: Final = tuple(str(state) for state in WindowState)
 
 @dataclass(frozen=True)
 class WindowFilters:
-    """Which windows are wanted: starts from first_ms to last_ms (both with), a key, a state.
+    """Filters of windows: starts from first_ms to last_ms (inclusive), a key, a state.
 
     `key` is the text of a JSON array or object, or of the only value of the key; `after` the cursor
     behind which the page begins.
@@ -90,7 +90,7 @@ def cursor_of(place: bytes) -> str:
 
 
 def cursor_read(text: str) -> bytes:
-    """Return the place of a cursor, empty for none. Raises ValueError for what is no cursor."""
+    """Return the place of a cursor, empty for none. Raises ValueError if it is invalid."""
     try:
         if len(text) > _MAX_CURSOR:
             raise ValueError
@@ -136,13 +136,13 @@ def key_values(text: str, computation: Computation, streams: Mapping[int, str]) 
         return None
     wanted = _named(text, [name for name, _ in computation.key])
     ids = {name: pk for pk, name in streams.items()}
-    found = []
+    key_values = []
     for (name, expression), value in zip(computation.key, wanted, strict=True):
         if is_stream(name, expression):
-            found.append(ids.get(str(value), -1))
+            key_values.append(ids.get(str(value), -1))
         else:
-            found.append(_typed(name, expression.kind, value))
-    return found
+            key_values.append(_typed(name, expression.kind, value))
+    return key_values
 
 
 def is_stream(name: str, expression: Any) -> bool:

@@ -1,4 +1,4 @@
-"""When the windows of queries end, and what holds them open: for whoever closes windows."""
+"""Finality of windows: their end, and the streams and lateness that keep them open."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +15,8 @@ _CHUNK: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """Length and distance of a query's windows, how late records may be (ms), and what it reads."""
+class WindowTiming:
+    """Length and slide of a query's windows, its lateness (ms), and its streams."""
 
     size_ms: int
     slide_ms: int
@@ -24,26 +24,26 @@ class Times:
     reading: Reading
 
     def final_until(self, watermarks: Watermarks) -> int | None:
-        """Return up to which start (ms) windows are complete, None for none."""
+        """Return the last start (ms) of complete windows, None for none."""
         until = complete_until(watermarks, self.reading)
         return None if until is None else until - self.lateness_ms - self.size_ms
 
 
-def times_of(cluster_id: int, queries: Iterable[int]) -> dict[int, Times]:
-    """Return the times of queries of a cluster by id; those that are gone are left out."""
+def window_timings(cluster_id: int, queries: Iterable[int]) -> dict[int, WindowTiming]:
+    """Return the window timings of existing queries by id."""
     wanted = sorted(queries)
-    found: dict[int, Times] = {}
-    for at in range(0, len(wanted), _CHUNK):
-        found |= _times_of(cluster_id, wanted[at : at + _CHUNK])
-    return found
+    times: dict[int, WindowTiming] = {}
+    for start in range(0, len(wanted), _CHUNK):
+        times |= _window_timings(cluster_id, wanted[start : start + _CHUNK])
+    return times
 
 
-def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
+def _window_timings(cluster_id: int, ids: list[int]) -> dict[int, WindowTiming]:
     streams: dict[int, list[int]] = {}
     links = QueryStream.objects.filter(query__in=ids).values_list("query_id", "stream_id")
     for query, stream in links:
         streams.setdefault(query, []).append(stream)
-    idle = _idle_after(sorted({one for some in streams.values() for one in some}))
+    idle = _idle_after(sorted({query_id for some in streams.values() for query_id in some}))
     rows = Query.objects.filter(pk__in=ids, cluster=cluster_id).values_list(
         "pk", "text", "scheme", "submitted_at"
     )
@@ -53,28 +53,30 @@ def _times_of(cluster_id: int, ids: list[int]) -> dict[int, Times]:
     }
 
 
-def _times(text: str, reading: Reading) -> Times:
+def _times(text: str, reading: Reading) -> WindowTiming:
     query = QueryText.from_json(json.loads(text))
     size = round(query.window_s * 1000)
     slide = size if query.slide_s is None else round(query.slide_s * 1000)
-    return Times(size, slide, round(query.lateness_s * 1000), reading)
+    return WindowTiming(size, slide, round(query.lateness_s * 1000), reading)
 
 
 def _idle_after(streams: Sequence[int]) -> dict[int, int]:
-    """Return after how long without a record (ms) each stream holds nobody up."""
-    found: dict[int, int] = {}
-    for at in range(0, len(streams), _CHUNK):
-        rows = Stream.objects.filter(pk__in=streams[at : at + _CHUNK])
-        found |= {pk: _idle_ms(schema) for pk, schema in rows.values_list("pk", "schema")}
-    return found
+    """Return the time without records (ms) after which each stream is idle."""
+    idle: dict[int, int] = {}
+    for start in range(0, len(streams), _CHUNK):
+        rows = Stream.objects.filter(pk__in=streams[start : start + _CHUNK])
+        idle |= {pk: _idle_ms(schema) for pk, schema in rows.values_list("pk", "schema")}
+    return idle
 
 
 def _reading(
     streams: Sequence[int], idle: Mapping[int, int], scheme: str, submitted_at: Any
 ) -> Reading:
-    mine = {pk: idle[pk] for pk in streams if pk in idle}
+    idle_streams = {pk: idle[pk] for pk in streams if pk in idle}
     # Whether somebody merges a query's windows holds for its whole life.
-    return Reading(list(mine), bool(scheme), round(submitted_at.timestamp() * 1000), mine)
+    return Reading(
+        list(idle_streams), bool(scheme), round(submitted_at.timestamp() * 1000), idle_streams
+    )
 
 
 def _idle_ms(schema: Mapping[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Pages of windows, those that are open in Redis and those in the archive together.
+"""Pages of windows, merged from Redis and the archive.
 
 Redis is read first: a window that has left it by then is in the archive already. One that is in
 both is shown once, as the archive has it.
@@ -38,15 +38,15 @@ class WindowPage:
 
 def keyed_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[KeyedWindow]:
     """Return the newest windows of a query, newest first. Raises as `windows_page`."""
-    found: list[KeyedWindow] = []
+    keyed_windows: list[KeyedWindow] = []
     wanted = WindowFilters(limit=min(limit, MAX_WINDOWS))
-    while len(found) < limit:
+    while len(keyed_windows) < limit:
         page, after = _page(cluster, query, wanted)
-        found += page
+        keyed_windows += page
         if not after:
             break
         wanted = replace(wanted, after=after)
-    return found[:limit]
+    return keyed_windows[:limit]
 
 
 def windows_page(cluster: Cluster, query: Query, wanted: WindowFilters) -> WindowPage:
@@ -60,19 +60,19 @@ def windows_page(cluster: Cluster, query: Query, wanted: WindowFilters) -> Windo
 
 
 def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[KeyedWindow], bytes]:
-    computation, gone = None, None
+    computation, error = None, None
     try:
         computation = computed_by(query)
     except Conflict as conflict:
-        gone = conflict
+        error = conflict
     streams = names_of_streams(query)
     key = None
     if computation is not None:
         key = key_values(wanted.key, computation, streams)
     reader = _Reader(cluster, query, wanted, computation, key)
     windows, after = reader.page()
-    if gone is not None and not windows:
-        raise gone
+    if error is not None and not windows:
+        raise error
     names = Names(text_of(query), computation, streams)
     return [names.shown(window) for window in windows], after
 
@@ -88,28 +88,28 @@ class _Reader:
     key: Sequence[object] | None
 
     def page(self) -> tuple[list[RawWindow], bytes]:
-        """Return the windows in order, and the place behind which the next begin."""
+        """Return the windows in order, and the place after which the next page begins."""
         stored, edge = self._stored()
         archived, past = self._archived()
         known = {window.place for window in archived}
-        found = [*archived, *(one for one in stored if one.place not in known)]
-        found.sort(key=lambda window: window.place, reverse=self.wanted.newest_first)
-        edges = [one for one in (edge, past) if one]
+        windows = [*archived, *(raw for raw in stored if raw.place not in known)]
+        windows.sort(key=lambda window: window.place, reverse=self.wanted.newest_first)
+        edges = [raw for raw in (edge, past) if raw]
         if edges:
             # Behind it one of the two has more that was not read.
             nearest = max(edges) if self.wanted.newest_first else min(edges)
-            found = [one for one in found if self._is_within(one.place, nearest)]
+            windows = [raw for raw in windows if self._is_within(raw.place, nearest)]
         limit = self.wanted.limit
-        if len(found) > limit:
-            return found[:limit], found[limit - 1].place
-        return found, nearest if edges else b""
+        if len(windows) > limit:
+            return windows[:limit], windows[limit - 1].place
+        return windows, nearest if edges else b""
 
     def _is_within(self, place: bytes, edge: bytes) -> bool:
         begins = place[: len(edge)]
         return begins >= edge if self.wanted.newest_first else begins <= edge
 
     def _stored(self) -> tuple[list[RawWindow], bytes]:
-        """Return the windows in Redis, and behind which place there are more."""
+        """Return the windows in Redis, and the place after which there are more."""
         if self.computation is None:
             return [], b""
         client, slug, pk = redis_client(), self.cluster.slug, self.query.pk
@@ -125,11 +125,11 @@ class _Reader:
             return [], b""
         asked = Range(first, last, self.key, wanted.after, wanted.limit, wanted.newest_first)
         page = read_page(client, slug, pk, self.computation, asked)
-        found = [raw_of_stored(page, window) for window in page.windows]
-        return [one for one in found if wanted.state in (None, one.state)], page.next
+        windows = [raw_of_stored(page, window) for window in page.windows]
+        return [raw for raw in windows if wanted.state in (None, raw.state)], page.next
 
     def _archived(self) -> tuple[list[RawWindow], bytes]:
-        """Return the windows in the archive, and behind which place there are more."""
+        """Return the windows in the archive, and the place after which there are more."""
         wanted = self.wanted
         if wanted.state is WindowState.OPEN:
             return [], b""
@@ -138,11 +138,11 @@ class _Reader:
         key = None
         if self.key is not None and self.computation is not None:
             key = bytes_of_key(self.computation, self.key)
-        found = archive.read(
+        rows = archive.read(
             Part(self.query.pk, least, past, key, is_final, wanted.limit, wanted.newest_first)
         )
-        edge = found[-1].place if len(found) == wanted.limit else b""
-        return [raw_of_archived(window) for window in found], edge
+        edge = rows[-1].place if len(rows) == wanted.limit else b""
+        return [raw_of_archived(window) for window in rows], edge
 
     def _bounds(self) -> tuple[bytes, bytes]:
         """Return the least place and what is behind the last, cursor and range together."""
@@ -163,7 +163,7 @@ def _next_start(start: bytes) -> bytes:
 
 
 def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
-    """Return a window of a page as it was found in Redis."""
+    """Return a raw window of a page read from Redis."""
     state, final_at = WindowState.OPEN, None
     if page.is_frozen(window):
         final_at = page.final_at_ms
@@ -174,7 +174,7 @@ def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
 
 
 def raw_of_archived(window: Archived) -> RawWindow:
-    """Return a window as it was found in the archive."""
+    """Return a raw window read from the archive."""
     final_at = window.final_at_ms
     state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
     return RawWindow(window.place, window.key, window.values, window.batch, state, final_at)

@@ -1,4 +1,4 @@
-"""Windows in Redis of queries whose computation cannot be read any more: bounded, not archived.
+"""Windows of queries whose computation cannot be parsed: dropped by retention, not archived.
 
 A module of users' functions that a query calls may be missing for a while, so its windows wait.
 They are dropped where any other query would drop its results: by event time and number while it
@@ -32,23 +32,23 @@ _logged: set[int] = set()
 
 
 def computation_of(query: int) -> Computation | None:
-    """Return what a query computes, None where that cannot be read."""
+    """Return the computation of a query, None if it cannot be parsed."""
     return readable([query]).get(query)
 
 
 def readable(queries: Sequence[int]) -> dict[int, Computation]:
-    """Return what queries compute, without those where that cannot be read."""
+    """Return the computations of queries, without those that cannot be parsed."""
     texts = dict(Query.objects.filter(pk__in=queries).values_list("pk", "text"))
-    computations, found = computations_of(texts), {}
+    computations, parsed = computations_of(texts), {}
     for query in queries:
         computation = computations.get(query)
         if isinstance(computation, Computation):
             _logged.discard(query)
-            found[query] = computation
+            parsed[query] = computation
         elif query not in _logged:
             logger.warning("Windows of query %s stay in Redis: %s", query, computation or "gone")
             _logged.add(query)
-    return found
+    return parsed
 
 
 def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: int) -> int:
@@ -67,7 +67,7 @@ def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: in
 
 
 def drop_all(client: "redis.Redis", cluster: Cluster, query: Query) -> None:
-    """Drop all that Redis has of a query that has ended."""
+    """Drop all windows of an ended query from Redis."""
     extent = final_windows.extent(client, cluster.slug, [query.pk])
     final_windows.drop(client, cluster.slug, query.pk)
     _logged.discard(query.pk)

@@ -1,4 +1,4 @@
-"""Values of windows as they are shown and sent: plain values of JSON, and names of streams."""
+"""Conversion of windows to JSON values, with names of streams."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class KeyedWindow(NamedTuple):
 
 
 def window_row(window: KeyedWindow) -> dict[str, Any]:
-    """Return a window as the body of an answer has it."""
+    """Return a window as JSON values of a response."""
     return {
         "window_start": window.start,
         "key": window.key,
@@ -48,7 +48,7 @@ def window_row(window: KeyedWindow) -> dict[str, Any]:
 
 
 class RawWindow(NamedTuple):
-    """A window as it was found: its place, key and values in the order of the query's own."""
+    """A window as stored: its place, key and values in the order of the query's columns."""
 
     place: bytes
     key: Sequence[Any]
@@ -61,7 +61,7 @@ class RawWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class Names:
-    """What the columns of a query's results are called, and of what kind they are.
+    """Names and kinds of the columns of a query's results.
 
     `computation`: None where the query calls a function that is gone.
     """
@@ -71,7 +71,7 @@ class Names:
     streams: Mapping[int, str]
 
     def shown(self, window: RawWindow) -> KeyedWindow:
-        """Return a window as people read it."""
+        """Return a window with named and converted columns."""
         key = {}
         for (name, kind, as_it_is), value in zip(self._key, window.key, strict=True):
             if type(value) in as_it_is:
@@ -101,15 +101,15 @@ class Names:
         The kind is None for the stream, of which the name is shown.
         """
         columns = dict(self.computation.key) if self.computation else {}
-        found: list[tuple[str, Kind | None, frozenset[type]]] = []
+        described: list[tuple[str, Kind | None, frozenset[type]]] = []
         for name in dict.fromkeys(self.text.key):
             column = columns.get(name)
             if column is not None and is_stream(name, column):
-                found.append((name, None, frozenset()))
+                described.append((name, None, frozenset()))
             else:
                 kind = column.kind if column is not None else Kind.NULL
-                found.append((name, kind, _as_they_are(kind)))
-        return found
+                described.append((name, kind, _as_they_are(kind)))
+        return described
 
     @cached_property
     def _values(self) -> list[tuple[str, Kind, frozenset[type]]]:
@@ -126,7 +126,7 @@ def _as_they_are(kind: Kind) -> frozenset[type]:
 
 
 def plain(value: Any, kind: Kind) -> Any:
-    """Return a value as JSON has it, times as datetimes."""
+    """Return a value as a JSON value, and times as datetimes."""
     match value:
         case bool() | int() | float() if kind is Kind.TIME and math.isfinite(value):
             return moment(int(value))
@@ -135,7 +135,7 @@ def plain(value: Any, kind: Kind) -> Any:
         case None | bool() | int() | float() | str() | datetime():
             return value
         case list() | tuple():
-            return [plain(one, Kind.NULL) for one in value]
+            return [plain(item, Kind.NULL) for item in value]
         case Decimal():
             return decimal_text(value)
     # Dates, and whatever a user's aggregate returns.
@@ -157,7 +157,7 @@ _EDGES: Final = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UT
 
 @lru_cache(maxsize=4096)
 def moment(ms: int) -> datetime:
-    """Return a time of ms since the epoch; what the calendar has not, at its edge."""
+    """Return the moment of ms since the epoch, limited to the range of the calendar."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -23,8 +23,8 @@ _SLACK: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What a query keeps: ms of event time, windows; when it ended (ms), None while it lives."""
+class Retention:
+    """The retention of a query: ms of event time, windows; when it ended (ms), None if live."""
 
     ms: int
     windows: int
@@ -32,24 +32,24 @@ class Kept:
 
 
 def prune_windows(now: datetime) -> int:
-    """Delete archived windows that their queries keep no longer; return how many."""
-    now_ms, gone, last = _ms(now), 0, 0
-    while gone < MOST:
+    """Delete archived windows beyond the retention of their queries; return how many."""
+    now_ms, deleted, last = _ms(now), 0, 0
+    while deleted < MOST:
         rows = list(ArchivedQuery.objects.filter(pk__gt=last).order_by("pk")[:_CHUNK])
         if not rows:
             break
-        last, kept = rows[-1].pk, _kept([row.pk for row in rows])
+        last, kept = rows[-1].pk, _retentions([row.pk for row in rows])
         for row in rows:
-            gone += _prune(row, kept.get(row.pk), now_ms, max(1, MOST - gone))
-    return gone
+            deleted += _prune(row, kept.get(row.pk), now_ms, max(1, MOST - deleted))
+    return deleted
 
 
-def _kept(queries: list[int]) -> Mapping[int, Kept]:
+def _retentions(queries: list[int]) -> Mapping[int, Retention]:
     rows = Query.objects.filter(pk__in=queries).values_list(
         "pk", "retention_s", "retention_windows", "ended_at"
     )
     return {
-        pk: Kept(seconds * 1000, windows, None if ended is None else _ms(ended))
+        pk: Retention(seconds * 1000, windows, None if ended is None else _ms(ended))
         for pk, seconds, windows, ended in rows
     }
 
@@ -58,19 +58,19 @@ def _ms(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _prune(row: ArchivedQuery, kept: Kept | None, now_ms: int, most: int) -> int:
+def _prune(row: ArchivedQuery, kept: Retention | None, now_ms: int, most: int) -> int:
     if kept is None or (kept.ended_ms is not None and kept.ended_ms + kept.ms < now_ms):
-        gone = archive.delete_oldest(row.pk, most)
-        if gone < most:
+        deleted = archive.delete_oldest(row.pk, most)
+        if deleted < most:
             row.delete()
-        return gone
-    gone = archive.delete_oldest(row.pk, min(most, max(0, row.windows - kept.windows)))
+        return deleted
+    deleted = archive.delete_oldest(row.pk, min(most, max(0, row.windows - kept.windows)))
     before_ms = row.newest_ms - kept.ms
     due = row.pruned_ms is None or before_ms - row.pruned_ms > kept.ms // _SLACK
-    if due and gone < most:
-        left = most - gone
+    if due and deleted < most:
+        left = most - deleted
         aged = archive.delete_before(row.pk, start_bytes(before_ms), left)
         if aged < left:
             ArchivedQuery.objects.filter(pk=row.pk).update(pruned_ms=before_ms)
-        gone += aged
-    return gone
+        deleted += aged
+    return deleted

@@ -9,25 +9,25 @@ from controlplane.runtime.runner import RunOptions, run
 from controlplane.runtime.signals import EndRequests
 
 
-def say(text: str) -> None:
-    """Tell the person at the terminal, if there still is one."""
+def print_line(text: str) -> None:
+    """Print a line, unless the terminal is closed."""
     with suppress(OSError, ValueError):
         sys.stdout.write(f"weir: {text}\n")
         sys.stdout.flush()
 
 
 def main() -> int:
-    """Run until ended; return 0 after an end somebody asked for, 1 after a failure."""
+    """Run until ended; return 0 after a requested end, 1 after a failure."""
     requests = EndRequests()
     requests.listen()
     try:
-        run(RunOptions.from_environment(), requests, say)
+        run(RunOptions.from_environment(), requests, print_line)
     except EnvironmentValueError as error:
-        say(f"cannot start: {error}")
+        print_line(f"cannot start: {error}")
         return 1
     except RunError as error:
-        say(f"cannot go on: {error}")
-        say(f"what to do: {error.advice}")
+        print_line(f"cannot go on: {error}")
+        print_line(f"what to do: {error.advice}")
         return 1
     return 0
 

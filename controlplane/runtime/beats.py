@@ -22,12 +22,12 @@ def beat(client: "redis.Redis", process: str) -> None:
 
 def last_beat_ms(client: "redis.Redis", process: str) -> int | None:
     """Return when `process` last beat, or None if that is over a minute ago."""
-    found = cast("bytes | None", client.get(beat_key(process)))
-    return int(float(found)) if found else None
+    value = cast("bytes | None", client.get(beat_key(process)))
+    return int(float(value)) if value else None
 
 
-def tell_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
-    """Record the state of every cluster the agent looks after, in place of the last record."""
+def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
+    """Record the state of every cluster of the agent, in place of the last record."""
     pipe = client.pipeline()
     pipe.delete(AGENT_CLUSTERS)
     if states:
@@ -37,6 +37,6 @@ def tell_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
 
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
-    """Return slug and state of every cluster the agent looks after."""
-    found = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
-    return {slug.decode(): state.decode() for slug, state in found.items()}
+    """Return slug and state of every cluster of the agent."""
+    value = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
+    return {slug.decode(): state.decode() for slug, state in value.items()}

@@ -14,7 +14,7 @@ class CheckFailed(RunError):
 
 
 class StepFailed(RunError):
-    """A step of the start (say, a migration) ended with an error."""
+    """A step of the start (such as a migration) ended with an error."""
 
     def __init__(self, name: str, code: int, tail: str, advice: str) -> None:
         super().__init__(f"{name} ended with code {code}:\n{tail}", advice)
@@ -32,7 +32,7 @@ class ChildFailed(RunError):
 
 
 class Stopped(Exception):
-    """Somebody asked Weir to end while it was waiting for something."""
+    """The end of Weir was requested while it was waiting."""
 
 
 def how_it_ended(code: int) -> str:

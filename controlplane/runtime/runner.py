@@ -29,9 +29,9 @@ from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import (
     OwnRedis,
     answers,
-    check_given,
+    check_external,
     check_writes,
-    find_own,
+    find_server,
     why_blocked,
 )
 from controlplane.runtime.signals import EndRequests
@@ -64,7 +64,7 @@ class RunOptions:
 
 
 def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
-    """Run Weir until its end is asked for.
+    """Run Weir until its end is requested.
 
     Returns after such an end. Raises `RunError` if it cannot start or go on. Either way no
     process is left.
@@ -80,7 +80,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     try:
         start_all(supervisor, place, own, options, say)
         say(f"Weir is live after {time.monotonic() - begun:.0f} s: {place.address}")
-        _tell_login(login, say)
+        _print_login(login, say)
         say("Ctrl-C ends it; the data stays in " + str(options.data))
         while True:
             supervisor.tick()
@@ -106,21 +106,21 @@ def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
     say(f"Java {java.major} ({java.origin})")
     place = Place(options.data, options.host, options.port, options.redis_url or "", java.home)
     if options.redis_url:
-        check_given(options.redis_url)
+        check_external(options.redis_url)
         say("Redis of REDIS_URL")
         return place, None
-    own = find_own(os.environ, options.data / "redis", say)
+    own = find_server(os.environ, options.data / "redis", say)
     say(f"Redis ({own.origin}) on port {own.port}")
     return replace(place, redis_url=own.url), own
 
 
 def end_leftovers(data: Path, say: Say) -> None:
     """End what a runner that was killed (-9) could not: processes marked with this directory."""
-    found = processes.with_environment("WEIR_RUN", str(data))
-    if not found:
+    leftovers = processes.with_environment("WEIR_RUN", str(data))
+    if not leftovers:
         return
-    say(f"ending {len(found)} processes left over by a run that was killed")
-    psutil.wait_procs(found, timeout=3)
+    say(f"ending {len(leftovers)} processes left over by a run that was killed")
+    psutil.wait_procs(leftovers, timeout=3)
     if not processes.kill_all(lambda: processes.with_environment("WEIR_RUN", str(data))):
         raise CheckFailed(
             "processes of a killed run do not end", "end them, or restart the machine"
@@ -148,10 +148,10 @@ def start_all(
         supervisor.start(children.replayer_child(place))
     with redis.Redis.from_url(place.redis_url, socket_timeout=5) as client:
         probes = _probes(place, client, since_ms)
-        health.wait_until_ready(probes, say, lambda seconds: _keep(supervisor, seconds))
+        health.wait_until_ready(probes, say, lambda seconds: _supervise(supervisor, seconds))
 
 
-def _keep(supervisor: Supervisor, seconds: float) -> None:
+def _supervise(supervisor: Supervisor, seconds: float) -> None:
     supervisor.tick()
     supervisor.pause(seconds)
 
@@ -159,7 +159,7 @@ def _keep(supervisor: Supervisor, seconds: float) -> None:
 def _start_redis(supervisor: Supervisor, own: OwnRedis) -> None:
     supervisor.start(children.redis_child(own.command()))
     while not answers(own.url):
-        _keep(supervisor, 0.05)
+        _supervise(supervisor, 0.05)
     with redis.Redis.from_url(own.url) as client:
         check_writes(client)
 
@@ -197,7 +197,7 @@ def _setup_demo(names: tuple[str, ...]) -> ChildSpec:
     )
 
 
-def _tell_login(login: Login | None, say: Say) -> None:
+def _print_login(login: Login | None, say: Say) -> None:
     if login is None:
         say("no demo, no demo login: python manage.py createsuperuser makes one")
     elif login.is_new:

@@ -11,7 +11,7 @@ UNDER_MAKE: Final = "WEIR_UNDER_MAKE"
 
 
 class EndRequests:
-    """How often somebody asked Weir to end, and by what."""
+    """The number and source of requests to end Weir."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -28,13 +28,13 @@ class EndRequests:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
     def asked(self) -> bool:
-        """Return whether the end was asked for."""
+        """Return True if the end was requested."""
         if not self.count and self._make is not None and self._make.is_ending():
             self._count("make ends")
         return self.count > 0
 
     def urgent(self) -> bool:
-        """Return whether it was asked for again: no more patience then."""
+        """Return True if the end was requested again, which skips graceful shutdown."""
         return self.count > 1
 
     def _note(self, number: int, _frame: object) -> None:

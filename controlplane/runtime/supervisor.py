@@ -13,7 +13,7 @@ import psutil
 from controlplane.runtime import processes
 from controlplane.runtime.children import ChildSpec
 from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped, how_it_ended
-from controlplane.runtime.logs import Follower, keep_small, tail
+from controlplane.runtime.logs import Follower, rotate, tail
 
 # Deaths in a row are counted anew after a minute of running.
 HEALTHY_S: Final = 60.0
@@ -45,7 +45,7 @@ class Child:
 class Supervisor:
     """Starts children, restarts the dead with back-off, forwards their warnings, ends them all.
 
-    `stopping` says whether somebody asked for the end; every wait looks at it. `blocked` returns
+    `stopping` returns True once the end is requested; every wait looks at it. `blocked` returns
     why no process can work now, as with a full disk: then none of them dies too often.
     """
 
@@ -70,7 +70,7 @@ class Supervisor:
     def start(self, spec: ChildSpec) -> None:
         """Start a child and keep it."""
         log = self._logs / f"{spec.name}.log"
-        keep_small(log)
+        rotate(log)
         child = Child(spec, log, Follower(log))
         child.follower.skip()
         self.children[spec.name] = child
@@ -79,10 +79,10 @@ class Supervisor:
     def run_step(self, spec: ChildSpec) -> None:
         """Run a command to its end while keeping the others.
 
-        Raises `StepFailed` if it fails, `Stopped` if the end was asked for meanwhile.
+        Raises `StepFailed` if it fails, `Stopped` if the end was requested meanwhile.
         """
         log = self._logs / f"{spec.name}.log"
-        keep_small(log)
+        rotate(log)
         start = log.stat().st_size if log.exists() else 0
         process = processes.spawn(spec.command, self.env, log)
         self._step = process
@@ -95,22 +95,22 @@ class Supervisor:
             raise StepFailed(spec.name, process.returncode, lines, spec.advice)
 
     def pause(self, seconds: float) -> None:
-        """Wait; raise `Stopped` if the end was asked for."""
+        """Wait; raise `Stopped` if the end was requested."""
         if self._stopping():
             raise Stopped
         time.sleep(seconds)
 
     def tick(self) -> None:
-        """Look after every child once. Raises `ChildFailed` when one died too often."""
+        """Supervise every child once. Raises `ChildFailed` when one died too often."""
         now = time.monotonic()
         for child in list(self.children.values()):
             self._forward_alarms(child, now)
             self._look_after(child, now)
-            keep_small(child.log)
+            rotate(child.log)
         processes.reap_adopted(self._own_pids())
 
     def end_all(self, last: str = "redis", hurry: Callable[[], bool] = lambda: False) -> bool:
-        """End every process started here, `last` after all others; say whether all is gone.
+        """End every process started here, `last` after all others; return True if all have ended.
 
         `hurry` (a second Ctrl-C) cuts the patience short.
         """
@@ -118,9 +118,9 @@ class Supervisor:
         self._end(others, hurry)
         self._kill_strays(keep=self._pids_of(last))
         self._end([child for child in self.children.values() if child.spec.name == last], hurry)
-        gone = self._kill_strays(keep=set())
+        is_clean = self._kill_strays(keep=set())
         self.children.clear()
-        return gone
+        return is_clean
 
     def _launch(self, child: Child) -> None:
         spec = child.spec
@@ -148,11 +148,11 @@ class Supervisor:
             raise ChildFailed(name, code, child.deaths, lines, advice)
         delay = BLOCKED_S if why else 2.0 ** (child.deaths - 1)
         child.due_at = now + delay
-        told = f"{how_it_ended(code)}, as {why}" if why else how_it_ended(code)
-        self._say(f"{name} {told}; starting it again in {delay:.0f} s ({child.log})")
+        text = f"{how_it_ended(code)}, as {why}" if why else how_it_ended(code)
+        self._say(f"{name} {text}; starting it again in {delay:.0f} s ({child.log})")
 
     def _forward_alarms(self, child: Child, now: float) -> None:
-        child.shown = [at for at in child.shown if now - at < HEALTHY_S]
+        child.shown = [log_line for log_line in child.shown if now - log_line < HEALTHY_S]
         for line in child.follower.alarms():
             if child.spec.is_told and len(child.shown) < SHOWN_PER_MINUTE:
                 self._say(f"{child.spec.name:>8} | {line[:300]}")

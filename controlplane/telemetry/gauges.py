@@ -1,4 +1,4 @@
-"""What the metrics of a site are made of: read when they are asked for, so no process counts."""
+"""Gauges of a site, read from the database for each request."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class Gauges:
 
 def gauges(seen: Collection[int] | None = None) -> Gauges:
     """Return the gauges of all clusters, or of those with these ids (and of no webhook)."""
-    found = Cluster.objects.order_by("slug")
-    clusters = list(found if seen is None else found.filter(pk__in=seen))
+    selected = Cluster.objects.order_by("slug")
+    clusters = list(selected if seen is None else selected.filter(pk__in=seen))
     ids = [cluster.pk for cluster in clusters]
     queries = Query.objects.filter(cluster__in=ids)
     proposals = Proposal.objects.filter(cluster__in=ids)
@@ -54,8 +54,8 @@ def gauges(seen: Collection[int] | None = None) -> Gauges:
 
 def _newest(cluster: Cluster) -> dict[str, Any]:
     rows = MetricSample.objects.filter(cluster=cluster, resolution=MetricSample.Resolution.RAW)
-    found: dict[str, Any] | None = rows.order_by("-t").values_list("values", flat=True).first()
-    return found or {}
+    values: dict[str, Any] | None = rows.order_by("-t").values_list("values", flat=True).first()
+    return values or {}
 
 
 def _counts(slugs: dict[int, str], rows: Any, *labels: str, total: Any) -> Counts:

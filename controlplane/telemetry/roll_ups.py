@@ -22,11 +22,11 @@ def roll_up(now: datetime) -> int:
 
 def prune(now: datetime) -> int:
     """Delete the samples that are kept no longer; returns how many."""
-    gone = 0
+    deleted = 0
     for resolution, kept in KEPT.items():
         old = MetricSample.objects.filter(resolution=resolution, t__lt=now - kept)
-        gone += old.order_by().delete()[0]
-    return gone
+        deleted += old.order_by().delete()[0]
+    return deleted
 
 
 def _roll_up(cluster: Cluster, seconds: int, now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Telemetry rows to samples, and samples to roll-ups: pure functions, no rows of the database.
+"""Samples from telemetry rows, and roll-ups from samples; pure functions.
 
 A sample is {"t", "version", "in", "read", "delivered", "rf", "imbalance", "p50", "p95", "p99",
 "batch_ms", "loads", "busy", "tasks", "late", "dropped", "waiting", "state_bytes", "end", "span_s",
@@ -20,15 +20,15 @@ MIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Before:
-    """What came before a batch: when it was emitted (None: unknown) and Spark's batch time."""
+class PreviousBatch:
+    """The previous batch: when it was emitted (None: unknown) and Spark's batch time."""
 
     emitted_ms: int | None
     trigger_ms: int
     batch_ms: float | None = None
 
 
-def sample_of(row: Row, before: Before, capacities: Sequence[float]) -> Sample:
+def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> Sample:
     """Return the sample of one batch; capacities in records/s by node index."""
     seconds = _seconds(row, before)
     nodes = {node["node"]: node for node in row["nodes"]}
@@ -67,7 +67,7 @@ def imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | No
     return max(shares) - sum(shares) / len(shares) if shares else None
 
 
-def _seconds(row: Row, before: Before) -> float:
+def _seconds(row: Row, before: PreviousBatch) -> float:
     if before.emitted_ms is None:
         return max(before.trigger_ms / 1000, MIN_SECONDS)
     emitted_ms: int = row["emitted_ms"]
@@ -87,14 +87,14 @@ def rolled_up(samples: Sequence[Sample], t_ms: int) -> Sample:
     smoothed away; the last of version, tasks, state and times. Nulls do not count.
     """
     merged: Sample = {"t": t_ms}
-    merged |= {name: _mean(_known(samples, name)) for name in MEANS}
-    merged |= {name: _mean_list(_known(samples, name)) for name in MEAN_LISTS}
-    merged |= {name: max(_known(samples, name), default=None) for name in MAXIMA}
-    merged |= {name: next(reversed(_known(samples, name)), None) for name in LAST}
+    merged |= {name: _mean(_present(samples, name)) for name in MEANS}
+    merged |= {name: _mean_list(_present(samples, name)) for name in MEAN_LISTS}
+    merged |= {name: max(_present(samples, name), default=None) for name in MAXIMA}
+    merged |= {name: next(reversed(_present(samples, name)), None) for name in LAST}
     return merged
 
 
-def _known(samples: Iterable[Sample], name: str) -> list[Any]:
+def _present(samples: Iterable[Sample], name: str) -> list[Any]:
     return [value for sample in samples if (value := sample.get(name)) is not None]
 
 

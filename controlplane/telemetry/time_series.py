@@ -1,4 +1,4 @@
-"""Samples of a cluster between two moments, at a resolution that a chart can draw."""
+"""Samples of a cluster in a time range, at a resolution for charts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ def samples(
 
 
 def fitting_resolution(start: datetime, end: datetime) -> int:
-    """Return the finest resolution that covers the span in at most 900 rows."""
+    """Return the finest resolution that covers a time range in at most 900 rows."""
     now = datetime.now(UTC)
     for resolution in RESOLUTIONS:
         kept = now - start <= KEPT[resolution] + timedelta(seconds=5)
@@ -66,7 +66,7 @@ def _values(cluster: Cluster, resolution: int) -> Any:
 
 
 def _moment(t_ms: int) -> datetime:
-    """Return the moment; what no calendar has is taken for the first one."""
+    """Return the moment, the earliest possible one if it is outside of the calendar."""
     try:
         return datetime.fromtimestamp(t_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):

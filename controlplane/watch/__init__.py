@@ -1,9 +1,9 @@
-"""Watch loops: what Weir sees by itself, and proposes or does about it; the front door."""
+"""Watch loops: periodic checks of a cluster's measures, which request plans and apply them."""
 
 from controlplane.watch.codes import CODES, Code
-from controlplane.watch.cycle import watch, watch_cluster
+from controlplane.watch.cycle import watch_all, watch_cluster
 from controlplane.watch.decision_log import prune
 from controlplane.watch.loops import LOOPS
-from controlplane.watch.review import judge
+from controlplane.watch.review import review_proposal
 
-__all__ = ["CODES", "LOOPS", "Code", "judge", "prune", "watch", "watch_cluster"]
+__all__ = ["CODES", "LOOPS", "Code", "prune", "review_proposal", "watch_all", "watch_cluster"]

@@ -1,4 +1,4 @@
-"""The reasons for which a watch loop did what it did: each a stable code and a sentence."""
+"""Reasons of the watch loops' decisions: stable codes with a description."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Code:
-    """A reason; about says it to people.
+    """A reason with its description for people.
 
     calm: the figure is as it should be, or nobody looks; a loop that was not calm has a figure
     that has not mended yet. grade: good, warn, or unknown where nothing is known.
@@ -46,5 +46,5 @@ CODES: Final[Mapping[str, Code]] = {code.name: code for code in _ALL}
 
 
 def is_calm(name: str) -> bool:
-    """Tell whether a loop whose last code this was had nothing to mend; unknown codes are calm."""
+    """Return True if a loop with this last code had nothing to mend; unknown codes are calm."""
     return name not in CODES or CODES[name].calm

@@ -1,4 +1,4 @@
-"""One pass of the watch loops over a cluster: look, decide, ask, write down."""
+"""One cycle of the watch loops on a cluster: observe, decide, request plans, log decisions."""
 
 import logging
 from dataclasses import replace
@@ -12,45 +12,50 @@ from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
 from controlplane.watch.decision import Situation, decide
-from controlplane.watch.decision_log import last_decision, note
+from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import LOOPS, Loop, Reading
-from controlplane.watch.observation import Seen, see
-from controlplane.watch.planner_request import FRUITLESS, ask, last_own, planners_for
-from controlplane.watch.review import judge_waiting, loop_of
+from controlplane.watch.observation import Observation, observe
+from controlplane.watch.planner_request import (
+    FRUITLESS,
+    last_watch_proposal,
+    planners_for,
+    request_plan,
+)
+from controlplane.watch.review import loop_of, review_waiting
 
 logger = logging.getLogger(__name__)
 
 OPEN = (Proposal.State.COMPUTING, Proposal.State.READY)
 
 
-def watch(now: datetime) -> None:
-    """Let the loops pass over every cluster; trouble with one does not keep the others waiting."""
+def watch_all(now: datetime) -> None:
+    """Evaluate the watch loops of every cluster; an error in one does not affect the others."""
     for cluster in Cluster.objects.all():
         try:
             watch_cluster(cluster, now)
         except Exception:
-            # Whatever it is, the next pass tries again and the log says what it was.
+            # The next cycle retries.
             logger.exception("Watching %s failed", cluster.slug)
 
 
 def watch_cluster(cluster: Cluster, now: datetime) -> None:
-    """Let the loops pass over a cluster: every loop writes one decision."""
+    """Evaluate the watch loops of a cluster; every loop logs one decision."""
     policy = policy_of(cluster)
-    judge_waiting(cluster, policy, now)
-    seen = see(cluster, policy, now)
-    # Looking takes its time, so it is done before the lock.
-    readings = {loop: _read(loop, seen) for loop in in_turn(cluster)}
+    review_waiting(cluster, policy, now)
+    seen = observe(cluster, policy, now)
+    # Observation is slow, so it precedes the lock.
+    readings = {loop: _read(loop, seen) for loop in ordered_loops(cluster)}
     with transaction.atomic():
-        # Two passes at once would ask twice.
+        # Concurrent cycles would request two plans.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
-            situation = _pass(loop, reading, seen, situation)
+            situation = _evaluate_loop(loop, reading, seen, situation)
 
 
-def in_turn(cluster: Cluster) -> list[Loop]:
-    """Return the loops in the order in which they may ask: who asked for nothing worth it, last."""
-    own = last_own(cluster)
+def ordered_loops(cluster: Cluster) -> list[Loop]:
+    """Return the loops in the order of evaluation; one whose last plan was rejected is last."""
+    own = last_watch_proposal(cluster)
     if own is None or own.state not in FRUITLESS:
         return list(LOOPS)
     asker = loop_of(own)
@@ -58,11 +63,11 @@ def in_turn(cluster: Cluster) -> list[Loop]:
 
 
 def situation_of(cluster: Cluster, now: datetime) -> Situation:
-    """Return what the loops must know of a cluster besides their figures."""
+    """Return the state of a cluster that decisions depend on, besides the measures."""
     seen_at = cluster.last_sample_at
     running = Proposal.objects.filter(cluster=cluster, state__in=APPROVED)
     blackout = in_blackout(cluster, now)
-    own = last_own(cluster)
+    own = last_watch_proposal(cluster)
     waiting = own if own is not None and own.state in OPEN else None
     moments = [own.requested_at if own else None, _last_end(cluster)]
     return Situation(
@@ -79,21 +84,23 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
 
 
 def _last_end(cluster: Cluster) -> datetime | None:
-    """Return when moves were last made: the figures need a while to follow them."""
+    """Return when the last execution finished: measures follow moves with a delay."""
     ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
-    found: datetime | None = ended["at"]
-    return found
+    ends: datetime | None = ended["at"]
+    return ends
 
 
-def _read(loop: Loop, seen: Seen) -> Reading:
-    """Return a loop's figure; nobody watches where the policy says so, and looking costs."""
+def _read(loop: Loop, seen: Observation) -> Reading:
+    """Return a loop's reading, an empty one if the policy switches the loops off."""
     if seen.policy.watch == "off" or not seen.samples:
         return Reading(None, None, "Nothing was measured in the last minute")
     return loop.read(seen)
 
 
-def _pass(loop: Loop, reading: Reading, seen: Seen, situation: Situation) -> Situation:
-    """Let one loop decide; returns the situation that the next one finds."""
+def _evaluate_loop(
+    loop: Loop, reading: Reading, seen: Observation, situation: Situation
+) -> Situation:
+    """Evaluate one loop; return the situation for the next loop."""
     last = last_decision(seen.cluster, loop.name)
     outcome = decide(reading, situation, seen.policy, last.code if last else "", seen.now)
     if outcome.code == "asked":
@@ -102,10 +109,10 @@ def _pass(loop: Loop, reading: Reading, seen: Seen, situation: Situation) -> Sit
             text = f"{reading.text}; no query runs that a planner could move"
             outcome = replace(outcome, code="no_planner", text=text)
         else:
-            asked = ask(seen, loop, planners)
+            asked = request_plan(seen, loop, planners)
             outcome = replace(outcome, proposal=asked.pk)
             situation = replace(
                 situation, waiting=asked.pk, waiting_since=seen.now, quiet_since=seen.now
             )
-    note(seen.cluster, loop.name, outcome, seen.now, last)
+    record_decision(seen.cluster, loop.name, outcome, seen.now, last)
     return situation

@@ -1,4 +1,4 @@
-"""From a loop's figure to what is done about it: a pure function, so that it can be tried out."""
+"""Decision of a watch loop on its reading; a pure function."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,19 +8,19 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.watch.codes import is_calm
 from controlplane.watch.loops import SECONDS, SHARE, Reading
 
-# Without a sample for longer a driver is most likely gone.
+# Without a sample for longer, the driver has most likely failed.
 OLD_S: Final = 30.0
-# A slow cluster tells of its batches more seldom.
+# A slow cluster reports its batches less often.
 OLD_TRIGGERS: Final = 10
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a loop must know of its cluster besides the figure.
+    """The state of a cluster that a decision depends on, besides the reading.
 
-    age_s: of the newest sample, None before the first. running: the proposal that is carried out
-    or approved to be; waiting: one of the loops' own that is computed or ready, asked for
-    waiting_since. quiet_since: when the last proposal of the loops was asked for, or carried out.
+    age_s: of the newest sample, None before the first. running: the proposal that is executed
+    or approved to be; waiting: one of the loops' own that is computed or ready, requested at
+    waiting_since. quiet_since: when the last proposal of the loops was requested, or executed.
     blackout: its reason, until blackout_until.
     """
 
@@ -37,7 +37,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a loop decided, the number that decided and what it was compared with, and their unit.
+    """The decision of a loop: its code, the number, the limit it was compared with, and their unit.
 
     proposal: the one that stands in the way, if any.
     """
@@ -53,12 +53,12 @@ class Outcome:
 def decide(
     reading: Reading, situation: Situation, policy: PolicySettings, last: str, now: datetime
 ) -> Outcome:
-    """Return what a loop does about its figure; "asked" is to ask a planner.
+    """Return the decision on a reading; "asked" means to request a plan.
 
     `last`: the code of its last decision. Above the limit is trouble; trouble has mended once the
     figure is below the limit by the dead band.
     """
-    unable = _unable(situation, policy)
+    unable = _unobservable(situation, policy)
     if unable is not None:
         return unable
     if reading.number is None:
@@ -68,46 +68,46 @@ def decide(
         return _of(reading, "dead_band" if holds else reading.calm)
     if reading.blocked:
         return _of(reading, reading.blocked)
-    return _hindered(reading, situation, policy, now) or _of(reading, "asked")
+    return _blocked(reading, situation, policy, now) or _of(reading, "asked")
 
 
-def _unable(situation: Situation, policy: PolicySettings) -> Outcome | None:
-    """Return why nothing is looked at."""
+def _unobservable(situation: Situation, policy: PolicySettings) -> Outcome | None:
+    """Return the outcome if the cluster cannot be observed, else None."""
     if policy.watch == "off":
-        return Outcome("off", None, None, "The policy says that nobody watches")
+        return Outcome("off", None, None, "The policy switches the watch loops off")
     if not situation.runs:
         return Outcome("not_running", None, None, "The cluster is not to run")
     oldest = max(OLD_S, OLD_TRIGGERS * situation.trigger_ms / 1000)
     if situation.age_s is None:
-        return Outcome("no_data", None, oldest, "The cluster has told nothing yet")
+        return Outcome("no_data", None, oldest, "The cluster has not reported a sample yet")
     if situation.age_s > oldest:
-        told = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
-        return Outcome("data_too_old", situation.age_s, oldest, told, SECONDS)
+        text = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
+        return Outcome("data_too_old", situation.age_s, oldest, text, SECONDS)
     return None
 
 
-def _hindered(
+def _blocked(
     reading: Reading, situation: Situation, policy: PolicySettings, now: datetime
 ) -> Outcome | None:
-    """Return what stands between the trouble and a plan."""
+    """Return the outcome if no plan may be requested now, else None."""
     if situation.running is not None:
-        told = f"{reading.text}; proposal {situation.running} is being carried out"
-        return replace(_of(reading, "execution_running"), text=told, proposal=situation.running)
+        text = f"{reading.text}; proposal {situation.running} is being carried out"
+        return replace(_of(reading, "execution_running"), text=text, proposal=situation.running)
     if situation.blackout_until is not None:
         left = (situation.blackout_until - now).total_seconds()
-        told = f"{reading.text}; blackout for another {_span(left)}: {situation.blackout}"
-        return Outcome("blackout", round(left), 0, told, SECONDS)
+        text = f"{reading.text}; blackout for another {_duration_text(left)}: {situation.blackout}"
+        return Outcome("blackout", round(left), 0, text, SECONDS)
     if situation.waiting is not None:
         since = situation.waiting_since or now
         waited = (now - since).total_seconds()
-        told = f"{reading.text}; proposal {situation.waiting} has waited {_span(waited)}"
-        return Outcome("proposal_waiting", round(waited), None, told, SECONDS, situation.waiting)
+        text = f"{reading.text}; proposal {situation.waiting} has waited {_duration_text(waited)}"
+        return Outcome("proposal_waiting", round(waited), None, text, SECONDS, situation.waiting)
     if situation.quiet_since is not None:
         quiet = (now - situation.quiet_since).total_seconds()
         if quiet < policy.cooldown_s:
-            told = f"{reading.text}; the last plan was {_span(quiet)} ago"
-            told += f", and {_span(policy.cooldown_s)} is the cool-down"
-            return Outcome("cooldown", round(quiet), policy.cooldown_s, told, SECONDS)
+            text = f"{reading.text}; the last plan was {_duration_text(quiet)} ago"
+            text += f", and {_duration_text(policy.cooldown_s)} is the cool-down"
+            return Outcome("cooldown", round(quiet), policy.cooldown_s, text, SECONDS)
     return None
 
 
@@ -115,12 +115,12 @@ def _of(reading: Reading, code: str) -> Outcome:
     return Outcome(code, reading.number, reading.limit, reading.text, reading.unit)
 
 
-def _span(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Return a duration in its largest fitting unit."""
     span = timedelta(seconds=max(0.0, seconds))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if span.total_seconds() >= size:
             count = span.total_seconds() / size
-            told = f"{count:.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")  # noqa: PLR2004
-            return f"{told} {unit}"
+            text = f"{count:.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")  # noqa: PLR2004
+            return f"{text} {unit}"
     return f"{span.total_seconds():.0f} s"

@@ -1,4 +1,4 @@
-"""Writing decisions down: equal ones in a row are one row that goes on counting."""
+"""Log of decisions: equal consecutive decisions are counted in one row."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,10 +22,10 @@ def last_decision(cluster: Cluster, loop: str) -> Decision | None:
     return rows.order_by("-last_at", "-id").first()
 
 
-def note(
+def record_decision(
     cluster: Cluster, loop: str, outcome: Outcome, now: datetime, last: Decision | None = None
 ) -> Decision:
-    """Write a decision down, in the row of the last one where code and proposal are the same."""
+    """Log a decision, in the row of the last one if code and proposal are equal."""
     last = last or last_decision(cluster, loop)
     if last is not None:
         # A pass begins before it writes: what was judged meanwhile stays before it.
@@ -49,14 +49,14 @@ def note(
         first_at=now,
         **figures,
     )
-    if _is_news(last, outcome):
-        told = f"{loop}: {outcome.text}"
-        announce(cluster.pk, event("decision", told, pk=row.pk, state=row.code))
+    if _is_notified(last, outcome):
+        text = f"{loop}: {outcome.text}"
+        announce(cluster.pk, event("decision", text, pk=row.pk, state=row.code))
     return row
 
 
-def _is_news(last: Decision | None, outcome: Outcome) -> bool:
-    """Tell whether people and webhooks are told: of trouble, of its end, of what is done about it.
+def _is_notified(last: Decision | None, outcome: Outcome) -> bool:
+    """Return True if a decision is published: a problem, its end, or an action.
 
     A figure that hovers at its bound has many reasons in turn, and is one piece of news.
     """
@@ -65,6 +65,6 @@ def _is_news(last: Decision | None, outcome: Outcome) -> bool:
 
 
 def prune(now: datetime) -> int:
-    """Delete the decisions that are kept no longer; returns how many."""
+    """Delete expired decisions; return how many."""
     old = Decision.objects.filter(last_at__lt=now - KEPT)
     return old.order_by().delete()[0]

@@ -1,4 +1,4 @@
-"""Decisions of the watch loops: the last one of each, and the history."""
+"""Logged decisions of the watch loops: the last of each loop, and lists."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,18 +43,18 @@ def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
 
 
 def decisions_page(cluster: Cluster, filters: DecisionFilters) -> Page[Decision]:
-    """Return one page, the newest first."""
-    found = _found(cluster, filters).order_by("-last_at", "-id")
-    return page_of(found, filters.page, filters.per_page, list)
+    """Return a page, newest first."""
+    rows = _filtered(cluster, filters).order_by("-last_at", "-id")
+    return page_of(rows, filters.page, filters.per_page, list)
 
 
 def decisions_slice(cluster: Cluster, filters: DecisionFilters, place: Place) -> Slice[Decision]:
-    """Return the decisions behind a place, the one that was begun last first."""
-    return slice_of(_found(cluster, filters), ("-first_at", "-pk"), place, list)
+    """Return the decisions after a cursor, newest first."""
+    return slice_of(_filtered(cluster, filters), ("-first_at", "-pk"), place, list)
 
 
-def _found(cluster: Cluster, filters: DecisionFilters) -> QuerySet[Decision]:
-    found = Decision.objects.filter(cluster=cluster)
+def _filtered(cluster: Cluster, filters: DecisionFilters) -> QuerySet[Decision]:
+    decisions = Decision.objects.filter(cluster=cluster)
     if filters.loop:
-        found = found.filter(loop=filters.loop)
-    return found.filter(code=filters.code) if filters.code else found
+        decisions = decisions.filter(loop=filters.loop)
+    return decisions.filter(code=filters.code) if filters.code else decisions

@@ -1,4 +1,4 @@
-"""The watch loops: what each measures, and from when on that is trouble.
+"""The watch loops: the measure and the limit of each.
 
 A loop is a function of what was seen; it decides nothing and writes nothing.
 """
@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from controlplane.planning import measures
-from controlplane.watch.observation import Seen, SeenNode
+from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.watch.trends import trend_of
 
 IMBALANCE: Final = measures.IMBALANCE.name
@@ -36,10 +36,10 @@ RATE: Final = "records/s"
 
 @dataclass(frozen=True)
 class Reading:
-    """A loop's figure and the limit it is compared with, in a unit; None where it is not known.
+    """A loop's measure and its limit in a unit, None if it is not known.
 
     trouble: it is beyond the limit; near: not by so much below it as the dead band asks. calm: the
-    code where neither holds. blocked: the code where no plan can help, and text says why.
+    code where neither holds. blocked: the code if no plan can help, and text is the reason.
     """
 
     number: float | None
@@ -54,34 +54,34 @@ class Reading:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop: its name, what it looks after, the measure by which its plans gain ("": any)."""
+    """A loop: its name, its subject, and the measure that its plans improve ("": any)."""
 
     name: str
     about: str
-    read: Callable[[Seen], Reading]
+    read: Callable[[Observation], Reading]
     measure: str = ""
 
 
 def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
-    """Return the reading of a figure of which less is better."""
+    """Return the reading of a measure that should be small."""
     trouble = number > limit
     near = not trouble and number > limit * (1 - dead_band)
     return Reading(number, limit, text, unit, trouble, near)
 
 
-def _imbalance(seen: Seen) -> Reading:
+def _imbalance(seen: Observation) -> Reading:
     loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
     if not loads:
         return Reading(None, seen.policy.watch_imbalance, "No node has told of its load")
     shares = [load / node.capacity for node, load in loads]
     number, limit = max(shares) - fmean(shares), seen.policy.watch_imbalance
     text = f"Imbalance {number:.0%}, acted on above {limit:.0%}"
-    found = replace(_above(number, limit, seen.policy.dead_band, text), calm="balanced")
+    reading = replace(_above(number, limit, seen.policy.dead_band, text), calm="balanced")
     fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]
-    return _excluded(found, [fullest])
+    return _excluded(reading, [fullest])
 
 
-def _replication(seen: Seen) -> Reading:
+def _replication(seen: Observation) -> Reading:
     measured, times = seen.middle("rf"), seen.policy.watch_replication
     if measured is None:
         return Reading(None, None, "No record has been delivered lately")
@@ -89,17 +89,17 @@ def _replication(seen: Seen) -> Reading:
         # No bound is below 1, so the costly one need not be known.
         text = f"Replication factor {measured:.2f}, acted on above {times:g} times its bound"
         return Reading(measured, times, text, RATIO)
-    found = seen.replication()
-    if found is None:
+    replication = seen.replication()
+    if replication is None:
         return Reading(None, None, "No query runs whose node a placement could choose")
     # Tasks of split queries get their share everywhere: only the others can be placed better.
-    number = found.factor if seen.split_queries else measured
-    limit = times * found.bound
+    number = replication.factor if seen.split_queries else measured
+    limit = times * replication.bound
     text = f"Replication factor {number:.2f}, acted on above {limit:.2f}: {times:g} times its bound"
     return _above(number, limit, seen.policy.dead_band, text, RATIO)
 
 
-def _latency(seen: Seen) -> Reading:
+def _latency(seen: Observation) -> Reading:
     number, limit = seen.middle("p95"), float(seen.policy.latency_ms)
     if number is None:
         return Reading(None, limit, "No latency was measured lately")
@@ -107,7 +107,7 @@ def _latency(seen: Seen) -> Reading:
     return _full(_above(number, limit, seen.policy.dead_band, text, MS), seen)
 
 
-def _overload(seen: Seen) -> Reading:
+def _overload(seen: Observation) -> Reading:
     loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
     if not loads:
         return Reading(None, FULL, "No node has told of its load")
@@ -115,15 +115,17 @@ def _overload(seen: Seen) -> Reading:
     share = load / node.capacity
     text = f"{node.name} is loaded to {share:.0%} of its capacity"
     now = _above(share, FULL, seen.policy.dead_band, text)
-    for found in (now, _queueing(seen), _forecast(seen)):
-        if found is not None and found.trouble:
-            return _full(_excluded(found, [node]), seen)
+    for reading in (now, _queueing(seen), _forecast(seen)):
+        if reading is not None and reading.trouble:
+            return _full(_excluded(reading, [node]), seen)
     return now
 
 
-def _queueing(seen: Seen) -> Reading | None:
-    """Return that records wait at nodes, more than a second of them and ever more."""
-    known = [(one["t"] / 1000, one["waiting"]) for one in seen.samples if "waiting" in one]
+def _queueing(seen: Observation) -> Reading | None:
+    """Return the reading of a backlog at nodes that exceeds a second and grows, else None."""
+    known = [
+        (sample["t"] / 1000, sample["waiting"]) for sample in seen.samples if "waiting" in sample
+    ]
     trend = trend_of(*zip(*known, strict=True)) if known else None
     if trend is None or trend.slope <= 0 or known[-1][1] < (seen.middle("delivered") or 0.0):
         return None
@@ -131,44 +133,46 @@ def _queueing(seen: Seen) -> Reading | None:
     return Reading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
-def _forecast(seen: Seen) -> Reading | None:
-    """Return the fullest node in some minutes, where the loads of the last ten have a trend."""
-    found: list[tuple[float, SeenNode]] = []
+def _forecast(seen: Observation) -> Reading | None:
+    """Return the predicted load of the most loaded node, if the last ten minutes have a trend."""
+    trends: list[tuple[float, ObservedNode]] = []
     for node in seen.active:
         known = [
-            (one["t"] / 1000, one["loads"][node.index])
-            for one in seen.trend
-            if len(one.get("loads") or ()) > node.index
+            (sample["t"] / 1000, sample["loads"][node.index])
+            for sample in seen.trend
+            if len(sample.get("loads") or ()) > node.index
         ]
         trend = trend_of(*zip(*known, strict=True)) if known else None
         if trend is not None and trend.slope > 0:
-            found.append((trend.after(HORIZON_S) / node.capacity, node))
-    if not found:
+            trends.append((trend.after(HORIZON_S) / node.capacity, node))
+    if not trends:
         return None
-    share, node = max(found, key=lambda pair: pair[0])
+    share, node = max(trends, key=lambda pair: pair[0])
     text = f"{node.name} is forecast at {share:.0%} of its capacity in {HORIZON_S / 60:.0f} min"
     return Reading(share, FULL, text, trouble=share > FULL)
 
 
-def _lost(seen: Seen) -> Reading:
-    gone = [node for node in seen.nodes if not node.active and node.tasks]
-    if gone:
-        text = f"{_names(gone)} not active and still {_host(gone)} tasks"
-        return _excluded(Reading(len(gone), 0, text, NODES, trouble=True), gone)
-    silent = [node for node in seen.active if node.tasks and _says_nothing(seen, node)]
+def _lost(seen: Observation) -> Reading:
+    lost = [node for node in seen.nodes if not node.active and node.tasks]
+    if lost:
+        text = f"{_names(lost)} not active and still {_host(lost)} tasks"
+        return _excluded(Reading(len(lost), 0, text, NODES, trouble=True), lost)
+    silent = [node for node in seen.active if node.tasks and _reports_nothing(seen, node)]
     if silent:
         text = f"{_names(silent, 'host')} tasks and said nothing for a minute"
         return Reading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
     return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
 
-def _says_nothing(seen: Seen, node: SeenNode) -> bool:
-    """Tell whether samples of the last minute know no task of a node that hosts some."""
-    told = [one["tasks"][node.index] for one in seen.samples if len(one["tasks"]) > node.index]
-    return len(seen.samples) >= HEARD and not any(told)
+def _reports_nothing(seen: Observation, node: ObservedNode) -> bool:
+    """Return True if a node hosts tasks and no sample of the last minute reports any."""
+    counts = [
+        sample["tasks"][node.index] for sample in seen.samples if len(sample["tasks"]) > node.index
+    ]
+    return len(seen.samples) >= HEARD and not any(counts)
 
 
-def _added(seen: Seen) -> Reading:
+def _added(seen: Observation) -> Reading:
     empty = [node for node in seen.active if not node.tasks]
     tasks = sum(node.tasks for node in seen.nodes)
     if not empty or tasks < WORTH * len(seen.active):
@@ -178,16 +182,16 @@ def _added(seen: Seen) -> Reading:
     return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
-def _excluded(reading: Reading, nodes: list[SeenNode]) -> Reading:
-    """Return the reading, blocked where exclusions shield all the nodes that it is about."""
+def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
+    """Return the reading, blocked if exclusions cover all nodes concerned."""
     if not reading.trouble or not all(node.excluded for node in nodes):
         return reading
     text = f"{reading.text}; excluded: {', '.join(node.name for node in nodes)}"
     return replace(reading, blocked="excluded", text=text)
 
 
-def _full(reading: Reading, seen: Seen) -> Reading:
-    """Return the reading, blocked where all nodes together have no room to move anything to."""
+def _full(reading: Reading, seen: Observation) -> Reading:
+    """Return the reading, blocked if all nodes together have no spare capacity."""
     if not reading.trouble or reading.blocked:
         return reading
     asked = sum(seen.load(node) or 0.0 for node in seen.active)
@@ -198,14 +202,14 @@ def _full(reading: Reading, seen: Seen) -> Reading:
     return replace(reading, blocked="no_planner", text=text)
 
 
-def _names(nodes: list[SeenNode], verb: str = "be") -> str:
+def _names(nodes: list[ObservedNode], verb: str = "be") -> str:
     """Return the names of nodes with a verb that fits their number."""
-    one = len(nodes) == 1
+    is_single = len(nodes) == 1
     forms = {"be": ("is", "are"), "host": ("hosts", "host")}[verb]
-    return f"{', '.join(node.name for node in nodes)} {forms[0] if one else forms[1]}"
+    return f"{', '.join(node.name for node in nodes)} {forms[0] if is_single else forms[1]}"
 
 
-def _host(nodes: list[SeenNode]) -> str:
+def _host(nodes: list[ObservedNode]) -> str:
     return "hosts" if len(nodes) == 1 else "host"
 
 

@@ -1,4 +1,4 @@
-"""What the watch loops look at: the nodes, the samples of the last minutes, what is excluded."""
+"""Observation of a cluster: nodes, samples of the last minutes, exclusions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ TREND: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class SeenNode:
-    """A node with how many tasks it should host by now, and whether plans must leave it alone."""
+class ObservedNode:
+    """A node, the tasks assigned to it, and whether it is excluded from plans."""
 
     index: int
     name: str
@@ -32,8 +32,8 @@ class SeenNode:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A cluster as one pass of the loops sees it; samples and trend are oldest first.
+class Observation:
+    """A cluster as one cycle observes it; samples and trend are oldest first.
 
     whole_queries and split_queries: how many queries of one task and of several run.
     """
@@ -41,23 +41,23 @@ class Seen:
     cluster: Cluster
     policy: PolicySettings
     now: datetime
-    nodes: Sequence[SeenNode]
+    nodes: Sequence[ObservedNode]
     samples: Sequence[Mapping[str, Any]]
     trend: Sequence[Mapping[str, Any]]
     whole_queries: int
     split_queries: int
 
     @property
-    def active(self) -> list[SeenNode]:
+    def active(self) -> list[ObservedNode]:
         """Return the nodes that may host tasks."""
         return [node for node in self.nodes if node.active]
 
     def middle(self, name: str) -> float | None:
-        """Return the median of a figure over the last minute, None where it is not known."""
+        """Return the median of a measure over the last minute, None if it is not known."""
         known = [sample[name] for sample in self.samples if sample.get(name) is not None]
         return float(median(known)) if known else None
 
-    def load(self, node: SeenNode) -> float | None:
+    def load(self, node: ObservedNode) -> float | None:
         """Return a node's median load over the last minute, in records/s."""
         known = series(self.samples, "loads", node.index)
         return median(known) if known else None
@@ -67,18 +67,18 @@ class Seen:
         return replication_of(self.cluster, self.now)
 
 
-def series(samples: Sequence[Mapping[str, Any]], name: str, at: int) -> list[float]:
-    """Return one node's values of a figure that samples have per node."""
-    return [sample[name][at] for sample in samples if len(sample.get(name) or ()) > at]
+def series(samples: Sequence[Mapping[str, Any]], name: str, index: int) -> list[float]:
+    """Return one node's values of a measure that samples have per node."""
+    return [sample[name][index] for sample in samples if len(sample.get(name) or ()) > index]
 
 
-def see(cluster: Cluster, policy: PolicySettings, now: datetime) -> Seen:
-    """Read what the loops look at."""
+def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observation:
+    """Return the observation of a cluster."""
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
     counted = running.aggregate(
         whole=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))
     )
-    return Seen(
+    return Observation(
         cluster=cluster,
         policy=policy,
         now=now,
@@ -90,7 +90,7 @@ def see(cluster: Cluster, policy: PolicySettings, now: datetime) -> Seen:
     )
 
 
-def _nodes(cluster: Cluster, now: datetime) -> list[SeenNode]:
+def _nodes(cluster: Cluster, now: datetime) -> list[ObservedNode]:
     hosted = Task.objects.filter(
         node__cluster=cluster, since_version__lte=cluster.applied_version
     ).order_by()
@@ -98,7 +98,7 @@ def _nodes(cluster: Cluster, now: datetime) -> list[SeenNode]:
     names = live_exclusions(cluster, now).filter(kind=Exclusion.Kind.NODE)
     excluded = set(names.values_list("subject", flat=True))
     return [
-        SeenNode(
+        ObservedNode(
             index=node.index,
             name=node.name,
             capacity=node.capacity,

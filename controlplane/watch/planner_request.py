@@ -8,14 +8,14 @@ from controlplane.planning.adapter import WatchSupport
 from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
 from controlplane.watch.loops import Loop
-from controlplane.watch.observation import Seen
+from controlplane.watch.observation import Observation
 
 WATCH: Final = Automatic("watch")
 # How a plan of the loops ends that was not worth proposing, or that people did not want.
 FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 
 
-def planners_for(seen: Seen, loop: Loop) -> list[str]:
+def planners_for(seen: Observation, loop: Loop) -> list[str]:
     """Return the planners that serve a loop and can plan for the cluster, the best first."""
     found: list[tuple[WatchSupport, str]] = []
     for adapter in adapters().values():
@@ -27,12 +27,12 @@ def planners_for(seen: Seen, loop: Loop) -> list[str]:
     return [name for _, name in sorted(found, key=lambda pair: pair[0].order)]
 
 
-def ask(seen: Seen, loop: Loop, planners: list[str]) -> Proposal:
+def request_plan(seen: Observation, loop: Loop, planners: list[str]) -> Proposal:
     """Request a plan in the caller's transaction; returns the proposal.
 
     If the last plan of the loops came to nothing, the next planner is chosen.
     """
-    last = last_own(seen.cluster)
+    last = last_watch_proposal(seen.cluster)
     if last is not None and last.state in FRUITLESS and last.planner in planners[:-1]:
         planner = planners[planners.index(last.planner) + 1]
     else:
@@ -42,7 +42,7 @@ def ask(seen: Seen, loop: Loop, planners: list[str]) -> Proposal:
     return requests.request(WATCH, seen.cluster, "", parameters, planner=planner)
 
 
-def last_own(cluster: Cluster) -> Proposal | None:
+def last_watch_proposal(cluster: Cluster) -> Proposal | None:
     """Return the last proposal that the loops requested."""
     own = Proposal.objects.filter(cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None)
     return own.order_by("-requested_at", "-id").defer(*Proposal.HEAVY).first()

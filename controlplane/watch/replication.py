@@ -1,4 +1,4 @@
-"""The replication factor and its lower bound, which is kept: it takes a snapshot of the cluster."""
+"""The replication factor and its lower bound, which are cached, as they take a snapshot."""
 
 import time
 from dataclasses import dataclass, replace
@@ -46,10 +46,10 @@ def replication_of(cluster: Cluster, now: datetime) -> Replication | None:
         if (now - kept.at).total_seconds() < max(most, KEEP_TIMES * kept.took_s):
             return kept
     begun = time.monotonic()
-    found = _computed(cluster, now)
-    if found is not None:
-        found = _KEPT[key] = replace(found, took_s=time.monotonic() - begun)
-    return found
+    computed = _computed(cluster, now)
+    if computed is not None:
+        computed = _KEPT[key] = replace(computed, took_s=time.monotonic() - begun)
+    return computed
 
 
 def _computed(cluster: Cluster, now: datetime) -> Replication | None:

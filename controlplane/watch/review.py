@@ -1,4 +1,4 @@
-"""Judging a proposal once it is ready: worth proposing, and does it begin without a person?"""
+"""Review of a ready proposal: rejection, recommendation or automatic approval."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -19,7 +19,7 @@ from controlplane.proposals.drift import drift_of
 from controlplane.proposals.staleness import outdate
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import Outcome
-from controlplane.watch.decision_log import last_decision, note
+from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
 from controlplane.watch.planner_request import WATCH
 
@@ -28,11 +28,11 @@ READY: Final = Proposal.State.READY
 JUDGED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drifted")
 
 
-def judge(proposal_id: int) -> None:
-    """Decide what becomes of a proposal that was computed; one that is gone or decided is left.
+def review_proposal(proposal_id: int) -> None:
+    """Review a computed proposal; does nothing if it is deleted or decided.
 
-    A watch loop's plan that gains too little is turned down. What the policy lets begin by itself
-    is approved by it; all else waits for a person.
+    A watch loop's plan that gains too little is rejected. What the policy lets start
+    automatically is approved; all else waits for a person.
     """
     proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
     if proposal is None or proposal.decided_by:
@@ -45,14 +45,14 @@ def judge(proposal_id: int) -> None:
         return
     if proposal.state == Proposal.State.FAILED:
         failed = _about(proposal, "failed", proposal.error)
-        note(proposal.cluster, loop_of(proposal), failed, now)
+        record_decision(proposal.cluster, loop_of(proposal), failed, now)
     elif proposal.state == READY:
-        loop, outcome = _judged(proposal, now)
-        note(proposal.cluster, loop, outcome, now)
+        loop, outcome = _review(proposal, now)
+        record_decision(proposal.cluster, loop, outcome, now)
 
 
-def judge_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
-    """Look again at the loops' proposal that waits: a blackout ends, and a snapshot ages."""
+def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
+    """Review the watch loops' waiting proposals again: blackouts end and snapshots become stale."""
     own = Proposal.objects.select_related("cluster").filter(
         cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
     )
@@ -62,20 +62,20 @@ def judge_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> No
         acts = policy.watch == "act"
         if not judged or (acts and applies_by_itself(proposal, policy, now).allowed):
             # The message that it is ready may have been lost.
-            judge(proposal.pk)
+            review_proposal(proposal.pk)
         elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
             # It would stand in the way of a plan that fits.
             if not outdate(proposal, drift, WATCH):
                 continue
-            told = f"Proposal {proposal.pk} fits no more: {drift}"
-            note(cluster, loop_of(proposal), _about(proposal, "drifted", told), now)
+            text = f"Proposal {proposal.pk} fits no more: {drift}"
+            record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
 
 
-def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
-    """Turn down, approve, or leave to a person; returns what was decided, for which loop."""
+def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
+    """Reject, approve or recommend a proposal; return the loop and the outcome."""
     policy = policy_of(proposal.cluster)
     asker = loop_of(proposal)
-    faults = {loop: _worthless(proposal, policy, loop) for loop in _troubled(proposal, asker)}
+    faults = {loop: _rejection(proposal, policy, loop) for loop in _affected_loops(proposal, asker)}
     helped = next((loop for loop, fault in faults.items() if fault is None), None)
     fault = faults[asker]
     if helped is None and fault is not None:
@@ -83,38 +83,38 @@ def _judged(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
             decisions.reject(WATCH, proposal, fault.text)
         return asker, fault
     loop = helped or asker
-    return loop, _proposed(proposal, policy, loop, now)
+    return loop, _propose(proposal, policy, loop, now)
 
 
-def _troubled(proposal: Proposal, asker: str) -> list[str]:
-    """Return who asked, and the other loops with something to mend: one plan may help several."""
+def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
+    """Return the loop that requested the plan, and the other loops whose limit is exceeded."""
     others = (loop.name for loop in LOOPS if loop.measure and loop.name != asker)
     rows = {name: last_decision(proposal.cluster, name) for name in others}
     return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
 
 
-def _proposed(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
-    """Approve a plan that is worth it, or leave it to a person."""
+def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
+    """Approve a plan, or recommend it."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
     least = _least_gain(policy)
-    told = f"Proposal {proposal.pk}: {gain}, {len(proposal.actions)} actions"
+    message = f"Proposal {proposal.pk}: {gain}, {len(proposal.actions)} actions"
     if policy.watch != "act":
-        text = f"{told}; the watch loops only recommend"
+        text = f"{message}; the watch loops only recommend"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
     verdict = applies_by_itself(proposal, policy, now)
     if not verdict.allowed:
-        text = f"{told}; it waits for a person: {verdict.text}"
+        text = f"{message}; it waits for a person: {verdict.text}"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
     refusal = _approve(proposal, verdict)
     if refusal is not None:
         code = "drifted" if refusal.code == "stale" else "recommended"
-        return _about(proposal, code, f"{told}; {refusal}")
-    text = f"{told}; approved by the policy"
+        return _about(proposal, code, f"{message}; {refusal}")
+    text = f"{message}; approved by the policy"
     return Outcome("acted", gain.share, least, text, proposal=proposal.pk)
 
 
-def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
-    """Return why a loop's plan is not proposed, None where it is."""
+def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
+    """Return the outcome that rejects a loop's plan, None if it is not rejected."""
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.actions:
         if left_out:
@@ -128,8 +128,8 @@ def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
         return None
     gain, least = gain_of(proposal, measure), _least_gain(policy)
     if gain.share < least:
-        told = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
-        return Outcome("no_gain", gain.share, least, told, proposal=proposal.pk)
+        text = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
+        return Outcome("no_gain", gain.share, least, text, proposal=proposal.pk)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
         return None
@@ -139,7 +139,7 @@ def _worthless(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
 
 
 def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
-    """Approve what the policy allows, by its seal; returns why it could not be, if so."""
+    """Approve a proposal by its seal; return the conflict if it cannot be approved."""
     try:
         decisions.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {verdict.text}")
     except Conflict as refusal:
@@ -148,12 +148,12 @@ def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
 
 
 def _least_gain(policy: PolicySettings) -> float:
-    """Return the share that a loop's plan must gain: less would flap within the dead band."""
+    """Return the least share by which a loop's plan must improve, at least the dead band."""
     return max(policy.auto_gain, policy.dead_band)
 
 
 def loop_of(proposal: Proposal) -> str:
-    """Return the loop that asked for a proposal."""
+    """Return the loop that requested a proposal."""
     asked = Decision.objects.filter(proposal=proposal).order_by("first_at", "id")
     return asked.values_list("loop", flat=True).first() or "imbalance"
 

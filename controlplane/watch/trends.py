@@ -1,4 +1,4 @@
-"""Where a figure is heading: a straight line through its last samples, if there is one."""
+"""Trend of a measure: a least-squares line through its last samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class Trend:
     slope: float
 
     def after(self, seconds: float) -> float:
-        """Return the value of the line so many seconds after the last sample."""
+        """Return the value of the line a number of seconds after the last sample."""
         return self.now + self.slope * seconds
 
 
 def trend_of(times: Sequence[float], values: Sequence[float]) -> Trend | None:
-    """Return the least-squares line through samples at times in seconds; None if it is no trend.
+    """Return the least-squares line through samples at times in seconds, None without a trend.
 
     It is none where samples are few, or where their noise could as well have made the slope. A
     line fits a load that grows over minutes; a forecast of what recurs by day is no matter for

@@ -1,10 +1,10 @@
-"""Coming in and going out."""
+"""Login and logout."""
 
 from django.contrib.auth.views import LoginView, LogoutView
 
 
 class Login(LoginView):
-    """The login page; who is logged in already goes on to the fleet."""
+    """The login page; a user with a session is redirected to the fleet."""
 
     template_name = "dashboard/login.html"
     redirect_authenticated_user = True

@@ -4,15 +4,15 @@ from django.http import HttpResponse
 
 from controlplane.access.audit_log import AuditFilters, audit_page
 from dashboard.guards import PageRequest, anyone_page
-from dashboard.responses import show_list
+from dashboard.responses import render_list
 
 PER_PAGE = 100
 
 
 @anyone_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show a page of the log, newest first: of the clusters that one may see."""
+    """Render a page of audit entries of visible clusters, newest first."""
     values = {"per_page": PER_PAGE} | request.GET.dict()
     filters = AuditFilters.of(values, request.actor.clusters)
     context = {"filters": filters, "page": audit_page(filters)}
-    return show_list(request, "audit.html", "_audit_table.html", context)
+    return render_list(request, "audit.html", "_audit_table.html", context)

@@ -1,4 +1,4 @@
-"""Tokens of one's own for scripts: the list, making one, revoking one."""
+"""Pages of the user's tokens: list, creation, revocation."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Fields, Forbidden, Invalid, NotFound, WeirError
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, anyone_page
-from dashboard.responses import show, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_page
 
 
 @anyone_page
@@ -24,7 +24,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 @anyone_page
 def make(request: PageRequest) -> HttpResponse:
-    """Make a token; the secret stands on this answer alone, in no session and no log."""
+    """Create a token; only this response has its secret."""
     values = request.POST
     try:
         row, secret = tokens.make(
@@ -39,7 +39,7 @@ def make(request: PageRequest) -> HttpResponse:
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
         return redirect("tokens")
     return _page(request, {"made": row, "secret": secret}, 201)
 
@@ -48,20 +48,20 @@ def make(request: PageRequest) -> HttpResponse:
 def revoke(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Revoke a token."""
     tokens.revoke(request.actor, pk)
-    tell(request, "The token holds no longer.")
+    notify(request, "The token holds no longer.")
     return redirect("tokens")
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
     errors: Fields = {}
     context = {
-        "tokens": tokens.own(request.actor),
+        "tokens": tokens.tokens_of(request.actor),
         "roles": ROLES,
         "values": {"days": tokens.DEFAULT_DAYS, "role": VIEWER},
         "most_days": tokens.MAX_DAYS,
         "errors": errors,
     }
-    return show(request, "tokens.html", context | more, status)
+    return render_page(request, "tokens.html", context | more, status)
 
 
 def _cluster(slug: str) -> Cluster | None:
@@ -74,7 +74,7 @@ def _cluster(slug: str) -> Cluster | None:
 
 
 def _days(text: str) -> int:
-    """Return the number, or 0, which the service refuses."""
+    """Return the number, or 0, which is rejected."""
     plain = text.isascii() and text.isdecimal() and len(text) <= len(str(tokens.MAX_DAYS))
     return int(text) if plain else 0
 

@@ -1,4 +1,4 @@
-"""The fleet: one row per cluster."""
+"""The fleet page: one row per cluster."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,22 +14,22 @@ from controlplane.health.fleet import FleetRow, fleet
 from controlplane.health.summary import is_idle
 from controlplane.models import Cluster
 from dashboard import thresholds
-from dashboard.clusters.verdicts import Verdict, cluster_verdict, fleet_verdict
+from dashboard.clusters.verdicts import ClusterStatus, cluster_status, fleet_status
 from dashboard.guards import PageRequest, anyone_page
-from dashboard.responses import show_list, tell
+from dashboard.responses import notify, render_list
 
 # Clusters that need attention come first, then by name.
 _ORDER: Final = (thresholds.BAD, thresholds.WARN, thresholds.GOOD, thresholds.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCluster:
-    """A row of the fleet with its verdict and the grades of its measures."""
+class FleetEntry:
+    """A row of the fleet with its status and the levels of its measures."""
 
     row: FleetRow
     cluster: Cluster
     sample: dict[str, Any]
-    verdict: Verdict
+    verdict: ClusterStatus
     imbalance: str
     latency: str
     age: str
@@ -39,40 +39,40 @@ class ShownCluster:
 
 @anyone_page
 def overview(request: PageRequest) -> HttpResponse:
-    """Show every cluster that one may see with its measures, graded."""
+    """Render the visible clusters with their measures."""
     now = timezone.now()
     rows = [_graded(row, now) for row in fleet(request.actor.clusters)]
     verdicts = [(row.cluster.name, row.verdict) for row in rows]
     context = {
         "rows": sorted(rows, key=lambda row: _ORDER.index(row.verdict.grade)),
-        "verdict": fleet_verdict(verdicts),
+        "verdict": fleet_status(verdicts),
         "demos": demo.addable() if request.actor.is_operator else [],
     }
-    return show_list(request, "fleet.html", "_fleet_body.html", context)
+    return render_list(request, "fleet.html", "_fleet_body.html", context)
 
 
 @require_POST
 @anyone_page
 def post_demo(request: PageRequest, slug: str) -> HttpResponse:
-    """Add the cluster of a demonstration and open its page."""
+    """Add the cluster of a demo and redirect to its page."""
     cluster = demo.add(request.actor, slug)
-    tell(request, f"{cluster.name} is added and starts.")
+    notify(request, f"{cluster.name} is added and starts.")
     return redirect("cluster", cluster.slug)
 
 
-def _graded(row: FleetRow, now: datetime) -> ShownCluster:
+def _graded(row: FleetRow, now: datetime) -> FleetEntry:
     sample, cluster, waited = row.sample or {}, row.cluster, row.oldest_waiting
     # A cluster that is to be stopped gives no data, and that is no fault.
     is_wanted = cluster.desired == cluster.Desired.RUNNING
     seen = cluster.last_sample_at if is_wanted and not is_idle(cluster, now) else None
-    return ShownCluster(
+    return FleetEntry(
         row=row,
         cluster=cluster,
         sample=sample,
-        verdict=cluster_verdict(cluster, sample, now),
+        verdict=cluster_status(cluster, sample, now),
         imbalance=thresholds.IMBALANCE.grade(sample.get("imbalance")),
         latency=thresholds.latency(cluster.trigger_ms).grade(sample.get("p95")),
         age=thresholds.AGE_S.grade((now - seen).total_seconds() if seen else None),
         waiting=thresholds.WAITING_H.grade((now - waited) / timedelta(hours=1) if waited else None),
-        line=[one.get("in") for one in row.samples],
+        line=[values.get("in") for values in row.samples],
     )

@@ -1,4 +1,4 @@
-"""Deciding about an incident of a cluster."""
+"""Decisions about incidents of a cluster."""
 
 from typing import Any
 
@@ -6,26 +6,21 @@ from django.http import HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from controlplane.errors import Forbidden, WeirError
 from controlplane.health.losses.decisions import decide as carry_out
 from controlplane.health.summary import incident_by_id
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import tell, tell_refusal
+from dashboard.responses import notify, notify_refusals
 
 
 @cluster_page
 def decide(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Carry out one of an incident's choices."""
+    """Apply one of an incident's choices."""
     values = request.POST
     incident = incident_by_id(cluster, pk)
-    try:
+    with notify_refusals(request):
         carry_out(request.actor, incident, values.get("choice", ""), values.get("reason", ""))
-        tell(request, f"Incident {pk} is decided.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"Incident {pk} is decided.")
     return redirect("cluster", cluster.slug)
 
 

@@ -1,4 +1,4 @@
-"""The size of a cluster: its number of nodes, and the limits of its micro-batches."""
+"""Forms of a cluster's number of nodes and limits of micro-batches."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A batch that cannot be processed: what skipping it loses, and skipping it."""
+"""A stuck batch: the losses of skipping it, and the request to skip it."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from controlplane.access.roles import ADMIN, require
-from controlplane.errors import Away, Forbidden, WeirError
+from controlplane.errors import Away
 from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import refusal_text, show, tell, tell_refusal
+from dashboard.responses import notify, notify_refusals, refusal_text, render_page
 
 
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show the stuck batch with what would be lost, and the batches skipped before."""
+    """Render the stuck batch with the losses of skipping it, and skipped batches."""
     require(request.actor, ADMIN, cluster)
     context: dict[str, Any] = {
         "cluster": cluster,
@@ -29,27 +29,23 @@ def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
             context["losses"] = losses_of(cluster, context["stuck"].attempt)
         except Away as away:
             context["away"] = refusal_text(away)
-    return show(request, "stuck_batch.html", context)
+    return render_page(request, "stuck_batch.html", context)
 
 
 @cluster_page
 def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Skip the batch that the form names."""
+    """Skip the batch in the form."""
     values = request.POST
-    try:
+    with notify_refusals(request):
         row = skipped_batches.skip(
             request.actor, cluster, _number(values.get("batch", "")), values.get("reason", "")
         )
-        tell(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")
     return redirect("stuck-batch", cluster.slug)
 
 
 def _number(text: str) -> int:
-    """Return the number, or one that no batch has, which the service refuses."""
+    """Return the number of the batch, or -1, which is rejected."""
     return int(text) if text.isascii() and text.isdigit() else -1
 
 

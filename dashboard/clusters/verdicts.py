@@ -1,4 +1,4 @@
-"""Verdicts: one sentence that says whether a cluster, or all of them, keep their limits."""
+"""Status of a cluster or of the fleet: one sentence about its limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,27 +27,29 @@ _STOPPED: Final = "Records wait in the log, and queries give no results until it
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A grade, the sentence that says it, and the cause or the consequence."""
+class ClusterStatus:
+    """A level, its sentence, and the cause or the consequence."""
 
     grade: str
     title: str
     cause: str = ""
 
 
-def cluster_verdict(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> Verdict:
-    """Return the verdict on a cluster by its state, or else by the limits of its measures."""
+def cluster_status(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> ClusterStatus:
+    """Return the status of a cluster by its state, or else by the limits of its measures."""
     state = cluster.state
     if state == Cluster.State.STOPPED:
-        return Verdict(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
+        return ClusterStatus(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
     if state in _STATES:
         cause = cluster.state_detail
         if state == Cluster.State.STARTING:
             cause = f"{cause}. {_FIRST_FIGURES}" if cause else _FIRST_FIGURES
-        return Verdict(thresholds.STATES[state], _STATES[Cluster.State(state)], _sentence(cause))
+        return ClusterStatus(
+            thresholds.STATES[state], _STATES[Cluster.State(state)], _sentence(cause)
+        )
     verdict = _by_limits(_measures(cluster, sample, now))
     if verdict.grade == thresholds.GOOD and _is_old(cluster, now):
-        return Verdict(thresholds.GOOD, _IDLE, _NO_RECORDS)
+        return ClusterStatus(thresholds.GOOD, _IDLE, _NO_RECORDS)
     return verdict
 
 
@@ -58,58 +60,64 @@ def _is_old(cluster: Cluster, now: datetime) -> bool:
     )
 
 
-def fleet_verdict(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
-    """Return the verdict on all clusters, given theirs by name."""
-    bad = [(name, one) for name, one in verdicts if one.grade == thresholds.BAD]
-    watched = [(name, one) for name, one in verdicts if one.grade == thresholds.WARN]
-    told = " ".join(f"{name}: {_lowered(one.title)}." for name, one in bad + watched)
+def fleet_status(verdicts: Sequence[tuple[str, ClusterStatus]]) -> ClusterStatus:
+    """Return the status of the fleet, given the clusters' statuses by name."""
+    bad = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.BAD]
+    watched = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.WARN]
+    cause = " ".join(f"{name}: {_lowered(verdict.title)}." for name, verdict in bad + watched)
     count = len(verdicts)
     clusters = f"cluster{'' if count == 1 else 's'}"
     if bad:
         title = f"{len(bad)} of {count} {clusters} need{'s' if len(bad) == 1 else ''} attention"
-        return Verdict(thresholds.BAD, title, told)
+        return ClusterStatus(thresholds.BAD, title, cause)
     if watched:
-        return Verdict(thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", told)
-    running = sum(one.grade == thresholds.GOOD for _, one in verdicts)
+        return ClusterStatus(
+            thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", cause
+        )
+    running = sum(verdict.grade == thresholds.GOOD for _, verdict in verdicts)
     if not running:
-        return Verdict(thresholds.UNKNOWN, "No cluster is running", _START)
+        return ClusterStatus(thresholds.UNKNOWN, "No cluster is running", _START)
     if running == 1:
-        return Verdict(thresholds.GOOD, "The running cluster keeps its limits")
-    return Verdict(thresholds.GOOD, f"All {running} running clusters keep their limits")
+        return ClusterStatus(thresholds.GOOD, "The running cluster keeps its limits")
+    return ClusterStatus(thresholds.GOOD, f"All {running} running clusters keep their limits")
 
 
 def _measures(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> list[tuple[str, str]]:
     """Return (grade, sentence) of each measure that has a value."""
-    found = []
+    graded = []
     if (imbalance := sample.get("imbalance")) is not None:
         limits = thresholds.IMBALANCE
-        told = f"imbalance is {numbers.percent(imbalance)} (limit {numbers.percent(limits.bad)})"
-        found.append((limits.grade(imbalance), told))
+        text = f"imbalance is {numbers.percent(imbalance)} (limit {numbers.percent(limits.bad)})"
+        graded.append((limits.grade(imbalance), text))
     if (latency := sample.get("p95")) is not None:
         limits = thresholds.latency(cluster.trigger_ms)
         limit = numbers.milliseconds(limits.bad)
-        told = f"p95 latency is {numbers.milliseconds(latency)} (limit {limit})"
-        found.append((limits.grade(latency), told))
+        text = f"p95 latency is {numbers.milliseconds(latency)} (limit {limit})"
+        graded.append((limits.grade(latency), text))
     if cluster.last_sample_at is not None and not (_is_old(cluster, now) and is_idle(cluster, now)):
         seconds = (now - cluster.last_sample_at).total_seconds()
         limit = numbers.seconds(thresholds.AGE_S.bad)
-        told = f"no data for {numbers.seconds(seconds)} (limit {limit})"
-        found.append((thresholds.AGE_S.grade(seconds), told))
-    return found
+        text = f"no data for {numbers.seconds(seconds)} (limit {limit})"
+        graded.append((thresholds.AGE_S.grade(seconds), text))
+    return graded
 
 
-def _by_limits(measures: Sequence[tuple[str, str]]) -> Verdict:
-    exceeded = [told for grade, told in measures if grade == thresholds.BAD]
-    near = [told for grade, told in measures if grade == thresholds.WARN]
+def _by_limits(measures: Sequence[tuple[str, str]]) -> ClusterStatus:
+    exceeded = [sentence for grade, sentence in measures if grade == thresholds.BAD]
+    near = [sentence for grade, sentence in measures if grade == thresholds.WARN]
     if exceeded:
         count = len(exceeded)
         title = f"{count} limit{'' if count == 1 else 's'} exceeded: {', '.join(exceeded)}"
-        return Verdict(thresholds.BAD, title, f"Near a limit: {', '.join(near)}." if near else "")
+        return ClusterStatus(
+            thresholds.BAD, title, f"Near a limit: {', '.join(near)}." if near else ""
+        )
     if near:
-        return Verdict(thresholds.WARN, f"Near a limit: {', '.join(near)}")
+        return ClusterStatus(thresholds.WARN, f"Near a limit: {', '.join(near)}")
     if not measures:
-        return Verdict(thresholds.UNKNOWN, "No figures yet", _FIRST_FIGURES)
-    return Verdict(thresholds.GOOD, "Imbalance and latency keep their limits, and data are fresh")
+        return ClusterStatus(thresholds.UNKNOWN, "No figures yet", _FIRST_FIGURES)
+    return ClusterStatus(
+        thresholds.GOOD, "Imbalance and latency keep their limits, and data are fresh"
+    )
 
 
 def _sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""One cluster: its numbers, its live charts, its nodes; starting and stopping it."""
+"""The page of a cluster: measures, live charts, nodes, start and stop."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,6 @@ from controlplane.catalog.queries import state_counts
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters import lifecycle
 from controlplane.clusters.listing import node_by_index, node_table
-from controlplane.errors import Forbidden, WeirError
 from controlplane.executions.progress import running
 from controlplane.health.summary import health_of, is_idle
 from controlplane.models import Cluster, RoutingVersion
@@ -20,66 +19,66 @@ from controlplane.proposals.listing import ProposalFilters, proposals_page
 from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
 from controlplane.topology import nodes
 from dashboard import thresholds
-from dashboard.clusters.verdicts import cluster_verdict
-from dashboard.figures.cluster import NodeShown, cluster_figures
+from dashboard.clusters.verdicts import cluster_status
+from dashboard.figures.cluster import NodeSeries, cluster_figures
 from dashboard.figures.parts import VersionMark
 from dashboard.figures.thinning import thinned, with_gaps
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.policies.decisions import why
-from dashboard.responses import show, tell, tell_refusal
-from dashboard.time_range import RANGES, Span, span_of
+from dashboard.responses import notify, notify_refusals, render_page
+from dashboard.time_range import RANGES, TimeRange, time_range_of
 
 SHOWN_VERSIONS = 8
 
 
 @cluster_page
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show a cluster; the charts are drawn by the browser from `charts`."""
-    span = span_of(request.GET, timezone.now())
-    found = _numbers(cluster)
-    context = {"ranges": list(RANGES)} | found | _verdict(cluster, found["sample"])
+    """Render a cluster; the browser requests its charts from `charts`."""
+    span = time_range_of(request.GET, timezone.now())
+    numbers = _numbers(cluster)
+    context = {"ranges": list(RANGES)} | numbers | _status(cluster, numbers["sample"])
     context |= _causes(cluster) | _nodes(cluster, span)
-    return show(request, "cluster.html", context)
+    return render_page(request, "cluster.html", context)
 
 
 @cluster_page
 def verdict(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return the verdict on the cluster."""
-    return show(request, "_verdict.html", _verdict(cluster, latest_values(cluster) or {}))
+    """Render the status of the cluster."""
+    return render_page(request, "_verdict.html", _status(cluster, latest_values(cluster) or {}))
 
 
 @cluster_page
 def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what explains the verdict: health, the execution, proposals and watch loops."""
-    return show(request, "_cluster_aside.html", _causes(cluster))
+    """Render the causes of the status: health, execution, proposals and watch loops."""
+    return render_page(request, "_cluster_aside.html", _causes(cluster))
 
 
 @cluster_page
 def node_list(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the nodes with their loads, and the routing versions of the time range."""
-    span = span_of(request.GET, timezone.now())
-    return show(request, "_cluster_nodes.html", _nodes(cluster, span))
+    span = time_range_of(request.GET, timezone.now())
+    return render_page(request, "_cluster_nodes.html", _nodes(cluster, span))
 
 
 @cluster_page
 def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the headline numbers."""
-    return show(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
+    return render_page(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return figures, and the samples that live updates go on from, as JSON."""
-    span = span_of(request.GET, timezone.now())
-    found = thinned(samples(cluster, span.start, span.end))
-    shown_nodes = [NodeShown(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
+    """Return figures, and the samples that live updates continue, as JSON."""
+    span = time_range_of(request.GET, timezone.now())
+    points = thinned(samples(cluster, span.start, span.end))
+    shown_nodes = [NodeSeries(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
     marks = version_marks(cluster, span)
     start, end = span.milliseconds
     return JsonResponse(
         {
-            "figures": cluster_figures(with_gaps(found), shown_nodes, marks),
-            "samples": found,
-            "resolution": _resolution(span, len(found)),
+            "figures": cluster_figures(with_gaps(points), shown_nodes, marks),
+            "samples": points,
+            "resolution": _resolution(span, len(points)),
             "start": start,
             "end": end,
             "live": span.live,
@@ -87,8 +86,8 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     )
 
 
-def version_marks(cluster: Cluster, span: Span) -> list[VersionMark]:
-    """Return the routing versions that took effect in the span, oldest first."""
+def version_marks(cluster: Cluster, span: TimeRange) -> list[VersionMark]:
+    """Return the routing versions that took effect in a time range, oldest first."""
     rows = routing_between(cluster, span.start, span.end)
     return [_mark(row) for row in reversed(rows) if row.applied_at]
 
@@ -98,15 +97,15 @@ def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedir
     """Start or stop the cluster."""
     ask = lifecycle.start if verb == "start" else lifecycle.stop
     ask(request.actor, cluster, request.POST.get("reason", ""))
-    tell(request, f"Asked {cluster.name} to {verb}.")
+    notify(request, f"Asked {cluster.name} to {verb}.")
     return redirect("cluster", cluster.slug)
 
 
 @cluster_page
 def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
-    """Change the capacity of a node, and whether it takes new work."""
+    """Change the capacity of a node, and whether planners assign work to it."""
     node = node_by_index(cluster, index)
-    try:
+    with notify_refusals(request):
         value = _capacity(request.POST.get("capacity", ""))
         nodes.configure(
             request.actor,
@@ -117,32 +116,24 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
             active={"yes": True, "no": False}.get(request.POST.get("active", "")),
         )
         state = "takes new work" if node.active else "takes no new work"
-        tell(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
     return redirect("cluster", cluster.slug)
 
 
 @cluster_page
 def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Say which Spark runs the nodes."""
+    """Set the Spark master of the cluster."""
     values = request.POST
-    try:
+    with notify_refusals(request):
         lifecycle.set_master(
             request.actor, cluster, values.get("master", ""), values.get("reason", "")
         )
-        tell(request, f"{cluster.name} runs on {cluster.master}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"{cluster.name} runs on {cluster.master}.")
     return redirect("cluster", cluster.slug)
 
 
 def _capacity(text: str) -> float:
-    """Return the number, or nan, which the service refuses."""
+    """Return the number, or nan, which is rejected."""
     try:
         return float(text)
     except ValueError:
@@ -171,8 +162,8 @@ def _numbers(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _verdict(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
-    return {"verdict": cluster_verdict(cluster, sample, timezone.now())}
+def _status(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
+    return {"verdict": cluster_status(cluster, sample, timezone.now())}
 
 
 def _causes(cluster: Cluster) -> dict[str, Any]:
@@ -185,7 +176,7 @@ def _causes(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _nodes(cluster: Cluster, span: Span) -> dict[str, Any]:
+def _nodes(cluster: Cluster, span: TimeRange) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "span": span,
@@ -203,11 +194,11 @@ def _mark(row: RoutingVersion) -> VersionMark:
     return VersionMark(int(applied.timestamp() * 1000), row.version, row.reason, row.proposal_id)
 
 
-def _resolution(span: Span, found: int) -> int:
-    """Return the seconds that a drawn sample stands for, thinned or not."""
+def _resolution(span: TimeRange, seconds: int) -> int:
+    """Return the seconds per drawn sample, after thinning."""
     stored = fitting_resolution(span.start, span.end)
     width = (span.end - span.start).total_seconds()
-    return max(stored, int(width / found)) if stored > 1 and found else stored
+    return max(stored, int(width / seconds)) if stored > 1 and seconds else stored
 
 
 post_want: Any = require_POST(want)

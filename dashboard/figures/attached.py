@@ -28,46 +28,46 @@ EMPTY = {
 def attached_figures(
     progress: Sequence[Mapping[str, Any]], sources: Sequence[str], start: int, end: int
 ) -> dict[str, Figure]:
-    """Return every chart by its name; sources are named as `lags` has them, times are in ms.
+    """Return the charts by name; sources are in the order of `lags`, times in ms.
 
     The state's chart is left out for queries without state, that of the lag where no source
     reports one.
     """
-    phases = shown_phases(progress)
-    samples = _with_gaps(thinned([flat(one, phases, len(sources)) for one in progress]))
+    phases = phase_names(progress)
+    samples = _with_gaps(thinned([flat(sample, phases, len(sources)) for sample in progress]))
     drawn = {"rates": rates(samples), "duration": durations(samples, phases)}
-    if any(one["state_rows"] is not None for one in progress):
+    if any(sample["state_rows"] is not None for sample in progress):
         drawn["state"] = state(samples)
-    if any(lag is not None for one in progress for lag in one["lags"]):
+    if any(lag is not None for sample in progress for lag in sample["lags"]):
         drawn["lag"] = lags(samples, sources)
-    for one in drawn.values():
-        one["layout"]["xaxis"] = time_axis() | {"range": [start, end]}
+    for chart in drawn.values():
+        chart["layout"]["xaxis"] = time_axis() | {"range": [start, end]}
     return drawn
 
 
-def shown_phases(progress: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the phases that took longest, in the order in which Spark names them."""
+def phase_names(progress: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the longest phases in Spark's order."""
     took: dict[str, int] = {}
-    for one in progress:
-        for name, milliseconds in one["phases"].items():
+    for sample in progress:
+        for name, milliseconds in sample["phases"].items():
             took[name] = took.get(name, 0) + milliseconds
     took.pop(WHOLE, None)
     most = sorted(took, key=lambda name: -took[name])[:NAMED_PHASES]
     return [name for name in took if name in most]
 
 
-def flat(one: Mapping[str, Any], phases: Sequence[str], sources: int) -> Sample:
-    """Return a progress as a sample with a measure per shown phase and per source."""
-    parts = {f"phase:{name}": one["phases"].get(name, 0) for name in phases}
-    whole = sum(took for name, took in one["phases"].items() if name != WHOLE)
-    given = list(one["lags"])
+def flat(nested: Mapping[str, Any], phases: Sequence[str], sources: int) -> Sample:
+    """Return a progress as a sample with a measure per phase and source."""
+    parts = {f"phase:{name}": nested["phases"].get(name, 0) for name in phases}
+    whole = sum(took for name, took in nested["phases"].items() if name != WHOLE)
+    given = list(nested["lags"])
     return {
-        "t": one["t"],
-        "input": one["input"],
-        "processed": one["processed"],
-        "duration_ms": one["duration_ms"],
-        "state_rows": one["state_rows"],
-        "state_mb": None if one["state_bytes"] is None else one["state_bytes"] / 1e6,
+        "t": nested["t"],
+        "input": nested["input"],
+        "processed": nested["processed"],
+        "duration_ms": nested["duration_ms"],
+        "state_rows": nested["state_rows"],
+        "state_mb": None if nested["state_bytes"] is None else nested["state_bytes"] / 1e6,
         **parts,
         f"phase:{OTHER}": whole - sum(parts.values()),
         **{f"lag:{i}": given[i] if i < len(given) else None for i in range(sources)},
@@ -75,7 +75,7 @@ def flat(one: Mapping[str, Any], phases: Sequence[str], sources: int) -> Sample:
 
 
 def rates(samples: Sequence[Sample]) -> Figure:
-    """Draw the rows/s that came in and those that were processed while a batch ran."""
+    """Draw input rows/s and processed rows/s."""
     drawn = [
         line("input", "input", samples, "--chart-1", "/s", line={"width": 2}),
         line("processed", "processed", samples, "--chart-2", "/s", line={"dash": "dash"}),
@@ -84,10 +84,10 @@ def rates(samples: Sequence[Sample]) -> Figure:
 
 
 def durations(samples: Sequence[Sample], phases: Sequence[str]) -> Figure:
-    """Draw how long each batch took, by phase, with the whole as a line."""
-    longest = max((one.get("duration_ms") or 0 for one in samples), default=0)
+    """Draw the duration of batches by phase, with the total as a line."""
+    longest = max((sample.get("duration_ms") or 0 for sample in samples), default=0)
     unit, scale = ("s", 1000.0) if longest >= IN_SECONDS else ("ms", 1.0)
-    scaled = [_scaled(one, scale) for one in samples]
+    scaled = [_scaled(sample, scale) for sample in samples]
     stacked: list[Trace] = [
         line(name, f"phase:{name}", scaled, color, unit, stackgroup="phases", line={"width": 0})
         for name, color in [*zip(phases, PHASE_COLORS, strict=False), (OTHER, "--chart-3")]
@@ -97,7 +97,7 @@ def durations(samples: Sequence[Sample], phases: Sequence[str]) -> Figure:
 
 
 def state(samples: Sequence[Sample]) -> Figure:
-    """Draw the rows in state and the memory they take."""
+    """Draw the number of rows in state and their memory."""
     drawn = [
         line("rows", "state_rows", samples, "--chart-1", "rows", line={"width": 2}),
         line("memory", "state_mb", samples, "--chart-2", "MB", line={"dash": "dash"}, yaxis="y2"),
@@ -111,11 +111,11 @@ def state(samples: Sequence[Sample]) -> Figure:
 
 
 def lags(samples: Sequence[Sample], sources: Sequence[str]) -> Figure:
-    """Draw how far each source is behind, as far as it says."""
+    """Draw the lag of each source that reports it."""
     drawn = [
         line(name, f"lag:{i}", samples, LAG_COLORS[i % len(LAG_COLORS)], "")
         for i, name in enumerate(sources)
-        if any(one.get(f"lag:{i}") is not None for one in samples)
+        if any(sample.get(f"lag:{i}") is not None for sample in samples)
     ]
     return _over_time(drawn, value_axis("behind"))
 

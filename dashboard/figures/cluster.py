@@ -34,8 +34,8 @@ LOAD_SCALE = [
 
 
 @dataclass(frozen=True)
-class NodeShown:
-    """A node as a chart names it; capacity in records/s."""
+class NodeSeries:
+    """A node in a chart; capacity in records/s."""
 
     index: int
     name: str
@@ -43,7 +43,7 @@ class NodeShown:
 
 
 def cluster_figures(
-    samples: Sequence[Sample], nodes: Sequence[NodeShown], marks: Sequence[VersionMark]
+    samples: Sequence[Sample], nodes: Sequence[NodeSeries], marks: Sequence[VersionMark]
 ) -> dict[str, Figure]:
     """Return every chart of the cluster page by its name."""
     return {
@@ -56,7 +56,7 @@ def cluster_figures(
     }
 
 
-def heat(samples: Sequence[Sample], nodes: Sequence[NodeShown]) -> Figure:
+def heat(samples: Sequence[Sample], nodes: Sequence[NodeSeries]) -> Figure:
     """Draw load over capacity per node (rows) over time (columns)."""
     trace: Trace = {
         "type": "heatmap",
@@ -80,7 +80,7 @@ def heat(samples: Sequence[Sample], nodes: Sequence[NodeShown]) -> Figure:
     return figure([trace], hovermode="closest", yaxis=rows)
 
 
-def bars(sample: Sample, nodes: Sequence[NodeShown]) -> Figure:
+def bars(sample: Sample, nodes: Sequence[NodeSeries]) -> Figure:
     """Draw the newest load per node (records/s) against its declared capacity."""
     names = [node.name for node in nodes]
     shares = [share(sample, node) or 0.0 for node in nodes]
@@ -123,7 +123,7 @@ def imbalance(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure
 
 
 def replication(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
-    """Draw delivered over source traffic, with the 1 that no placement undercuts."""
+    """Draw delivered over source traffic, with its lower bound 1."""
     drawn = line("replication factor", "rf", samples, "--chart-1", "", hovertemplate="%{y:.3f}")
     axis = value_axis("delivered / read", rangemode="normal", minallowed=0.9)
     bound = limit_line(1.0, "--muted", "lower bound 1")
@@ -141,7 +141,7 @@ def latency(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
 
 
 def rates(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
-    """Draw records/s that came in and records/s that were handed to nodes."""
+    """Draw input records/s and records/s delivered to nodes."""
     lines = [
         line("records in", "in", samples, "--chart-1", "/s", line={"width": 2}),
         line("delivered to nodes", "delivered", samples, "--chart-2", "/s", line={"dash": "dash"}),
@@ -150,7 +150,7 @@ def rates(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
 
 
 def limit_line(value: float, color: str, text: str = "") -> dict[str, Any]:
-    """Return a horizontal line over the whole width, perhaps with its name."""
+    """Return a horizontal line over the whole width, with an optional name."""
     shape: dict[str, Any] = {
         "type": "line",
         "xref": "paper",
@@ -167,14 +167,14 @@ def limit_line(value: float, color: str, text: str = "") -> dict[str, Any]:
     return shape
 
 
-def share(sample: Sample, node: NodeShown) -> float | None:
-    """Return a node's load over its capacity, None where the sample does not know it."""
+def share(sample: Sample, node: NodeSeries) -> float | None:
+    """Return a node's load over its capacity, None if the sample does not have it."""
     load = load_of(sample, node)
     return None if load is None else load / node.capacity
 
 
-def load_of(sample: Sample, node: NodeShown) -> float | None:
-    """Return a node's load in records/s, None where the sample does not know it."""
+def load_of(sample: Sample, node: NodeSeries) -> float | None:
+    """Return a node's load in records/s, None if the sample does not have it."""
     loads: list[float] = sample.get("loads") or []
     return loads[node.index] if node.index < len(loads) else None
 

@@ -1,4 +1,4 @@
-"""What an experiment found: one line per series over the swept parameter, spread over the seeds."""
+"""Figures of experiments: a line per series over the swept parameter, with the spread."""
 
 from typing import Any
 
@@ -35,9 +35,9 @@ def lab_figures(experiment: Experiment, table: Table, measure: str = "") -> dict
 
 def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
     """Draw the mean of each series with whiskers of one standard deviation over the seeds."""
-    found = summarised(table, experiment.x.name, panel.y.name)
-    series = list(dict.fromkeys(found.column("series")))
-    lines = [_line(experiment, panel, found, str(name)) for name in series]
+    result = summarised(table, experiment.x.name, panel.y.name)
+    series = list(dict.fromkeys(result.column("series")))
+    lines = [_line(experiment, panel, result, str(name)) for name in series]
     return figure(
         lines,
         xaxis=_x_axis(experiment.x, [x for line in lines for x in line["x"]]),
@@ -47,8 +47,8 @@ def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
     )
 
 
-def _line(experiment: Experiment, panel: Panel, found: Table, name: str) -> Trace:
-    rows = [row for row in found.records() if row["series"] == name]
+def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Trace:
+    rows = [row for row in summary.records() if row["series"] == name]
     # By its place among all that can be compared: an algorithm has its colour in every run.
     place = experiment.choices.index(name) if name in experiment.choices else 0
     color = COLORS[place % len(COLORS)]
@@ -73,13 +73,13 @@ def _line(experiment: Experiment, panel: Panel, found: Table, name: str) -> Trac
         },
         "marker": {"color": color, "size": 7, "symbol": SYMBOLS[place % len(SYMBOLS)]},
         "connectgaps": False,
-        "customdata": [_told(row, panel.y.unit) for row in rows],
+        "customdata": [_hover_text(row, panel.y.unit) for row in rows],
         "hovertemplate": "%{customdata}",
         "meta": {"series": name},
     }
 
 
-def _told(row: dict[str, Any], unit: str) -> str:
+def _hover_text(row: dict[str, Any], unit: str) -> str:
     if row["mean"] is None:
         return "no value"
     spread = f" ± {row['deviation']:.2g}" if row["runs"] > 1 else ""

@@ -1,4 +1,4 @@
-"""What was promised against what was measured: points on the diagonal were true."""
+"""Figures of the ledger: predicted against measured values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,21 +17,24 @@ def ledger_figures(entries: Sequence[Entry], figures: Mapping[str, str]) -> dict
     drawn = {
         name: _figure(known, name, unit)
         for name, unit in figures.items()
-        if (known := [one for one in entries if name in one[2] and name in one[3]])
+        if (known := [entry for entry in entries if name in entry[2] and name in entry[3]])
     }
-    for one in list(drawn.values())[1:]:
+    for chart in list(drawn.values())[1:]:
         # The charts stand side by side and share the legend of the first.
-        one["layout"]["showlegend"] = False
+        chart["layout"]["showlegend"] = False
     return drawn
 
 
 def _figure(entries: Sequence[Entry], name: str, unit: str) -> Figure:
-    most = max(max(one[2][name], one[3][name]) for one in entries) or 1.0
-    series = list(dict.fromkeys(one[0] for one in entries))
+    most = max(max(series_name[2][name], series_name[3][name]) for series_name in entries) or 1.0
+    series = list(dict.fromkeys(series_name[0] for series_name in entries))
     return figure(
         [
             _diagonal(most),
-            *(_points(entries, place, one, name) for place, one in enumerate(series)),
+            *(
+                _points(entries, place, series_name, name)
+                for place, series_name in enumerate(series)
+            ),
         ],
         xaxis=_axis(f"predicted {unit}".strip(), most),
         yaxis=_axis(f"measured {unit}".strip(), most),
@@ -42,14 +45,14 @@ def _figure(entries: Sequence[Entry], name: str, unit: str) -> Figure:
 
 
 def _points(entries: Sequence[Entry], place: int, series: str, name: str) -> Trace:
-    mine = [one for one in entries if one[0] == series]
+    selected = [entry for entry in entries if entry[0] == series]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": series,
-        "x": [one[2][name] for one in mine],
-        "y": [one[3][name] for one in mine],
-        "customdata": [[one[1]] for one in mine],
+        "x": [entry[2][name] for entry in selected],
+        "y": [entry[3][name] for entry in selected],
+        "customdata": [[entry[1]] for entry in selected],
         "marker": {
             "color": COLORS[place % len(COLORS)],
             "size": 8,

@@ -1,4 +1,4 @@
-"""What all figures share: axes, margins, hover, and the marks of routing versions."""
+"""Common parts of figures: axes, margins, hover labels, marks of routing versions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True, "doubleCl
 
 @dataclass(frozen=True)
 class VersionMark:
-    """A routing version that took effect at t (ms); proposal is its id where it carried one out."""
+    """A routing version that took effect at t (ms); proposal: the id of its proposal."""
 
     t: int
     version: int
@@ -144,7 +144,7 @@ def version_marks(marks: Sequence[VersionMark]) -> Trace:
 
 
 def version_labels(marks: Sequence[VersionMark]) -> Trace:
-    """Return the numbers of the versions that carried out a proposal.
+    """Return the labels of the versions of proposals.
 
     A trace of their own: Plotly loses texts on updates where some of a trace's texts are empty.
     """
@@ -168,7 +168,7 @@ def version_labels(marks: Sequence[VersionMark]) -> Trace:
 
 
 def marks_axis() -> dict[str, Any]:
-    """Return the axis that `version_marks` stands on: 0 to 1, over the other one, not seen."""
+    """Return the invisible axis (0 to 1) of `version_marks`."""
     return {
         "overlaying": "y",
         "range": [0, 1],

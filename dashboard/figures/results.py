@@ -14,7 +14,7 @@ _AROUND_MS = 5 * 60_000
 
 def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
     """Draw (start in ms, value) by key."""
-    traces = [_line(at, name, points) for at, (name, points) in enumerate(lines.items())]
+    traces = [_line(index, name, points) for index, (name, points) in enumerate(lines.items())]
     values = [abs(value) for points in lines.values() for _, value in points if value is not None]
     # A prefix for what has four digits or more: "500m" for a half is not understood.
     written = "~s" if max(values, default=0) >= _PREFIXED_FROM else ",.4~g"
@@ -32,7 +32,7 @@ def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
     )
 
 
-def _line(at: int, name: str, points: Sequence[tuple[int, Any]]) -> Trace:
+def _line(index: int, name: str, points: Sequence[tuple[int, Any]]) -> Trace:
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -40,9 +40,9 @@ def _line(at: int, name: str, points: Sequence[tuple[int, Any]]) -> Trace:
         "x": [start for start, _ in points],
         "y": [value for _, value in points],
         "line": {
-            "color": COLORS[at % len(COLORS)],
+            "color": COLORS[index % len(COLORS)],
             "width": 1.8,
-            "dash": DASHES[at % len(DASHES)],
+            "dash": DASHES[index % len(DASHES)],
         },
         "marker": {"size": 4},
         "connectgaps": False,

@@ -1,4 +1,4 @@
-"""What the series of an experiment are called."""
+"""Titles of an experiment's series."""
 
 from algorithms.errors import PlanningError
 from algorithms.registry import algorithm

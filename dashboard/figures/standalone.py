@@ -1,4 +1,4 @@
-"""A figure as a file of its own: Plotly and the colours of the light theme inside."""
+"""Standalone figures: HTML with Plotly and the colours of the light theme."""
 
 import re
 from functools import cache
@@ -24,7 +24,7 @@ def painted(figure: Any) -> Any:
 
 
 def drawing(figure: Figure, name: str, *, with_plotly: bool) -> str:
-    """Return the HTML that draws a figure; the first on a page brings Plotly's script along."""
+    """Return the HTML of a figure; the first one on a page includes Plotly's script."""
     html: str = plotly.io.to_html(
         {"data": painted(figure["data"]), "layout": painted(figure["layout"])},
         config=figure["config"],

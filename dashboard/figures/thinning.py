@@ -1,4 +1,4 @@
-"""Samples made fit for a chart: not more than it has pixels, and gaps that are seen as gaps."""
+"""Reduction of samples for a chart, with visible gaps."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -25,7 +25,7 @@ def thinned(samples: Sequence[Sample], points: int = MAX_POINTS) -> list[Sample]
 
 
 def merged(samples: Sequence[Sample]) -> Sample:
-    """Return one sample for several: newest of counters, worst of limits, mean of the rest."""
+    """Return the merged sample of several: newest counters, worst limits, means of the rest."""
     return {name: _merged(name, [sample.get(name) for sample in samples]) for name in samples[-1]}
 
 

@@ -1,4 +1,4 @@
-"""Attached jobs: the list with the lines to paste, one query with its charts, removing a job."""
+"""Pages of attached jobs: list with set-up instructions, a query with charts, removal."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,8 +21,8 @@ from controlplane.integrations.attached_progress import lag_of
 from controlplane.models import AttachedQuery
 from dashboard.figures.attached import attached_figures
 from dashboard.guards import PageRequest, viewer_page
-from dashboard.responses import show_list, tell
-from dashboard.time_range import Span, span_of
+from dashboard.responses import notify, render_list
+from dashboard.time_range import TimeRange, time_range_of
 
 JOBS_PER_PAGE = 20
 # Progress is kept for a day.
@@ -35,14 +35,14 @@ MARGIN = timedelta(seconds=5)
 
 @viewer_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show the jobs that report, and how another one begins to."""
+    """Render the attached jobs, and how to attach another one."""
     filters = JobFilters.of({"per_page": JOBS_PER_PAGE} | request.GET.dict())
     context = {
         "filters": filters,
         "page": jobs_page(filters),
         "site": request.build_absolute_uri("/").rstrip("/"),
     }
-    return show_list(request, "attached.html", "_attached_jobs.html", context)
+    return render_list(request, "attached.html", "_attached_jobs.html", context)
 
 
 @viewer_page
@@ -56,20 +56,20 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
         "lost": row.state == LOST,
         "sources": [_source(source) for source in row.query.sources],
         "behind_ms": _behind(row.query),
-        "span": _span(request, row.query),
+        "span": _time_range(request, row.query),
         "ranges": RANGES,
         "has_state": row.query.last.get("state_rows") is not None,
         "has_lag": any(lag is not None for lag in row.query.last.get("lags", [])),
     }
     part = "about" if request.GET.get("part") == "about" else "numbers"
-    return show_list(request, "attached_query.html", f"_attached_query_{part}.html", context)
+    return render_list(request, "attached_query.html", f"_attached_query_{part}.html", context)
 
 
 @viewer_page
 def charts(request: PageRequest, pk: int) -> JsonResponse:
     """Return the figures of the time range, as JSON."""
     query = run_by_id(pk).query
-    span = _span(request, query)
+    span = _time_range(request, query)
     names = [source_name(source) for source in query.sources]
     progress = progress_of(query, span.start, span.end)
     return JsonResponse({"figures": attached_figures(progress, names, *span.milliseconds)})
@@ -77,10 +77,10 @@ def charts(request: PageRequest, pk: int) -> JsonResponse:
 
 @viewer_page
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Delete a job with all it told."""
+    """Delete a job with its rows."""
     job = job_by_id(pk)
     attached_jobs.remove(request.actor, job)
-    tell(request, f"{job.name} is removed. If it still reports, it comes back.")
+    notify(request, f"{job.name} is removed. If it still reports, it comes back.")
     return redirect("attached")
 
 
@@ -91,13 +91,13 @@ def source_name(source: dict[str, Any]) -> str:
     return f"{text}, {unit}" if unit else text
 
 
-def _span(request: PageRequest, query: AttachedQuery) -> Span:
-    """Return the asked time range; of a run that is over, without one, its last hour."""
-    asked = span_of(request.GET, timezone.now())
+def _time_range(request: PageRequest, query: AttachedQuery) -> TimeRange:
+    """Return the requested time range, by default the last hour of an ended run."""
+    asked = time_range_of(request.GET, timezone.now())
     if not query.over or query.last_progress_at is None or {"range", "from"} & set(request.GET):
         return asked
     end = query.last_progress_at + MARGIN
-    return Span(max(query.started_at, end - LAST) - MARGIN, end, "")
+    return TimeRange(max(query.started_at, end - LAST) - MARGIN, end, "")
 
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _source(source: dict[str, Any]) -> dict[str, Any]:
 
 
 def _behind(query: AttachedQuery) -> float | None:
-    """Return how far the watermark was behind the newest batch's begin, in ms."""
+    """Return the lag of the watermark behind the start of the newest batch, in ms."""
     watermark = query.last.get("watermark_ms")
     return None if watermark is None else query.last["t"] - watermark
 

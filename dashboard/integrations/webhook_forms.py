@@ -1,4 +1,4 @@
-"""The form of a webhook: what it can be told, where its sender may have one, text into values."""
+"""The form of a webhook: event types, permitted clusters, parsing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,23 +26,25 @@ _LONGEST: Final = 1000
 
 @dataclass(frozen=True)
 class Places:
-    """Where somebody may have webhooks: on these clusters, and whether on all of them."""
+    """The permitted clusters of an actor's webhooks, and whether all are permitted."""
 
     clusters: list[Cluster]
     everywhere: bool
 
 
 def places_of(actor: Actor) -> Places:
-    """Return where the actor may have webhooks."""
+    """Return the permitted clusters of the actor's webhooks."""
     everywhere = actor.may(ADMIN)
-    clusters = [one for one in Cluster.objects.order_by("slug") if actor.may(ADMIN, one.pk)]
+    clusters = [
+        cluster for cluster in Cluster.objects.order_by("slug") if actor.may(ADMIN, cluster.pk)
+    ]
     return Places(clusters, everywhere)
 
 
 def new_spec(values: QueryDict, places: Places) -> WebhookSpec:
     """Return the webhook that a form describes. Raises `Invalid` for a cluster that is none."""
     slug = values.get("cluster", "")
-    cluster = next((one for one in places.clusters if one.slug == slug), None)
+    cluster = next((allowed for allowed in places.clusters if allowed.slug == slug), None)
     if cluster is None and (slug or not places.everywhere):
         raise Invalid({"cluster": ["Choose a cluster of the list"]})
     return WebhookSpec(*_texts(values), tuple(values.getlist("kinds")), cluster)
@@ -56,21 +58,21 @@ def changed_spec(values: QueryDict, hook: Webhook) -> WebhookSpec:
 
 
 def sent(values: QueryDict) -> Mapping[str, Any]:
-    """Return what a form was filled in with, to show it again."""
+    """Return the submitted values of a form."""
     name, url = _texts(values)
     cluster = values.get("cluster", "")
     return {"name": name, "url": url, "cluster": cluster, "kinds": values.getlist("kinds")}
 
 
 def state_of(hook: Webhook) -> str:
-    """Return off, on, or not answering: its last messages did not arrive."""
+    """Return the state of a webhook: off, on, or not responding."""
     if not hook.active:
         return "off"
     return "not answering" if hook.failures else "on"
 
 
-def shown(summary: HookSummary, now: datetime) -> dict[str, Any]:
-    """Return a webhook as a row or a head shows it."""
+def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
+    """Return a webhook as displayed in a row or a head."""
     hook = summary.hook
     rests = hook.rests_until is not None and hook.rests_until > now and hook.active
     return {

@@ -1,4 +1,4 @@
-"""Webhooks: the list, adding one, and the page of one with its messages and all its verbs."""
+"""Pages of webhooks: list, creation, and one webhook with its messages."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,25 +22,25 @@ from dashboard.integrations.webhook_forms import (
     new_spec,
     places_of,
     sent,
-    shown,
+    webhook_form,
 )
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 
 @anyone_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show the webhooks that one may manage; who may manage none is told who does."""
+    """Render the manageable webhooks, or who can manage webhooks."""
     try:
         return _list_page(request, {})
     except Forbidden:
-        return show(request, "webhooks.html", {"manages": False})
+        return render_page(request, "webhooks.html", {"manages": False})
 
 
 @anyone_page
 def add(request: PageRequest) -> HttpResponse:
-    """Add a webhook; its secret stands on this answer alone."""
+    """Create a webhook; only this response has its secret."""
     # Who manages none is refused before being told of fields.
-    webhooks.seen(request.actor)
+    webhooks.visible_webhooks(request.actor)
     try:
         spec = new_spec(request.POST, places_of(request.actor))
         hook = webhooks.create(request.actor, spec)
@@ -50,7 +50,7 @@ def add(request: PageRequest) -> HttpResponse:
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
         return redirect("webhooks")
     return _hook_page(request, hook, {"secret": webhooks.secret_of(hook), "is_new": True}, 201)
 
@@ -58,33 +58,33 @@ def add(request: PageRequest) -> HttpResponse:
 @anyone_page
 def detail(request: PageRequest, pk: int) -> HttpResponse:
     """Show one webhook with its newest messages."""
-    hook = webhooks.by_id(request.actor, pk)
+    hook = webhooks.webhook_by_id(request.actor, pk)
     context = _hook_context(request, hook)
-    return show_list(request, "webhook.html", "_webhook_live.html", context)
+    return render_list(request, "webhook.html", "_webhook_live.html", context)
 
 
 @anyone_page
 def change(request: PageRequest, pk: int) -> HttpResponse:
     """Change name, address and kinds."""
-    hook = webhooks.by_id(request.actor, pk)
+    hook = webhooks.webhook_by_id(request.actor, pk)
     try:
         webhooks.change(request.actor, hook, changed_spec(request.POST, hook))
     except Invalid as invalid:
         return _hook_page(request, hook, {"values": sent(request.POST)}, 422, invalid.fields)
-    tell(request, f"{hook.name} is changed.")
+    notify(request, f"{hook.name} is changed.")
     return redirect("webhook", pk)
 
 
 @anyone_page
 def renew_secret(request: PageRequest, pk: int) -> HttpResponse:
-    """Give it another secret, which stands on this answer alone."""
-    hook = webhooks.renew_secret(request.actor, webhooks.by_id(request.actor, pk))
+    """Replace the secret; only this response has it."""
+    hook = webhooks.renew_secret(request.actor, webhooks.webhook_by_id(request.actor, pk))
     return _hook_page(request, hook, {"secret": webhooks.secret_of(hook)})
 
 
 @anyone_page
 def switch(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Switch it on or off."""
+    """Activate or deactivate a webhook."""
 
     def switched(hook: Webhook) -> str:
         active = request.POST.get("active") == "1"
@@ -107,10 +107,10 @@ def test(request: PageRequest, pk: int) -> HttpResponseRedirect:
 
 @anyone_page
 def again(request: PageRequest, pk: int, delivery: int) -> HttpResponseRedirect:
-    """Send one message now: once more, or before its next try."""
+    """Send a message now, again or before its next attempt."""
 
     def sent_again(hook: Webhook) -> str:
-        row = deliveries.again(request.actor, hook, delivery)
+        row = deliveries.send_again(request.actor, hook, delivery)
         return f"The message {row.kind} is on its way."
 
     return _done(request, pk, sent_again)
@@ -118,38 +118,38 @@ def again(request: PageRequest, pk: int, delivery: int) -> HttpResponseRedirect:
 
 @anyone_page
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Remove it with its messages."""
-    hook = webhooks.by_id(request.actor, pk)
+    """Delete a webhook with its messages."""
+    hook = webhooks.webhook_by_id(request.actor, pk)
     webhooks.remove(request.actor, hook)
-    tell(request, f"{hook.name} is removed and told nothing more.")
+    notify(request, f"{hook.name} is removed and told nothing more.")
     return redirect("webhooks")
 
 
 def _done(request: PageRequest, pk: int, act: Callable[[Webhook], str]) -> HttpResponseRedirect:
-    hook = webhooks.by_id(request.actor, pk)
+    hook = webhooks.webhook_by_id(request.actor, pk)
     try:
-        tell(request, act(hook))
+        notify(request, act(hook))
     except (Forbidden, NotFound):
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("webhook", pk)
 
 
 def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
     now, errors = timezone.now(), Fields()
-    hooks = list(webhooks.seen(request.actor))
+    hooks = list(webhooks.visible_webhooks(request.actor))
     context = {
         "manages": True,
-        "rows": [shown(one, now) for one in hook_summaries(hooks)],
+        "rows": [webhook_form(hook_summary, now) for hook_summary in hook_summaries(hooks)],
         "places": places_of(request.actor),
         "kinds": KINDS,
         "values": {"kinds": webhooks.KINDS},
         "errors": errors,
     }
     if request.htmx and not request.htmx.boosted:
-        return show(request, "_webhooks_table.html", context)
-    return show(request, "webhooks.html", context | more, status)
+        return render_page(request, "_webhooks_table.html", context)
+    return render_page(request, "webhooks.html", context | more, status)
 
 
 def _hook_page(
@@ -160,7 +160,7 @@ def _hook_page(
     errors: Fields | None = None,
 ) -> HttpResponse:
     context = _hook_context(request, hook) | {"errors": errors or {}} | more
-    return show(request, "webhook.html", context, status)
+    return render_page(request, "webhook.html", context, status)
 
 
 def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
     now = timezone.now()
     return {
         "now": now,
-        "row": shown(hook_summaries([hook])[0], now),
+        "row": webhook_form(hook_summaries([hook])[0], now),
         "page": deliveries_page(hook, state, whole(request.GET, "page", 1)),
         "state": state,
         "states": STATES,

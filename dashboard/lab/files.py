@@ -1,4 +1,4 @@
-"""The table of a run as a file: CSV and JSON with every row, HTML with the figure."""
+"""Files of a run: CSV and JSON with every row, HTML with the figure."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The form that asks for a run: the parameters that an experiment describes, values and series."""
+"""The form of a run: parameters, values and series of an experiment."""
 
 import re
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import LabRun
 from dashboard.figures.series import series_title
-from dashboard.forms import parameters, shown_fields
+from dashboard.forms import form_fields, parameters
 from dashboard.lab.summary import plain
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a form asks for."""
+class RunRequest:
+    """A requested run."""
 
     parameters: dict[str, Any]
     values: list[float]
@@ -28,12 +28,12 @@ class Wanted:
 
 
 def lab_fields(experiment: Experiment) -> list[ParameterField]:
-    """Return the parameters that stay fixed: all but the swept one."""
+    """Return the parameters without the swept one."""
     return [field for field in experiment.parameters.fields() if field.name != experiment.x.name]
 
 
-def wanted(experiment: Experiment, sent: QueryDict) -> Wanted:
-    """Return what was sent; raises `Invalid` for text that is no value."""
+def wanted(experiment: Experiment, sent: QueryDict) -> RunRequest:
+    """Return the requested run. Raises `Invalid` for invalid text."""
     faults: Fields = {}
     given: dict[str, Any] = {}
     values: list[float] = []
@@ -47,7 +47,7 @@ def wanted(experiment: Experiment, sent: QueryDict) -> Wanted:
         faults["values"] = [str(wrong)]
     if faults:
         raise Invalid(faults)
-    return Wanted(given, values, sent.getlist("series"))
+    return RunRequest(given, values, sent.getlist("series"))
 
 
 def numbers(text: str) -> list[float]:
@@ -65,11 +65,11 @@ def numbers(text: str) -> list[float]:
 def form_of(
     experiment: Experiment, sent: Mapping[str, str], series: list[str] | None, errors: Fields
 ) -> dict[str, Any]:
-    """Return what the form shows: what was sent, or else the defaults."""
+    """Return the form with the submitted values, or else the defaults."""
     defaults = ", ".join(plain(value) for value in experiment.values)
     chosen = experiment.series if series is None else series
     return {
-        "fields": shown_fields(lab_fields(experiment), sent, errors),
+        "fields": form_fields(lab_fields(experiment), sent, errors),
         "values": sent.get("values", defaults),
         "choices": [
             {"name": name, "title": series_title(experiment.planner, name), "on": name in chosen}

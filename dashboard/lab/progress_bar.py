@@ -1,4 +1,4 @@
-"""A bar at the terminal; nothing where the output goes into a file."""
+"""A progress bar for terminals; no output into files."""
 
 import time
 from types import TracebackType
@@ -16,7 +16,7 @@ class Terminal(Protocol):
         """Write a text."""
 
     def isatty(self) -> bool:
-        """Tell whether a person looks at it."""
+        """Return True if the output is a terminal."""
 
 
 class ProgressBar:

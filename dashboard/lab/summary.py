@@ -1,4 +1,4 @@
-"""The table of a run as people read it: a row per value, a column per series."""
+"""Summary of a run: a row per value, a column per series."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,22 +21,22 @@ class Summary:
 def summary(experiment: Experiment, y: Axis, table: Table) -> Summary:
     """Return the summary of one measure."""
     x = experiment.x
-    found = {
+    cells = {
         (row[x.name], row["series"]): row for row in summarised(table, x.name, y.name).records()
     }
-    values = list(dict.fromkeys(value for value, _ in found))
-    series = list(dict.fromkeys(name for _, name in found))
+    values = list(dict.fromkeys(value for value, _ in cells))
+    series = list(dict.fromkeys(name for _, name in cells))
     rows = tuple(
-        (plain(value), tuple(_cell(found.get((value, name), {})) for name in series))
+        (plain(value), tuple(_cell(cells.get((value, name), {})) for name in series))
         for value in values
     )
     return Summary(x, y, tuple(series_title(experiment.planner, str(n)) for n in series), rows)
 
 
-def summary_lines(found: Summary) -> list[str]:
+def summary_lines(summary: Summary) -> list[str]:
     """Return the summary as lines of a terminal, columns aligned."""
-    lines = [[found.x.label, *found.heads]]
-    for value, cells in found.rows:
+    lines = [[summary.x.label, *summary.heads]]
+    for value, cells in summary.rows:
         lines.append([value, *(" ".join(filter(None, cell)) for cell in cells)])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ["  ".join(map(str.rjust, line, widths)) for line in lines]

@@ -1,4 +1,4 @@
-"""What a run of the Lab found: as figures for the browser, as files to take away."""
+"""Figures and files of a run."""
 
 from django.http import Http404, HttpResponse, JsonResponse
 
@@ -35,7 +35,7 @@ def table_json(request: PageRequest, pk: int) -> HttpResponse:
 
 @viewer_page
 def figure_html(request: PageRequest, pk: int) -> HttpResponse:
-    """Return the figure as a file that draws itself anywhere."""
+    """Return a standalone HTML file with the figure."""
     run = run_by_id(pk)
     chosen = experiment_by_name(run.planner, run.experiment)
     text = html_of(chosen, run.parameters, _table(run), _measure(request))

@@ -1,4 +1,4 @@
-"""The Lab: its experiments, asking for a run, watching it, deciding about it."""
+"""Pages of the Lab: experiments, and runs with progress and outcome."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from algorithms.experiments import Experiment, Table
 from controlplane import lab
 from controlplane.access.roles import require_operator
-from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.errors import Fields, Invalid
 from controlplane.lab.runs import (
     STATES,
     LabFilters,
@@ -27,7 +27,7 @@ from dashboard.guards import PageRequest, viewer_page
 from dashboard.lab.forms import form_of, sent_of, wanted
 from dashboard.lab.summary import plain, summary
 from dashboard.numbers import duration
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 RUNS_PER_PAGE = 15
 
@@ -37,7 +37,7 @@ def index(request: PageRequest) -> HttpResponse:
     """Show the newest runs and every experiment."""
     filters = LabFilters.of({"per_page": RUNS_PER_PAGE} | request.GET.dict())
     context = _runs(filters) | {"planners": all_experiments(), "states": STATES}
-    return show_list(request, "lab.html", "_lab_runs.html", context)
+    return render_list(request, "lab.html", "_lab_runs.html", context)
 
 
 @viewer_page
@@ -59,8 +59,8 @@ def experiment(
 def detail(request: PageRequest, pk: int) -> HttpResponse:
     """Show a run: its progress, then its chart and table."""
     run = run_by_id(pk)
-    context = _told(run) | _found(run, request.GET.get("measure", ""))
-    return show_list(request, "lab_run.html", "_lab_run_body.html", context)
+    context = _describe(run) | _run(run, request.GET.get("measure", ""))
+    return render_list(request, "lab_run.html", "_lab_run_body.html", context)
 
 
 @viewer_page
@@ -71,15 +71,15 @@ def cancel(request: PageRequest, pk: int) -> HttpResponseRedirect:
 
 @viewer_page
 def again(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Ask for another run of the same."""
-    return _decided(request, lambda: lab.run_again(request.actor, run_by_id(pk)), "", pk)
+    """Request another run with the same parameters."""
+    return _decided(request, lambda: lab.repeat(request.actor, run_by_id(pk)), "", pk)
 
 
 @viewer_page
 def delete(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a run and its table."""
     lab.delete(request.actor, run_by_id(pk))
-    tell(request, f"Run {pk} is deleted.")
+    notify(request, f"Run {pk} is deleted.")
     return redirect("lab")
 
 
@@ -113,15 +113,15 @@ def _form(
     filters = LabFilters(planner=chosen.planner, experiment=chosen.name, per_page=RUNS_PER_PAGE)
     shown = {"experiment": chosen, "origin": origin, "is_default": not sent}
     context = shown | form_of(chosen, sent, series, errors or {}) | _runs(filters)
-    return show(request, "lab_experiment.html", context, 422 if errors else 200)
+    return render_page(request, "lab_experiment.html", context, 422 if errors else 200)
 
 
 def _runs(filters: LabFilters) -> dict[str, Any]:
     page = lab_page(filters)
-    return {"filters": filters, "page": page, "runs": [_told(run) for run in page.rows]}
+    return {"filters": filters, "page": page, "runs": [_describe(run) for run in page.rows]}
 
 
-def _told(run: LabRun) -> dict[str, Any]:
+def _describe(run: LabRun) -> dict[str, Any]:
     chosen = experiment_of(run)
     since, until = run.started_at, run.finished_at or timezone.now()
     return {
@@ -135,8 +135,8 @@ def _told(run: LabRun) -> dict[str, Any]:
     }
 
 
-def _found(run: LabRun, measure: str) -> dict[str, Any]:
-    """Return the summary of a run that is done, with the measures that can be looked at."""
+def _run(run: LabRun, measure: str) -> dict[str, Any]:
+    """Return the summary of a finished run, with its measures."""
     chosen = experiment_of(run)
     if not run.table or chosen is None:
         return {}
@@ -152,16 +152,12 @@ def _found(run: LabRun, measure: str) -> dict[str, Any]:
 def _decided(
     request: PageRequest, decide: Callable[[], LabRun], done: str, back: int | None = None
 ) -> HttpResponseRedirect:
-    """Do what was asked and go to the run that came of it, or `back` with the refusal."""
-    try:
+    """Apply a change and redirect to the resulting run, or to `back` with the error."""
+    with notify_refusals(request):
         run = decide()
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
         return redirect("lab-run", back) if back else redirect("lab")
     if done:
-        tell(request, done)
+        notify(request, done)
     return redirect("lab-run", run.pk)
 
 

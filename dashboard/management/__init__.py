@@ -1,1 +1,1 @@
-"""Command-line doors of the dashboard."""
+"""Management commands of the dashboard."""

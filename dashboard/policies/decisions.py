@@ -1,4 +1,4 @@
-"""Decisions of the watch loops on the pages: each with its number, limit and age."""
+"""Rows of the watch loops' decisions, with number, limit and age."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ _ABOUT = {loop.name: loop.about for loop in LOOPS}
 
 
 @dataclass(frozen=True)
-class ShownDecision:
-    """A decision as a row shows it; row is None for a loop that has not looked yet."""
+class DecisionRow:
+    """A displayed decision; row is None for a loop without a decision."""
 
     loop: str
     loop_about: str
@@ -26,41 +26,41 @@ class ShownDecision:
 
     @property
     def code(self) -> str:
-        """Return the reason in plain letters."""
+        """Return the reason as words."""
         return self.row.code.replace("_", " ") if self.row else "not yet"
 
 
-def shown_decision(row: Decision) -> ShownDecision:
-    """Return a decision as the pages show it."""
+def decision_row(row: Decision) -> DecisionRow:
+    """Return the row of a decision."""
     code = CODES.get(row.code)
-    return ShownDecision(
+    return DecisionRow(
         loop=row.loop,
         loop_about=_ABOUT.get(row.loop, ""),
         row=row,
         about=code.about if code else "",
         grade=code.grade if code else thresholds.UNKNOWN,
-        number=told(row.number, row.unit),
-        limit=told(row.limit, row.unit),
+        number=figure_text(row.number, row.unit),
+        limit=figure_text(row.limit, row.unit),
     )
 
 
-def shown_decisions(rows: Iterable[Decision]) -> list[ShownDecision]:
-    """Return decisions as the pages show them."""
-    return [shown_decision(row) for row in rows]
+def decision_rows(rows: Iterable[Decision]) -> list[DecisionRow]:
+    """Return the rows of decisions."""
+    return [decision_row(row) for row in rows]
 
 
-def why(cluster: Cluster) -> list[ShownDecision]:
-    """Return the last decision of each loop: why something, or nothing, is happening."""
+def why(cluster: Cluster) -> list[DecisionRow]:
+    """Return the row of the last decision of each loop."""
     return [
-        shown_decision(row)
+        decision_row(row)
         if row is not None
-        else ShownDecision(loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
+        else DecisionRow(loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
         for loop, row in last_decisions(cluster).items()
     ]
 
 
-def told(value: float | None, unit: str) -> str:
-    """Return a figure with its unit; "" where there is none."""
+def figure_text(value: float | None, unit: str) -> str:
+    """Return a number with its unit, "" for None."""
     if value is None:
         return ""
     if unit == "share":
@@ -71,5 +71,5 @@ def told(value: float | None, unit: str) -> str:
         return numbers.milliseconds(value)
     if unit == "s":
         return numbers.duration(timedelta(seconds=value))
-    one = unit.removesuffix("s") if value == 1 else unit
-    return f"{numbers.compact(value)} {one}".strip()
+    singular = unit.removesuffix("s") if value == 1 else unit
+    return f"{numbers.compact(value)} {singular}".strip()

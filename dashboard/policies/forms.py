@@ -19,7 +19,7 @@ from controlplane.policies.settings import (
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting as a form shows it.
+    """A setting in a form.
 
     kind: number, flag, choice, many or time. scale: what the number in the field is multiplied by;
     whole numbers stay whole. choices: value and words.
@@ -45,7 +45,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class ShownSection:
+class FormSection:
     """Settings that belong together."""
 
     title: str
@@ -53,7 +53,7 @@ class ShownSection:
     settings: tuple[Setting, ...]
 
     @classmethod
-    def of(cls, section: Section, title: str, about: str) -> "ShownSection":
+    def of(cls, section: Section, title: str, about: str) -> "FormSection":
         """Return a section with its settings in the order of their declaration."""
         names = [
             name for name in PolicySettings.model_fields if extra_of(name)["section"] == section
@@ -72,23 +72,23 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 SECTIONS: Final = (
-    ShownSection.of(
+    FormSection.of(
         Section.APPROVAL, "What applies by itself",
         "A plan within all of this begins without a person.",
     ),
-    ShownSection.of(Section.DECISION, "Who decides", "On everything else."),
-    ShownSection.of(Section.WATCH, "Watch loops", "What they act on, and how often."),
-    ShownSection.of(
+    FormSection.of(Section.DECISION, "Who decides", "On everything else."),
+    FormSection.of(Section.WATCH, "Watch loops", "What they act on, and how often."),
+    FormSection.of(
         Section.DRIFT, "Drift", "What may change between snapshot and step before a plan is stale."
     ),
-    ShownSection.of(Section.SPEED, "How fast", "Bounds of each step of an execution."),
+    FormSection.of(Section.SPEED, "How fast", "Bounds of each step of an execution."),
 )  # fmt: skip
-SETTINGS: Final = tuple(one for section in SECTIONS for one in section.settings)
+SETTINGS: Final = tuple(setting for section in SECTIONS for setting in section.settings)
 
 
 @dataclass(frozen=True)
-class ShownSetting:
-    """A setting with the text or the ticks that its field shows, and what is wrong with them."""
+class FormSetting:
+    """A setting with its displayed value and its fault."""
 
     setting: Setting
     value: str
@@ -96,70 +96,77 @@ class ShownSetting:
     faults: list[str]
 
 
-def shown_sections(
+def form_sections(
     policy: PolicySettings,
     sent: Mapping[str, list[str]] | None = None,
     faults: Fields | None = None,
-) -> list[tuple[ShownSection, list[ShownSetting]]]:
-    """Return the form with a policy's settings, or with what was sent of it."""
+) -> list[tuple[FormSection, list[FormSetting]]]:
+    """Return the form with a policy's settings, or with the submitted ones."""
     return [
-        (section, [_shown(one, policy, sent, faults or {}) for one in section.settings])
+        (
+            section,
+            [_form_setting(setting, policy, sent, faults or {}) for setting in section.settings],
+        )
         for section in SECTIONS
     ]
 
 
 def policy_changes(sent: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return the settings that a form has; raises `Invalid` for text that is no number."""
+    """Return the settings in a form. Raises `Invalid` for invalid numbers."""
     faults: Fields = {}
-    found: dict[str, Any] = {}
-    for one in SETTINGS:
-        values = sent.get(one.name, [])
+    policy_changes: dict[str, Any] = {}
+    for setting in SETTINGS:
+        values = sent.get(setting.name, [])
         text = values[0].strip() if values else ""
-        if one.kind == "flag":
-            found[one.name] = bool(text)
-        elif one.kind == "many":
-            found[one.name] = _many(one, values)
-        elif one.kind == "number":
-            found[one.name] = _number(one, text, faults)
+        if setting.kind == "flag":
+            policy_changes[setting.name] = bool(text)
+        elif setting.kind == "many":
+            policy_changes[setting.name] = _many(values)
+        elif setting.kind == "number":
+            policy_changes[setting.name] = _number(setting, text, faults)
         else:
-            found[one.name] = text or None if one.kind == "time" else text
+            policy_changes[setting.name] = text or None if setting.kind == "time" else text
     if faults:
         raise Invalid(faults)
-    return found
+    return policy_changes
 
 
-def _shown(
-    one: Setting, policy: PolicySettings, sent: Mapping[str, list[str]] | None, faults: Fields
-) -> ShownSetting:
-    texts = _texts(one, getattr(policy, one.name)) if sent is None else sent.get(one.name, [])
+def _form_setting(
+    setting: Setting, policy: PolicySettings, sent: Mapping[str, list[str]] | None, faults: Fields
+) -> FormSetting:
+    texts = (
+        _texts(setting, getattr(policy, setting.name))
+        if sent is None
+        else sent.get(setting.name, [])
+    )
     value = texts[0] if texts else ""
-    return ShownSetting(one, value, frozenset(texts), faults.get(one.name, []))
+    return FormSetting(setting, value, frozenset(texts), faults.get(setting.name, []))
 
 
-def _texts(one: Setting, value: Any) -> list[str]:
+def _texts(setting: Setting, value: Any) -> list[str]:
     """Return a setting's value as its field would send it."""
-    if one.kind == "many":
+    if setting.kind == "many":
         return [str(item) for item in value]
-    if one.kind == "flag":
+    if setting.kind == "flag":
         return ["1"] if value else []
     if isinstance(value, time):
         return [f"{value:%H:%M}"]
-    return [f"{value / one.scale:.12g}"] if one.kind == "number" else [str(value or "")]
+    return [f"{value / setting.scale:.12g}"] if setting.kind == "number" else [str(value or "")]
 
 
-def _many(one: Setting, values: list[str]) -> list[Any]:
+def _many(values: list[str]) -> list[Any]:
     return [int(v) if v.isdecimal() and len(v) == 1 else v for v in values]
 
 
-def _number(one: Setting, text: str, faults: Fields) -> float | int | None:
+def _number(setting: Setting, text: str, faults: Fields) -> float | int | None:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
-        faults[one.name] = [f"{text[:40]} is no number" if text else "Must be a number"]
+        number = math.nan
+    if not math.isfinite(number):
+        faults[setting.name] = [f"{text[:40]} is no number" if text else "Must be a number"]
         return None
-    if one.scale == 1.0:
-        return found
+    if setting.scale == 1.0:
+        return number
     # A tenth of a megabyte is a whole number of bytes, whatever the product's last digit says.
-    return round(found * one.scale, 9) if one.scale < 1 else round(found * one.scale)
+    return round(number * setting.scale, 9) if setting.scale < 1 else round(number * setting.scale)

@@ -1,4 +1,4 @@
-"""The policy of a cluster, its blackouts and exclusions, and what the watch loops decided."""
+"""Policy of a cluster, blackouts, exclusions, and decisions of the watch loops."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,42 +9,42 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.errors import Fields, Invalid
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
 from controlplane.pagination.pages import optional_whole
 from controlplane.policies import blackouts, exclusions
-from controlplane.policies.blackouts import cron_told
+from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
 from dashboard.forms import moment
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.policies.decisions import shown_decisions, why
-from dashboard.policies.forms import policy_changes, shown_sections
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.policies.decisions import decision_rows, why
+from dashboard.policies.forms import form_sections, policy_changes
+from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show the policy: what applies by itself, in words and as a form."""
+    """Render the policy with its description and its form."""
     return _policy_page(request, cluster, policy_row(cluster))
 
 
 @cluster_page
 def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Change the policy, unless somebody else has since the form was shown."""
+    """Change the policy, unless it was changed after the form was rendered."""
     before = policy_row(cluster)
     sent = dict(request.POST.lists())
     if request.POST.get("stamp", "") != _stamp(before):
-        told = f"{before.changed_by} has changed the policy meanwhile: this is how it is now."
-        return _policy_page(request, cluster, before, note=told, status=409)
+        text = f"{before.changed_by} has changed the policy meanwhile: this is how it is now."
+        return _policy_page(request, cluster, before, note=text, status=409)
     try:
         changes = policy_changes(sent)
         reason = request.POST.get("reason", "")
         update_policy(request.actor, cluster, changes, reason[:2000])
     except Invalid as invalid:
         return _policy_page(request, cluster, before, sent, invalid.fields, status=422)
-    tell(request, f"The policy of {cluster.name} is as you set it.")
+    notify(request, f"The policy of {cluster.name} is as you set it.")
     return redirect("policy", cluster.slug)
 
 
@@ -68,7 +68,7 @@ def blackout_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect
             starts_at=starts_at,
             ends_at=ends_at,
         )
-        return "The blackout is kept."
+        return "The blackout was added."
 
     return _done(request, cluster, add)
 
@@ -79,14 +79,14 @@ def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResp
 
     def remove() -> str:
         blackouts.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
-        return "The blackout is gone."
+        return "The blackout was deleted."
 
     return _done(request, cluster, remove)
 
 
 @cluster_page
 def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Let no plan move something for some hours."""
+    """Add an exclusion for some hours."""
 
     def add() -> str:
         values = request.POST
@@ -105,30 +105,30 @@ def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirec
 
 @cluster_page
 def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let plans move it again."""
+    """Delete an exclusion."""
 
     def remove() -> str:
         exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
-        return "Plans may move it again."
+        return "The exclusion was deleted."
 
     return _done(request, cluster, remove)
 
 
 @cluster_page
 def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show what the watch loops decided last, and before."""
+    """Render the last and the previous decisions of the watch loops."""
     filters = DecisionFilters.of(request.GET)
     page = decisions_page(cluster, filters)
     context = {
         "cluster": cluster,
         "filters": filters,
         "page": page,
-        "rows": shown_decisions(page.rows),
+        "rows": decision_rows(page.rows),
         "why": why(cluster),
         "loops": LOOP_NAMES,
         "codes": CODE_NAMES,
     }
-    return show_list(request, "decisions.html", "_decisions_table.html", context)
+    return render_list(request, "decisions.html", "_decisions_table.html", context)
 
 
 def _policy_page(
@@ -146,7 +146,7 @@ def _policy_page(
         "cluster": cluster,
         "policy": policy,
         "summary": summary(settings),
-        "sections": shown_sections(settings, sent, faults),
+        "sections": form_sections(settings, sent, faults),
         "faults": faults or {},
         "note": note,
         "stamp": _stamp(policy),
@@ -155,23 +155,23 @@ def _policy_page(
         "kinds": Exclusion.Kind.values,
         "nodes": cluster.nodes.order_by("index"),
     }
-    return show(request, "policy.html", context, status)
+    return render_page(request, "policy.html", context, status)
 
 
 def _blackout(row: Blackout) -> dict[str, Any]:
     until = blackouts.blackout_until(row, timezone.now())
     over = row.ends_at is not None and row.ends_at <= timezone.now()
-    told = cron_told(row.cron) if row.cron else ""
-    return {"row": row, "told": told, "until": until, "over": over}
+    schedule = cron_text(row.cron) if row.cron else ""
+    return {"row": row, "told": schedule, "until": until, "over": over}
 
 
 def _stamp(policy: Policy) -> str:
-    """Return what tells one version of the policy from the next."""
+    """Return the version stamp of the policy."""
     return policy.changed_at.isoformat() if policy.changed_at else ""
 
 
 def _hours(text: str) -> float:
-    """Return the hours in a text, 0, which the service refuses, where there are none."""
+    """Return the hours in a text, or 0, which is rejected."""
     try:
         hours = float(text)
     except ValueError:
@@ -180,12 +180,8 @@ def _hours(text: str) -> float:
 
 
 def _done(request: PageRequest, cluster: Cluster, act: Callable[[], str]) -> HttpResponseRedirect:
-    try:
-        tell(request, act())
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+    with notify_refusals(request):
+        notify(request, act())
     return redirect("policy", cluster.slug)
 
 

@@ -1,4 +1,4 @@
-"""The form of a comparison: which algorithms with which parameters, and under which budgets."""
+"""The form of a comparison: algorithms, parameters and budgets."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from controlplane.proposals.planners import (
     OfferedPlanner,
     offered_planners,
 )
-from dashboard.forms import parameters, shown_fields
+from dashboard.forms import form_fields, parameters
 
 _SEPARATORS = re.compile(r"[\s,;%]+")
 LEVELS = "levels"
@@ -41,7 +41,7 @@ class Choice:
 def comparison_form(
     cluster: Cluster, sent: QueryDict | None = None, errors: Fields | None = None
 ) -> dict[str, Any]:
-    """Return what the form shows: what was sent, or else the usual algorithms and levels."""
+    """Return the form with the submitted values, or else the default algorithms and levels."""
     faults, values = errors or {}, texts(sent)
     running = cluster.queries.filter(state="running")
     split = running.filter(task_count__gt=1).count()
@@ -58,7 +58,9 @@ def comparison_form(
         "values": {name: values.get(name, "") for name in (*KINDS, LEVELS)},
         "errors": faults,
         "others": [
-            told for name in ("asked", "algorithm", "planner") for told in faults.get(name, [])
+            message
+            for name in ("asked", "algorithm", "planner")
+            for message in faults.get(name, [])
         ],
     }
 
@@ -81,7 +83,7 @@ def _choice(
     usual = place < adapter.compared and adapter.can_plan(*counts)
     ticked = name in sent.getlist("asked") if sent is not None else usual
     fields = _named(adapter.name, offered)
-    return Choice(adapter.name, offered, ticked, shown_fields(fields, texts(sent), errors))
+    return Choice(adapter.name, offered, ticked, form_fields(fields, texts(sent), errors))
 
 
 def _named(planner: str, offered: OfferedAlgorithm) -> list[ParameterField]:
@@ -92,9 +94,9 @@ def _named(planner: str, offered: OfferedAlgorithm) -> list[ParameterField]:
     ]
 
 
-def asked_of(cluster: Cluster, sent: QueryDict) -> list[Asked]:
-    """Return who is asked; raises `Invalid` for text that is no value."""
-    wanted, found = set(sent.getlist("asked")), []
+def requests_in(cluster: Cluster, sent: QueryDict) -> list[Asked]:
+    """Return the requested planners. Raises `Invalid` for invalid text."""
+    wanted, requested = set(sent.getlist("asked")), []
     faults: Fields = {}
     for planner in offered_planners(cluster):
         asked = planner.adapter.name
@@ -108,10 +110,10 @@ def asked_of(cluster: Cluster, sent: QueryDict) -> list[Asked]:
                 faults |= invalid.fields
                 continue
             plain = {key.rpartition(".")[2]: value for key, value in given.items()}
-            found.append(Asked(asked, name, plain))
+            requested.append(Asked(asked, name, plain))
     if faults:
         raise Invalid(faults)
-    return found
+    return requested
 
 
 def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
@@ -130,12 +132,12 @@ def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
 
 def _levels(text: str, faults: Fields) -> list[float]:
     try:
-        found = [float(word) / 100 for word in _SEPARATORS.split(text) if word]
+        levels = [float(word) / 100 for word in _SEPARATORS.split(text) if word]
     except ValueError:
-        found = [-1.0]
-    if any(not 0 <= share <= 1 for share in found):
+        levels = [-1.0]
+    if any(not 0 <= share <= 1 for share in levels):
         faults[LEVELS] = ["Must be percentages from 0 to 100, separated by commas"]
-    return found
+    return levels
 
 
 def _number(sent: Mapping[str, str], name: str, faults: Fields) -> float | None:

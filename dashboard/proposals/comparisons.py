@@ -16,8 +16,8 @@ from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name, parameters_name, series_names, title_of
-from dashboard.proposals.comparison_forms import asked_of, budgets_of, comparison_form, texts
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.proposals.comparison_forms import budgets_of, comparison_form, requests_in, texts
+from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 PER_PAGE = 20
 
@@ -33,12 +33,12 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     """Begin a comparison."""
     require_operator(request.actor, cluster)
     try:
-        asked, budgets = asked_of(cluster, request.POST), budgets_of(texts(request.POST))
+        asked, budgets = requests_in(cluster, request.POST), budgets_of(texts(request.POST))
         found = comparisons.compare(request.actor, cluster, asked, budgets)
     except Invalid as invalid:
         return _refused(request, cluster, invalid.fields)
     except Conflict as busy:
-        tell_refusal(request, busy)
+        notify_refusal(request, busy)
         return redirect("comparisons", cluster.slug)
     return redirect("comparison", cluster.slug, found.pk)
 
@@ -58,7 +58,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         for one in found.candidates
     ]
     context = {"cluster": cluster, "found": found, "rows": rows}
-    return show_list(request, "comparison.html", "_comparison_body.html", context)
+    return render_list(request, "comparison.html", "_comparison_body.html", context)
 
 
 @cluster_page
@@ -91,12 +91,12 @@ def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedir
     try:
         if one:
             decisions.cancel(request.actor, proposal_by_id(cluster, one))
-            tell(request, f"Proposal {one} is cancelled.")
+            notify(request, f"Proposal {one} is cancelled.")
         else:
             count = comparisons.cancel(request.actor, comparison)
-            tell(request, f"{count} plan{'' if count == 1 else 's'} cancelled.")
+            notify(request, f"{count} plan{'' if count == 1 else 's'} cancelled.")
     except Conflict as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("comparison", cluster.slug, pk)
 
 
@@ -119,7 +119,7 @@ def _index(
 ) -> HttpResponse:
     page = comparisons_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
     context = {"cluster": cluster, "page": page} | form
-    return show(request, "comparisons.html", context, status)
+    return render_page(request, "comparisons.html", context, status)
 
 
 post_ask: Any = require_POST(ask)

@@ -31,7 +31,7 @@ from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.proposals.measure_rows import measure_rows, shown_outcome, shown_review
-from dashboard.responses import show_list
+from dashboard.responses import render_list
 
 ACTIONS_PER_PAGE = 25
 STEPS_PER_PAGE = 12
@@ -46,7 +46,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a proposal with what it would change and what one may do with it."""
     proposal = proposal_by_id(cluster, pk)
     context = {"cluster": cluster, "proposal": proposal} | _review(request, proposal)
-    return show_list(request, "proposal.html", "_proposal_body.html", context)
+    return render_list(request, "proposal.html", "_proposal_body.html", context)
 
 
 @cluster_page

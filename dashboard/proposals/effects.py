@@ -14,7 +14,7 @@ from controlplane.proposals.effects import effects_page
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.plan_names import budget_name
-from dashboard.responses import show, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_page
 
 PER_PAGE = 50
 
@@ -34,7 +34,7 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         "budget": budget_name(proposal.parameters.get("budget", {})),
         "may_drop": proposal.state == Proposal.State.READY and request.actor.is_operator,
     }
-    return show(request, "_effects_rows.html", context)
+    return render_page(request, "_effects_rows.html", context)
 
 
 @cluster_page
@@ -45,9 +45,9 @@ def drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirec
     try:
         derived = derivation.without(request.actor, proposal_by_id(cluster, pk), places)
     except (Invalid, Conflict) as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
         return redirect("proposal", cluster.slug, pk)
-    tell(
+    notify(
         request, f"Proposal {pk} without {len(set(places))} of its moves: measured and sealed anew."
     )
     return redirect("proposal", cluster.slug, derived.pk)

@@ -11,7 +11,7 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.numbers import compact
 from dashboard.plan_names import title_of
 from dashboard.proposals.ledger_values import TITLES, UNITS, WRITTEN
-from dashboard.responses import show_list
+from dashboard.responses import render_list
 
 PER_PAGE = 25
 # As many points as a small chart shows apart.
@@ -35,7 +35,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "records": records,
         "calibrated": calibrated,
     }
-    return show_list(request, "ledger.html", "_ledger_table.html", context)
+    return render_list(request, "ledger.html", "_ledger_table.html", context)
 
 
 @cluster_page

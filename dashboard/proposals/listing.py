@@ -16,9 +16,9 @@ from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_page
-from dashboard.forms import parameters, shown_fields
+from dashboard.forms import form_fields, parameters
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 
 @cluster_page
@@ -26,14 +26,14 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of proposals and the form that asks for one."""
     context = _list(cluster, ProposalFilters.of(request.GET))
     whole = context | _form(cluster, request.GET.dict(), {}, {})
-    return show_list(request, "proposals.html", "_proposals_table.html", whole)
+    return render_list(request, "proposals.html", "_proposals_table.html", whole)
 
 
 @cluster_page
 def form(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the fields of the chosen planner and algorithm."""
     context = {"cluster": cluster} | _form(cluster, request.GET.dict(), {}, {})
-    return show(request, "_proposal_form.html", context)
+    return render_page(request, "_proposal_form.html", context)
 
 
 @cluster_page
@@ -46,7 +46,9 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         proposal = _asked(request.actor, cluster, planner, name, sent)
     except Invalid as invalid:
         fields = _form(cluster, sent, sent, invalid.fields)
-        return show(request, "proposals.html", _list(cluster, ProposalFilters()) | fields, 422)
+        return render_page(
+            request, "proposals.html", _list(cluster, ProposalFilters()) | fields, 422
+        )
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
@@ -67,11 +69,11 @@ def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpRespo
     given = {name: request.POST.get(name, "") for name in ("seal", "reason")}
     try:
         verbs.say(request.actor, proposal, said, **given)
-        tell(request, said.done)
+        notify(request, said.done)
     except Forbidden:
         raise
     except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify_refusal(request, refusal)
     return redirect("proposal", cluster.slug, pk)
 
 
@@ -103,7 +105,7 @@ def _form(
         "planner": adapter,
         "algorithms": adapter.algorithms,
         "chosen": chosen,
-        "fields": shown_fields(adapter.fields(chosen, cluster), values, errors),
+        "fields": form_fields(adapter.fields(chosen, cluster), values, errors),
         "general_faults": [*errors.get("algorithm", []), *errors.get("planner", [])],
     }
 

@@ -1,10 +1,10 @@
-"""What the page of a query shows of how its keys are split, merged and dropped."""
+"""Key grouping, aggregator and drop rules on the page of a query."""
 
 from typing import Any
 
 from controlplane.models import Cluster, Query
 from controlplane.wire.routing.key_groupings import HASH, SCHEMES
-from dashboard.streams.drop_rule_forms import shown_drops
+from dashboard.streams.drop_rule_forms import drop_rule_rows
 
 
 def splitting(cluster: Cluster, query: Query) -> dict[str, Any]:
@@ -13,5 +13,5 @@ def splitting(cluster: Cluster, query: Query) -> dict[str, Any]:
         "scheme": SCHEMES[query.scheme or HASH],
         "schemes": SCHEMES.values(),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
-        "drops": shown_drops(query.drops.select_related("stream", "query")),
+        "drops": drop_rule_rows(query.drops.select_related("stream", "query")),
     }

@@ -1,4 +1,4 @@
-"""The form of a query: its fields into a checked value, its faults back to their fields."""
+"""The form of a query: parsing, checks, and faults by field."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -55,8 +55,8 @@ _PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*'|\"[^\"]*\"")
 
 
 @dataclass(frozen=True)
-class ShownFault:
-    """A fault as the form shows it: of which name in the field, why, and the line it points at."""
+class FormFault:
+    """A fault in the form: its name in the field, the reason, and the line."""
 
     of: str
     why: str
@@ -84,29 +84,29 @@ def _all_faults(cluster: Cluster, spec: QuerySpec) -> Fields:
 
 
 def checked(cluster: Cluster, values: Mapping[str, str]) -> Checked:
-    """Check a query as far as it is written: every fault, or what it computes."""
+    """Check an incomplete query: return its faults, or its computation."""
     spec, faults = parsed(values)
-    found = queries.checked(cluster, spec)
-    return Checked(found.fields | faults, None if faults else found.computation, found.usable)
+    checked = queries.checked(cluster, spec)
+    return Checked(checked.fields | faults, None if faults else checked.computation, checked.usable)
 
 
-def usable(found: Checked, streams: str) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the columns that a query may use, with their kinds, by what they are columns of.
+def usable(checked: Checked, streams: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the available columns with their kinds, by their source.
 
     `streams` is the form's field: while it is empty, the columns are those of any stream.
     """
-    columns = [(name, str(kind)) for name, kind in found.usable.items()]
+    columns = [(name, str(kind)) for name, kind in checked.usable.items()]
     sides = zip(("Columns of the left", "Columns of the right"), SIDES, strict=True)
-    one = "Columns of a record" if streams.strip() else "Columns of the streams of this cluster"
+    title = "Columns of a record" if streams.strip() else "Columns of the streams of this cluster"
     parts = [(label, [c for c in columns if c[0].startswith(f"{side}.")]) for label, side in sides]
-    return parts if any(of for _, of in parts) else [(one, columns)]
+    return parts if any(of for _, of in parts) else [(title, columns)]
 
 
-def summaries(found: Checked) -> list[tuple[str, str, str]]:
+def summaries(checked: Checked) -> list[tuple[str, str, str]]:
     """Return (column, key, lines of aggregates) of each numeric column, to fill the form with."""
     return [
         (column, column.removesuffix(column.rpartition(".")[2]) + STREAM, _summary(column))
-        for column, kind in found.usable.items()
+        for column, kind in checked.usable.items()
         if kind in NUMBERS and column.rpartition(".")[2] != STREAM
     ]
 
@@ -133,8 +133,8 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         on=_pairs(values, faults),
     )
     kept = DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-    retention_s, retention_windows, told = retention_of(values, kept)
-    faults |= told
+    retention_s, retention_windows, form_faults = retention_of(values, kept)
+    faults |= form_faults
     spec = QuerySpec(
         name=values.get("name", "").strip(),
         streams=stream_names(values.get("streams", "")),
@@ -149,18 +149,18 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
     return spec, faults
 
 
-def shown_faults(fields: Fields) -> dict[str, list[ShownFault]]:
+def form_faults(fields: Fields) -> dict[str, list[FormFault]]:
     """Return the faults by field of the form; those of all its other fields are left out."""
-    found: dict[str, list[ShownFault]] = {field: [] for field in FIELDS.values()}
-    for name, told in fields.items():
+    by_field: dict[str, list[FormFault]] = {field: [] for field in FIELDS.values()}
+    for name, messages in fields.items():
         field, of = _field(name)
-        if field in found:
-            found[field] += [_shown(of, fault) for fault in told]
-    return found
+        if field in by_field:
+            by_field[field] += [_form_fault(of, fault) for fault in messages]
+    return by_field
 
 
 def labels(fields: Iterable[str]) -> list[str]:
-    """Return what fields of the form are called on the page."""
+    """Return the labels of the form's fields."""
     return [_LABELS.get(field, field) for field in fields]
 
 
@@ -174,27 +174,25 @@ def _field(name: str) -> tuple[str, str]:
     return field, f"pair {int(of) + 1}" if field == "on" else of
 
 
-def _shown(of: str, fault: str) -> ShownFault:
+def _form_fault(of: str, fault: str) -> FormFault:
     place = place_of(fault)
-    return (
-        ShownFault(of, fault) if place is None else ShownFault(of, fault, place.line, place.marks)
-    )
+    return FormFault(of, fault) if place is None else FormFault(of, fault, place.line, place.marks)
 
 
 def _named(values: Mapping[str, str], field: str, faults: Fields) -> dict[str, str]:
     """Return the expressions by name."""
-    found: dict[str, str] = {}
+    expressions: dict[str, str] = {}
     for number, line in _entries(values.get(field, "")):
         match = _NAMED.fullmatch(line)
         if match is None:
-            told = f"Line {number}: write name = expression"
-        elif match[1] in found:
-            told = f"Line {number}: {match[1]} is named twice"
+            text = f"Line {number}: write name = expression"
+        elif match[1] in expressions:
+            text = f"Line {number}: {match[1]} is named twice"
         else:
-            found[match[1]] = match[2].strip()
+            expressions[match[1]] = match[2].strip()
             continue
-        faults.setdefault(PREFIX + field, []).append(told)
-    return found
+        faults.setdefault(PREFIX + field, []).append(text)
+    return expressions
 
 
 def _entries(text: str) -> list[tuple[int, str]]:
@@ -210,16 +208,16 @@ def _entries(text: str) -> list[tuple[int, str]]:
 
 def _pairs(values: Mapping[str, str], faults: Fields) -> list[list[str]]:
     """Return the pairs of a join; a line that is none keeps its place among them."""
-    found = [_sides(line) for _, line in _entries(values.get("on", ""))]
-    for at, sides in enumerate(found):
+    pairs = [_sides(line) for _, line in _entries(values.get("on", ""))]
+    for index, sides in enumerate(pairs):
         if len(sides) != len(SIDES) or not all(sides):
-            faults[f"{PREFIX}on.{at}"] = [f"Write left {PAIRED} right, once in a line"]
-    return found
+            faults[f"{PREFIX}on.{index}"] = [f"Write left {PAIRED} right, once in a line"]
+    return pairs
 
 
 def _sides(line: str) -> list[str]:
     """Return what stands between the signs; one within quotes is part of a text."""
-    cuts = [one.span() for one in _PAIRED_OR_QUOTED.finditer(line) if one[0] == PAIRED]
+    cuts = [match.span() for match in _PAIRED_OR_QUOTED.finditer(line) if match[0] == PAIRED]
     begins, ends = [0, *(end for _, end in cuts)], [*(begin for begin, _ in cuts), len(line)]
     return [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
 

@@ -1,4 +1,4 @@
-"""How the keys of a query find their task, and who merges it."""
+"""Forms of a query's key grouping and aggregator node."""
 
 from typing import Any
 
@@ -7,47 +7,39 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from controlplane.catalog.queries import query_by_id
-from controlplane.errors import Forbidden, Invalid, WeirError
+from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.topology import key_groupings
 from controlplane.wire.routing.key_groupings import SCHEMES
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import tell, tell_refusal
+from dashboard.responses import notify, notify_refusals
 
 
 @cluster_page
 def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let keys find their task by another scheme."""
+    """Change the key grouping of a query."""
     query, values = query_by_id(cluster, pk), request.POST
-    try:
+    with notify_refusals(request):
         query = key_groupings.set_scheme(
             request.actor, query, values.get("scheme", ""), values.get("reason", "")
         )
-        tell(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
     return redirect("query", cluster.slug, pk)
 
 
 @cluster_page
 def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let another node merge."""
+    """Move the aggregation to another node."""
     query, values = query_by_id(cluster, pk), request.POST
-    try:
+    with notify_refusals(request):
         index = _index(values.get("node", ""))
         query = key_groupings.move_merge(request.actor, query, index, values.get("reason", ""))
-        tell(request, f"{query.name} is merged on {query.merge_node}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"{query.name} is merged on {query.merge_node}.")
     return redirect("query", cluster.slug, pk)
 
 
 def _index(text: str) -> int | None:
-    """Return the node's index, None for whichever is least loaded."""
+    """Return the node's index, None for the least loaded node."""
     if not text.strip():
         return None
     if not text.strip().isdecimal() or len(text) > 6:  # noqa: PLR2004 - no cluster has a million

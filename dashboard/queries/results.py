@@ -1,4 +1,4 @@
-"""Windows of a query as the page shows them: rows of cells, lines of a few keys."""
+"""Tables and lines of a query's windows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _DRAWN = ("int", "decimal", "float")
 
 @dataclass(frozen=True)
 class Cell:
-    """A value written out; numbers stand under each other's ends."""
+    """A formatted value; numbers are right-aligned."""
 
     text: str
     is_number: bool = False
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One window of one key, written out: the key, then the aggregates."""
+    """A formatted window of one key: the key, then the aggregates."""
 
     start: datetime
     cells: list[Cell]
@@ -35,22 +35,22 @@ class ResultRow:
 
 
 def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn]) -> list[ResultRow]:
-    """Return the windows written out, in their order."""
+    """Return the formatted windows, in their order."""
     numbers = set(drawn_values(columns))
     return [
         ResultRow(
-            one.start,
+            window.start,
             [
-                *(Cell(key_text(value), name=name) for name, value in one.key.items()),
+                *(Cell(key_text(value), name=name) for name, value in window.key.items()),
                 *(
-                    Cell(one.errors.get(name) or result(value), name in numbers, name)
-                    for name, value in one.values.items()
+                    Cell(window.errors.get(name) or result(value), name in numbers, name)
+                    for name, value in window.values.items()
                 ),
             ],
-            str(one.state),
-            one.final_at,
+            str(window.state),
+            window.final_at,
         )
-        for one in windows
+        for window in windows
     ]
 
 
@@ -61,17 +61,19 @@ def key_text(value: Any) -> str:
 
 def drawn_values(columns: Sequence[OutputColumn]) -> list[str]:
     """Return the aggregates that can be drawn as a line."""
-    return [one.name for one in columns if one.role == "aggregate" and one.kind in _DRAWN]
+    return [
+        column.name for column in columns if column.role == "aggregate" and column.kind in _DRAWN
+    ]
 
 
 def lines_of(windows: Sequence[KeyedWindow], value: str) -> dict[str, list[tuple[int, Any]]]:
     """Return (start in ms, value) by key, oldest first, of the keys that have most windows."""
-    found: dict[str, list[tuple[int, Any]]] = {}
-    for one in windows:
-        point = (round(one.start.timestamp() * 1000), _drawn(one.values[value]))
-        found.setdefault(_name(one.key), []).append(point)
-    order = sorted(found, key=lambda name: (-len(found[name]), name))
-    return {name: sorted(found[name], key=_start) for name in order[:SHOWN_KEYS]}
+    points: dict[str, list[tuple[int, Any]]] = {}
+    for window in windows:
+        point = (round(window.start.timestamp() * 1000), _drawn(window.values[value]))
+        points.setdefault(_name(window.key), []).append(point)
+    order = sorted(points, key=lambda name: (-len(points[name]), name))
+    return {name: sorted(points[name], key=_start) for name in order[:SHOWN_KEYS]}
 
 
 def _drawn(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How long a query keeps its windows: changed on its page."""
+"""The form of a query's retention."""
 
 from typing import Any
 

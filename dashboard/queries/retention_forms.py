@@ -31,11 +31,11 @@ def retention_of(values: Mapping[str, str], default: tuple[int, int]) -> tuple[i
     seconds, windows = default
     faults: Fields = {}
     if "retention" in values:
-        found = _seconds(values["retention"], values.get("retention_unit", ""))
-        if found is None:
+        duration_s = _seconds(values["retention"], values.get("retention_unit", ""))
+        if duration_s is None:
             faults["retention_s"] = ["Enter a number of whole seconds, such as 7 days"]
         else:
-            seconds = found
+            seconds = duration_s
     if "retention_windows" in values:
         number = whole_number(values["retention_windows"])
         if number is None:

@@ -1,4 +1,4 @@
-"""A query with text as one reads it: like SQL, laid out in lines."""
+"""A query as formatted SQL text."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,10 @@ def pseudo_sql(
     `streams`: of a join, those of its left side; `right`: those of its right side.
     """
     lines = [
-        *_list("WITH", [f"{name} = {_flat(one)}" for name, one in text.columns.items()]),
-        *_list("SELECT", [*text.key, *(f"{_flat(one)} AS {n}" for n, one in _aggregates(text))]),
+        *_list(
+            "WITH", [f"{name} = {_flat(expression)}" for name, expression in text.columns.items()]
+        ),
+        *_list("SELECT", [*text.key, *(f"{_flat(line)} AS {n}" for n, line in _aggregates(text))]),
         *(_join(text, streams, right) if right else [_line("FROM", _streams(streams))]),
         *([_line("WHERE", _flat(text.where))] if text.where else []),
         _line("GROUP BY", ", ".join([*text.key, _window(text)])),
@@ -29,7 +31,7 @@ def pseudo_sql(
     return "\n".join(lines)
 
 
-def window_words(text: QueryText) -> str:
+def window_text(text: QueryText) -> str:
     """Return length and distance of the windows: 300 s every 60 s."""
     slides = text.slide_s is not None and text.slide_s != text.window_s
     return f"{text.window_s:g} s" + (f" every {text.slide_s:g} s" if slides else "")
@@ -37,12 +39,13 @@ def window_words(text: QueryText) -> str:
 
 def _join(text: QueryText, left: Sequence[str], right: Sequence[str]) -> list[str]:
     pairs = [
-        " = ".join(_of_side(*one) for one in zip(pair, SIDES, strict=True)) for pair in text.on
+        " = ".join(_of_side(*expression) for expression in zip(pair, SIDES, strict=True))
+        for pair in text.on
     ]
     return [
         _line("FROM", f"({_streams(left)}) AS {SIDES[0]}"),
         _line("JOIN", f"({_streams(right)}) AS {SIDES[1]}"),
-        *(_line("AND" if at else "ON", pair) for at, pair in enumerate(pairs)),
+        *(_line("AND" if index else "ON", pair) for index, pair in enumerate(pairs)),
         _line("WITHIN", "the same window"),
     ]
 
@@ -63,7 +66,7 @@ def _aggregates(text: QueryText) -> Sequence[tuple[str, str]]:
 
 
 def _window(text: QueryText) -> str:
-    return f"window of {window_words(text)}"
+    return f"window of {window_text(text)}"
 
 
 def _streams(names: Sequence[str]) -> str:
@@ -74,7 +77,7 @@ def _streams(names: Sequence[str]) -> str:
 
 def _list(word: str, items: Sequence[str]) -> list[str]:
     rows = [f"{item}," for item in items[:-1]] + list(items[-1:])
-    return [_line(word if not at else "", row) for at, row in enumerate(rows)]
+    return [_line(word if not index else "", row) for index, row in enumerate(rows)]
 
 
 def _line(word: str, rest: str) -> str:

@@ -1,4 +1,4 @@
-"""Submitting a query: the form, and its checks while it is filled in."""
+"""Submission of a query: the form and its live checks."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,14 +20,14 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.queries.forms import (
     DEFAULTS,
     checked,
+    form_faults,
     labels,
-    shown_faults,
     spec_of,
     summaries,
     usable,
 )
 from dashboard.queries.retention_forms import UNITS
-from dashboard.responses import show, tell
+from dashboard.responses import notify, render_page
 
 
 @cluster_page
@@ -41,19 +41,21 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         query = queries.submit(request.actor, cluster, spec_of(cluster, values))
     except Invalid as invalid:
         return _form(request, cluster, values, invalid.fields, status=422)
-    tell(request, f"{query.name} is submitted and waits for a node.")
+    notify(request, f"{query.name} is submitted and waits for a node.")
     return redirect("query", cluster.slug, query.pk)
 
 
 @cluster_page
 def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return what is wrong with one field of the form, or with all that the query computes."""
+    """Render the faults of one field, or of the whole query."""
     values, field = request.POST.dict(), request.POST.get("field", "")
     if field == "text":
         context = _outcome(checked(cluster, values), values) | {"live": True}
-        return show(request, "_query_outcome.html", context)
+        return render_page(request, "_query_outcome.html", context)
     faults = _faults(cluster, values).get(field, [])
-    return show(request, "_field_errors.html", {"field": field, "faults": faults, "checked": True})
+    return render_page(
+        request, "_field_errors.html", {"field": field, "faults": faults, "checked": True}
+    )
 
 
 def _form(
@@ -64,9 +66,9 @@ def _form(
     status: int = 200,
 ) -> HttpResponse:
     filled = DEFAULTS | values
-    found = checked(cluster, filled)
+    result = checked(cluster, filled)
     if errors:
-        found = replace(found, fields=errors, computation=None)
+        result = replace(result, fields=errors, computation=None)
     context = {
         "cluster": cluster,
         "values": filled,
@@ -77,20 +79,20 @@ def _form(
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
     }
-    return show(request, "query_new.html", context | _outcome(found, filled), status)
+    return render_page(request, "query_new.html", context | _outcome(result, filled), status)
 
 
-def _outcome(found: Checked, values: Mapping[str, str]) -> dict[str, Any]:
+def _outcome(checked: Checked, values: Mapping[str, str]) -> dict[str, Any]:
     """Return the faults by field, or the columns that the results will have."""
-    faults = shown_faults(found.fields)
-    columns = [] if found.computation is None else output_columns(found.computation)
-    wrong = labels(field for field, told in faults.items() if told)
+    faults = form_faults(checked.fields)
+    columns = [] if checked.computation is None else output_columns(checked.computation)
+    wrong = labels(field for field, messages in faults.items() if messages)
     return {
         "faults_of": faults,
         "wrong": wrong,
         "output": columns,
-        "usable": usable(found, values.get("streams", "")),
-        "summaries": summaries(found),
+        "usable": usable(checked, values.get("streams", "")),
+        "summaries": summaries(checked),
     }
 
 

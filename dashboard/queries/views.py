@@ -1,4 +1,4 @@
-"""Queries: the list, one of them with its results, ending; submission.py submits."""
+"""Pages of queries: the list, one query with its results, and its end."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from controlplane.catalog.queries import (
 )
 from controlplane.catalog.query_rows import QueryRow, row_of
 from controlplane.catalog.query_text import OutputColumn, output_columns
-from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
+from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
 from controlplane.topology import queries
@@ -30,8 +30,8 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.queries.edges import splitting
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
-from dashboard.queries.sql import pseudo_sql, window_words
-from dashboard.responses import show, show_list, tell, tell_refusal
+from dashboard.queries.sql import pseudo_sql, window_text
+from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 PER_PAGE = 100
 SHOWN_WINDOWS = 100
@@ -41,7 +41,7 @@ DRAWN_WINDOWS = 5_000
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show a page of queries; without a state in the URL, those that live."""
+    """Render a page of queries, live ones by default."""
     filters = QueryFilters.of({"per_page": PER_PAGE, "state": "live"} | request.GET.dict())
     context = {
         "cluster": cluster,
@@ -51,7 +51,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "nodes": cluster.nodes.order_by("index"),
         "states": ["live", *Query.State.values],
     }
-    return show_list(request, "queries.html", "_queries_table.html", context)
+    return render_list(request, "queries.html", "_queries_table.html", context)
 
 
 @cluster_page
@@ -62,7 +62,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     context |= splitting(cluster, row.query)
     context |= {"units": list(UNITS)}
     context |= _results(request, cluster, row.query)
-    return show_list(request, "query.html", "_query_facts.html", context)
+    return render_list(request, "query.html", "_query_facts.html", context)
 
 
 @cluster_page
@@ -70,7 +70,7 @@ def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
     query = query_by_id(cluster, pk)
     context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
-    return show(request, "_results.html", context)
+    return render_page(request, "_results.html", context)
 
 
 @cluster_page
@@ -84,13 +84,9 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
 def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """End the named queries."""
     names = request.POST.getlist("names")
-    try:
+    with notify_refusals(request):
         ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
-        tell(request, "The query is ending." if ended == 1 else f"{ended} queries are ending.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, "The query is ending." if ended == 1 else f"{ended} queries are ending.")
     return redirect(reverse("queries", args=[cluster.slug]))
 
 
@@ -99,7 +95,7 @@ def _text(row: QueryRow) -> dict[str, Any]:
     text = text_of(row.query)
     sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
     nodes = [(node, past - first) for node, first, past in row.spans]
-    return {"sql": sql, "window": window_words(text), "task_nodes": nodes}
+    return {"sql": sql, "window": window_text(text), "task_nodes": nodes}
 
 
 def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
@@ -118,8 +114,8 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
         return asked | {"results": [], "redis_away": True}
     except Invalid as refusal:
         return asked | {"results": [], "faults": refusal.fields}
-    except Conflict as gone:
-        return asked | {"results": [], "unreadable": str(gone)}
+    except Conflict as error:
+        return asked | {"results": [], "unreadable": str(error)}
     return asked | {
         "results": result_rows(page.windows, columns),
         "columns": columns,

@@ -1,13 +1,13 @@
-"""Help: the words of Weir and the keys of its pages."""
+"""The help page: glossary and keyboard shortcuts."""
 
 from django.http import HttpResponse
 
 from dashboard.guards import PageRequest, anyone_page
-from dashboard.responses import show
+from dashboard.responses import render_page
 from dashboard.words import WORDS
 
 
 @anyone_page
 def index(request: PageRequest) -> HttpResponse:
     """Show the glossary."""
-    return show(request, "help.html", {"words": WORDS})
+    return render_page(request, "help.html", {"words": WORDS})

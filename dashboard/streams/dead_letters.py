@@ -1,4 +1,4 @@
-"""Dead letters of a cluster: the list, its export, appending again and giving up."""
+"""Pages of dead letters: list, export, replay and deletion."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 from redis.exceptions import RedisError
 
-from controlplane.errors import Forbidden, Invalid, WeirError
+from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_export import exported
@@ -22,7 +22,7 @@ from controlplane.records.dead_letter_list import (
 )
 from controlplane.records.dead_letters import Choice, Replayed
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import show_list, tell, tell_refusal
+from dashboard.responses import notify, notify_refusals, render_list
 
 
 @cluster_page
@@ -43,7 +43,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "reasons": ABOUT.items(),
         "streams": cluster.streams.order_by("name").values_list("name", flat=True)[:200],
     }  # fmt: skip
-    return show_list(request, "dead_letters.html", "_dead_letters_table.html", context)
+    return render_list(request, "dead_letters.html", "_dead_letters_table.html", context)
 
 
 @cluster_page
@@ -56,38 +56,30 @@ def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
 
 @cluster_page
 def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Append the selected dead letters again, or all that the filters hold."""
-    try:
+    """Append the selected dead letters again, or all that match the filters."""
+    with notify_refusals(request):
         choice = _choice(request, cluster)
         done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
-        tell(request, _told(done))
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, _outcome(done))
     return _back(request, cluster)
 
 
 @cluster_page
 def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Delete the selected dead letters, or all that the filters hold."""
+    """Delete the selected dead letters, or all that match the filters."""
     reason = request.POST.get("why", "")[:300]
-    try:
+    with notify_refusals(request):
         choice = _choice(request, cluster)
         removed = dead_letters.delete(request.actor, cluster, choice, reason)
-        tell(request, f"{removed:,} dead letter{'' if removed == 1 else 's'} deleted.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"{removed:,} dead letter{'' if removed == 1 else 's'} deleted.")
     return _back(request, cluster)
 
 
-def _told(done: Replayed) -> str:
-    told = f"{done.appended:,} appended again, {done.left:,} stay"
+def _outcome(done: Replayed) -> str:
+    text = f"{done.appended:,} appended again, {done.left:,} stay"
     first = next(iter(done.faults.values()), "")
     more = "; there are others, which were not tried" if done.next is not None else ""
-    return f"{told}{f' ({first})' if first else ''}{more}."
+    return f"{text}{f' ({first})' if first else ''}{more}."
 
 
 def _choice(request: PageRequest, cluster: Cluster) -> Choice:

@@ -1,4 +1,4 @@
-"""Drops on the pages: rows as people read them, and the form that sets one."""
+"""Rows and form of drop rules."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controlplane.catalog.drop_rules import drops_of, moment_of
+from controlplane.catalog.drop_rules import drop_rules_of, moment_of
 from controlplane.catalog.queries import computed_by
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Drop, Query, Stream
@@ -18,28 +18,28 @@ MOST_READERS = 500
 
 
 @dataclass(frozen=True)
-class ShownStep:
-    """From an event time on (None: always) this share is dropped."""
+class StepRow:
+    """The dropped share from an event time on (None: always)."""
 
     since: datetime | None
     share: float
 
 
 @dataclass(frozen=True)
-class ShownDrop:
-    """A drop as its row and its dialog show it; steps only where windows are dropped."""
+class DropRuleRow:
+    """A drop rule in its row and dialog; it has steps only if windows are dropped."""
 
     drop: Drop
     share: float
     what: str
-    steps: tuple[ShownStep, ...]
+    steps: tuple[StepRow, ...]
     window_s: str
     slide_s: str
     batch: int
 
     @property
     def lifting(self) -> bool:
-        """Tell whether it ends with a window that is to come, or has ended already."""
+        """Return True if the rule ends with a coming window, or has ended."""
         return self.share == 0
 
     @property
@@ -49,11 +49,11 @@ class ShownDrop:
         return f"{100 * shares[-1]:.4g}"
 
 
-def shown_drop(drop: Drop) -> ShownDrop:
-    """Return a drop as the pages show it."""
+def drop_rule_row(drop: Drop) -> DropRuleRow:
+    """Return the row of a drop rule."""
     shed = drop.value
-    steps = tuple(ShownStep(moment_of(since), share) for since, share in shed.steps)
-    return ShownDrop(
+    steps = tuple(StepRow(moment_of(since), share) for since, share in shed.steps)
+    return DropRuleRow(
         drop=drop,
         share=shed.steps[-1][1],
         what=windows_told(shed),
@@ -64,23 +64,23 @@ def shown_drop(drop: Drop) -> ShownDrop:
     )
 
 
-def shown_drops(drops: Iterable[Drop]) -> list[ShownDrop]:
-    """Return drops as the pages show them."""
-    return [shown_drop(drop) for drop in drops]
+def drop_rule_rows(drops: Iterable[Drop]) -> list[DropRuleRow]:
+    """Return the rows of drop rules."""
+    return [drop_rule_row(drop) for drop in drops]
 
 
-def drops_context(stream: Stream) -> dict[str, Any]:
-    """Return what the page of a stream shows of drops: the rows, and the queries to choose from."""
+def drop_rules_context(stream: Stream) -> dict[str, Any]:
+    """Return the context of a stream's drop rules: rows, and selectable queries."""
     running = Query.objects.filter(streams=stream, state=Query.State.RUNNING).order_by("name")
     readers = running.values_list("name", "window_s")[:MOST_READERS]
     return {
-        "drops": shown_drops(drops_of(stream)),
+        "drops": drop_rule_rows(drop_rules_of(stream)),
         "readers": [(name, f"{window_s:g} s windows") for name, window_s in readers],
     }
 
 
 def drop_spec(stream: Stream, values: Mapping[str, str]) -> DropSpec:
-    """Return the drop that a form describes; on a split arc windows may be left to the query.
+    """Return the drop rule in a form; for a query, the window can be that of the query.
 
     Raises `Invalid` for text that is no number.
     """
@@ -110,13 +110,13 @@ def _number(values: Mapping[str, str], field: str, name: str, faults: Fields) ->
     """Return the number in a field, None where it is empty."""
     text = values.get(field, "").strip().removesuffix("%")
     try:
-        found = float(text) if text else None
+        number = float(text) if text else None
     except ValueError:
-        found = math.nan
-    if found is not None and not math.isfinite(found):
+        number = math.nan
+    if number is not None and not math.isfinite(number):
         faults[name] = [f"{text[:40]} is no number"]
         return None
-    return found
+    return number
 
 
 def _unless(faults: Fields, spec: DropSpec) -> DropSpec:

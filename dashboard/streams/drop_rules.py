@@ -1,4 +1,4 @@
-"""Drops of a stream's arcs: the table, setting one, lifting it."""
+"""Pages of a stream's drop rules: table, change and deletion."""
 
 from typing import Any
 
@@ -8,52 +8,43 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.catalog.streams import stream_by_id
-from controlplane.errors import Forbidden, WeirError
 from controlplane.models import Cluster
 from controlplane.topology import drop_rules
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import show, tell, tell_refusal
-from dashboard.streams.drop_rule_forms import drop_spec, drops_context
+from dashboard.responses import notify, notify_refusals, render_page
+from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Return what the arcs of a stream drop."""
-    context = {"cluster": cluster} | drops_context(stream_by_id(cluster, pk).stream)
-    return show(request, "_drops.html", context)
+    """Render the drop rules of a stream."""
+    context = {"cluster": cluster} | drop_rules_context(stream_by_id(cluster, pk).stream)
+    return render_page(request, "_drops.html", context)
 
 
 @cluster_page
 def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let an arc drop a share, or another one than before."""
+    """Create or change a drop rule."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST.dict()
     query, reason = str(values.get("query", "")), str(values.get("reason", ""))
-    try:
+    with notify_refusals(request):
         spec = drop_spec(stream, values)
         drop = drop_rules.set_drop(request.actor, stream, spec, query, reason)
-        told = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
-        tell(request, f"{drop_rules.arc_told(drop)} drops {told}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        text = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
+        notify(request, f"{drop_rules.arc_told(drop)} drops {text}.")
     return _back(cluster, pk)
 
 
 @cluster_page
 def lift(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Let an arc keep all records again."""
+    """Delete a drop rule."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST
-    try:
+    with notify_refusals(request):
         left = drop_rules.lift(
             request.actor, stream, values.get("query", ""), values.get("reason", "")
         )
         later = " once the windows are over that it has begun with" if left else ""
-        tell(request, f"Every record is kept again{later}.")
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        tell_refusal(request, refusal)
+        notify(request, f"Every record is kept again{later}.")
     return _back(cluster, pk)
 
 

@@ -40,7 +40,7 @@ TYPES: Final = (
 
 @dataclass(frozen=True)
 class ColumnRow:
-    """A column as the form has it, with its fault, and what a sample says of it."""
+    """A column in the form, with its fault and the notes of a sample."""
 
     name: str = ""
     type: str = ""
@@ -53,7 +53,7 @@ class ColumnRow:
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting in seconds as the form has it."""
+    """A setting in seconds in the form."""
 
     name: str
     label: str
@@ -64,7 +64,7 @@ class SettingRow:
 
 @dataclass(frozen=True)
 class SchemaForm:
-    """All that the form shows."""
+    """The context of the form."""
 
     columns: Sequence[ColumnRow] = ()
     event_time: str = ""
@@ -89,40 +89,42 @@ def _number(seconds: float) -> str:
     return str(float(seconds)).removesuffix(".0")
 
 
-def form_of_sample(found: Inferred) -> SchemaForm:
-    """Return the form filled with what a sample suggests."""
+def form_of_sample(inferred: Inferred) -> SchemaForm:
+    """Return the form with the schema inferred from a sample."""
     rows = [
         ColumnRow(
-            one.name, one.type, one.nullable,
-            found.faults.get(f"columns.{one.name}", ""), one.note, one.example,
+            column.name, column.type, column.nullable,
+            inferred.faults.get(f"columns.{column.name}", ""), column.note, column.example,
         )
-        for one in found.columns
+        for column in inferred.columns
     ]  # fmt: skip
     values = {name: _number(default) for name, (_, _, default) in SETTINGS.items()}
-    errors = {name: [why] for name, why in found.faults.items() if not name.startswith("columns.")}
+    errors = {
+        name: [why] for name, why in inferred.faults.items() if not name.startswith("columns.")
+    }
     settings = _settings(values, {})
-    return SchemaForm(_padded(rows), found.event_time, settings, errors, found.records)
+    return SchemaForm(_padded(rows), inferred.event_time, settings, errors, inferred.records)
 
 
 def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = BLANK) -> SchemaForm:
-    """Return the form as it was sent, with what is wrong beside each column."""
-    told = dict(errors or {})
+    """Return the submitted form with the faults of each column."""
+    messages = dict(errors or {})
     rows = [
         ColumnRow(
-            row["name"], row["type"], row["nullable"], " ".join(_faults(told, row["name"])),
+            row["name"], row["type"], row["nullable"], " ".join(_faults(messages, row["name"])),
             removed=row["removed"],
         )
         for row in _rows_in(values)
     ]  # fmt: skip
     given = {name: values.get(name, "") for name in SETTINGS}
-    left = {name: why for name, why in told.items() if not name.startswith("columns.")}
+    left = {name: why for name, why in messages.items() if not name.startswith("columns.")}
     return SchemaForm(
         _padded(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
     )
 
 
 def columns_in(values: QueryDict) -> list[dict[str, Any]]:
-    """Return the columns that are sent; rows without a name, and those to be removed, are none."""
+    """Return the submitted columns, without rows without a name and removed ones."""
     names = ("name", "type", "nullable")
     return [{name: row[name] for name in names} for row in _rows_in(values) if not row["removed"]]
 
@@ -141,7 +143,7 @@ def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
 
 
 def schema_in(values: QueryDict) -> StreamSchema:
-    """Return the schema that is sent. Raises `Invalid`, by field."""
+    """Return the submitted schema. Raises `Invalid` by field."""
     faults: Fields = {}
     settings = {name: _seconds(name, values, faults) for name in SETTINGS}
     event_time = values.get("event_time", "").strip()
@@ -151,7 +153,7 @@ def schema_in(values: QueryDict) -> StreamSchema:
 
 
 def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
-    """Return the schema that an uploaded file suggests. Raises `Invalid` (field `sample`)."""
+    """Return the schema inferred from an uploaded file. Raises `Invalid` (field `sample`)."""
     if upload is None:
         raise Invalid({"sample": ["Choose a file"]})
     kind = Format(named) if named in list(Format) else format_of_file(upload.name or "")

@@ -1,4 +1,4 @@
-"""Declaring a stream and changing its schema: a form, filled by a sample or by the present one."""
+"""Pages that declare a stream and change its schema."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from controlplane.topology import streams
 from controlplane.topology.schemas.change import preview, set_schema
 from controlplane.topology.streams import StreamSpec
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import refusal_text, show, tell
+from dashboard.responses import notify, refusal_text, render_page
 from dashboard.streams.schema_forms import (
     BLANK,
     columns_in,
@@ -31,7 +31,7 @@ _MORE: Final = 5
 
 @cluster_page
 def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show the form of a new stream, fill it from a sample, or declare the stream."""
+    """Render the form of a new stream, infer its schema from a sample, or declare the stream."""
     require_operator(request.actor, cluster)
     if request.method != "POST":
         return _new(request, cluster, {"form": form_of(None)})
@@ -52,13 +52,13 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
     except WeirError as refusal:
         context = {"form": form_of_post(request.POST), "refusal": refusal_text(refusal)}
         return _new(request, cluster, context, 409)
-    tell(request, f"{stream.name} is declared with {len(stream.schema['columns'])} columns.")
+    notify(request, f"{stream.name} is declared with {len(stream.schema['columns'])} columns.")
     return redirect("stream", cluster.slug, stream.pk)
 
 
 @cluster_page
 def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Show the form of a stream's schema, preview a change, or make it."""
+    """Render the form of a stream's schema, preview a change, or apply it."""
     row = stream_by_id(cluster, pk)
     if request.method != "POST":
         return _change(request, cluster, row, {"form": form_of(schema_of(row.stream.schema))})
@@ -84,17 +84,17 @@ def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         else:
             context["refusal"] = str(refusal)
         return _change(request, cluster, row, context, 409)
-    tell(request, f"The schema of {row.stream.name} is changed.")
+    notify(request, f"The schema of {row.stream.name} is changed.")
     return redirect("stream", cluster.slug, pk)
 
 
 def _sampled(request: PageRequest, cluster: Cluster) -> HttpResponse:
     try:
-        found = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
+        inferred = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
     except Invalid as invalid:
         context = {"form": form_of_post(request.POST), "errors": invalid.fields}
         return _new(request, cluster, context, 422)
-    return _new(request, cluster, {"form": form_of_sample(found), "sampled": found})
+    return _new(request, cluster, {"form": form_of_sample(inferred), "sampled": inferred})
 
 
 def _spec(request: PageRequest) -> StreamSpec:
@@ -116,7 +116,7 @@ def _spec(request: PageRequest) -> StreamSpec:
 
 def _unprefixed(fields: Fields) -> Fields:
     """Return faults by the names of the form's fields."""
-    return {name.removeprefix("schema."): told for name, told in fields.items()}
+    return {name.removeprefix("schema."): messages for name, messages in fields.items()}
 
 
 def _new(
@@ -126,7 +126,7 @@ def _new(
         name: request.POST.get(name, "") for name in ("stream", "title", "declared_rate", "format")
     }
     more = {"cluster": cluster, "values": values, "formats": list(Format)}
-    return show(request, "stream_new.html", more | context, status)
+    return render_page(request, "stream_new.html", more | context, status)
 
 
 def _change(
@@ -141,6 +141,6 @@ def _change(
         "cluster": cluster,
         "row": row,
         "reason": request.POST.get("reason", ""),
-        "is_refused": any(one.refusal for one in changes),
+        "is_refused": any(change.refusal for change in changes),
     }
-    return show(request, "stream_schema.html", more | context, status)
+    return render_page(request, "stream_schema.html", more | context, status)

@@ -1,4 +1,4 @@
-"""Streams: the list and one of them with the queries that read it."""
+"""Pages of streams: the list, and one stream with its readers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from controlplane.catalog.queries import QueryFilters, queries_page
 from controlplane.catalog.streams import (
     StreamFilters,
     StreamRow,
-    kinds_told,
+    kind_text,
     stream_by_id,
     streams_page,
 )
@@ -16,8 +16,8 @@ from controlplane.models import Cluster
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.wire.dead_letters import Reason
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import show, show_list
-from dashboard.streams.drop_rule_forms import drops_context
+from dashboard.responses import render_list, render_page
+from dashboard.streams.drop_rule_forms import drop_rules_context
 
 PER_PAGE = 100
 SUGGESTED = 12
@@ -33,7 +33,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "page": streams_page(cluster, filters),
         "splits": range(cluster.splits),
     }
-    return show_list(request, "streams.html", "_streams_table.html", context)
+    return render_list(request, "streams.html", "_streams_table.html", context)
 
 
 @cluster_page
@@ -44,16 +44,18 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
     )
     context = {"cluster": cluster, "row": row, "page": queries_page(cluster, filters)}
-    return show(request, "stream.html", context | _schema_context(row) | drops_context(row.stream))
+    return render_page(
+        request, "stream.html", context | _schema_context(row) | drop_rules_context(row.stream)
+    )
 
 
 def _schema_context(row: StreamRow) -> dict[str, Any]:
-    """Return a stream's schema for its page: each column with what it is in queries."""
+    """Return the context of a stream's schema, with the kinds of columns in queries."""
     schema = row.schema
     columns = [
-        {"name": one.name, "type": one.type, "nullable": one.nullable,
-         "kinds": kinds_told(schema, one.name)}
-        for one in (schema.columns if schema else ())
+        {"name": column.name, "type": column.type, "nullable": column.nullable,
+         "kinds": kind_text(schema, column.name)}
+        for column in (schema.columns if schema else ())
     ]  # fmt: skip
     dead = [(ABOUT[Reason(reason)], count) for reason, count in (row.dead or {}).items()]
     return {"schema": schema, "columns": columns, "dead": dead}
@@ -64,4 +66,6 @@ def suggest(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the streams whose name or title holds the text, busiest first."""
     text = request.GET.get("find", "")
     filters = StreamFilters(text=text.strip()[:100], order="-rate", per_page=SUGGESTED)
-    return show(request, "_stream_suggestions.html", {"page": streams_page(cluster, filters)})
+    return render_page(
+        request, "_stream_suggestions.html", {"page": streams_page(cluster, filters)}
+    )

@@ -1,4 +1,4 @@
-"""Filters and tags: numbers with their unit, ages that go on counting, grades, links of filters."""
+"""Template filters and tags: numbers with units, ages, levels, links."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -37,13 +37,13 @@ register.simple_tag(sparkline)
 
 @register.filter
 def age(moment: datetime | None) -> SafeString | str:
-    """Return how old a moment is; the page's script keeps it counting."""
+    """Return the age of a moment, which the page's script updates."""
     if moment is None:
         return numbers.MISSING
-    told = numbers.age(moment, timezone.now())
+    text = numbers.age(moment, timezone.now())
     return format_html(
         '<time datetime="{}" title="{} UTC" data-age>{}</time>',
-        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}", told,
+        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}", text,
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def utc(moment: datetime | None) -> SafeString | str:
 
 @register.filter
 def state(word: str) -> SafeString:
-    """Return a state as a word with the colour of its grade."""
+    """Return a state as a word with the colour of its level."""
     grade = thresholds.STATES.get(word, thresholds.UNKNOWN)
     return format_html('<span class="state" data-grade="{}">{}</span>', grade, word)
 
@@ -80,13 +80,13 @@ def last_part(name: str) -> str:
 
 @register.filter
 def short(seal: str) -> str:
-    """Return as much of a seal as a person compares."""
+    """Return the beginning of a seal."""
     return seal[:12]
 
 
 @register.simple_tag(takes_context=True)
 def with_query(context: RequestContext, **changes: Any) -> str:
-    """Return the page's query string with some values changed; None takes one out."""
+    """Return the page's query string with changed values; None removes a value."""
     values = context["request"].GET.copy()
     for name, value in changes.items():
         values.pop(name, None)
@@ -97,7 +97,7 @@ def with_query(context: RequestContext, **changes: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_link(context: RequestContext, column: str) -> str:
-    """Return the query string that sorts by a column, or turns its order round."""
+    """Return the query string that sorts by a column, or reverses the order."""
     current = context["request"].GET.get("order", "")
     turned = f"-{column}" if current == column else column
     return with_query(context, order=turned, page=None)
@@ -105,6 +105,6 @@ def order_link(context: RequestContext, column: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_of(context: RequestContext, column: str) -> str:
-    """Return what aria-sort says of a column."""
+    """Return the aria-sort value of a column."""
     current = context["request"].GET.get("order", "")
     return {column: "ascending", f"-{column}": "descending"}.get(current, "none")

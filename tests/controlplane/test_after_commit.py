@@ -44,7 +44,9 @@ def test_query_submitted_while_redis_is_away_is_placed_when_it_is_back(
     assert Query.objects.get(name="q").state == Query.State.RUNNING
     assert sf.routing_versions.filter(published_at=None).exists()
     settings.REDIS_URL = redis_url
-    reconcile.tend_cluster(Cluster.objects.get(pk=sf.pk), Query.objects.get(name="q").submitted_at)
+    reconcile.reconcile_cluster(
+        Cluster.objects.get(pk=sf.pk), Query.objects.get(name="q").submitted_at
+    )
     table = current_table(sf.pk)
     assert read_table(redis_client(), "sf", table.version) == table
     assert not sf.routing_versions.filter(published_at=None).exists()

@@ -6,7 +6,7 @@ from django.template.loader import render_to_string
 
 from algorithms.vocabulary import ParameterField, Parameters, parameter
 from controlplane.errors import Invalid
-from dashboard.forms import parameters, shown_fields
+from dashboard.forms import form_fields, parameters
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def fields() -> list[ParameterField]:
 
 
 def rendered(values: dict[str, str], errors: dict[str, list[str]] | None = None) -> str:
-    shown = shown_fields(fields(), values, errors or {})
+    shown = form_fields(fields(), values, errors or {})
     return "".join(
         render_to_string("dashboard/_parameter_field.html", {"one": one}) for one in shown
     )
@@ -33,7 +33,7 @@ def rendered(values: dict[str, str], errors: dict[str, list[str]] | None = None)
 
 def test_defaults_sent_back_are_the_defaults() -> None:
     """The text in an input must stand for the number behind it, however large or long."""
-    shown = {one["field"].name: one["value"] for one in shown_fields(fields(), {}, {})}
+    shown = {one["field"].name: one["value"] for one in form_fields(fields(), {}, {})}
     sent = {name: "true" if value is True else value for name, value in shown.items()}
     assert Mixed.from_mapping(parameters(fields(), sent)) == Mixed()
 

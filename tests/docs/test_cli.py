@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.cli.codes import ABOUT
 from controlplane.cli.main import main
-from controlplane.cluster_spec.text import described
+from controlplane.cluster_spec.text import parse_description
 from controlplane.models import Proposal
 from docs import description_tables
 from docs.description_tables import MARK
@@ -99,10 +99,10 @@ def test_the_exit_codes_are_those_of_the_command() -> None:
 
 def test_the_description_of_the_page_is_one_with_and_without_its_rules() -> None:
     cluster, rules = blocks()
-    found = described(cluster + rules)
+    found = parse_description(cluster + rules)
     assert (len(found.blackouts), len(found.exclusions), len(found.drops)) == (2, 1, 2)
     without: dict[str, list[str]] = {name: [] for name in ("blackouts", "exclusions", "drops")}
-    assert found.model_copy(update=without) == described(cluster)
+    assert found.model_copy(update=without) == parse_description(cluster)
 
 
 def test_the_schema_and_the_tables_are_those_of_the_models() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from controlplane.cluster_spec.document import ClusterDescription
-from controlplane.cluster_spec.text import described
+from controlplane.cluster_spec.text import parse_description
 from tests.support.schemas import REPORTS
 
 SMALL = """\
@@ -69,7 +69,7 @@ def ruled(until: str = "") -> str:
 
 def small() -> ClusterDescription:
     """Return two pumps and five queries, of which d waits for a node."""
-    return described(SMALL)
+    return parse_description(SMALL)
 
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9.:@+_-]{0,8}", fullmatch=True).filter(

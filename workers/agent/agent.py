@@ -7,7 +7,7 @@ from typing import Final
 
 import redis
 
-from controlplane.runtime.beats import beat, tell_clusters
+from controlplane.runtime.beats import beat, record_clusters
 from workers.agent.driver import DriverSpec
 from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress
@@ -111,6 +111,6 @@ class Agent:
     def _beat(self, reports: Mapping[str, Report]) -> None:
         try:
             beat(self._client, "agent")
-            tell_clusters(self._client, {slug: report.state for slug, report in reports.items()})
+            record_clusters(self._client, {slug: report.state for slug, report in reports.items()})
         except redis.RedisError as error:
             logger.warning("Redis does not take the agent's beat: %s", error)

@@ -19,7 +19,7 @@ from typing import Final
 import psutil
 
 from controlplane.runtime import processes
-from controlplane.runtime.logs import keep_small, last_error
+from controlplane.runtime.logs import last_error, rotate
 from controlplane.wire.log import identity
 
 MARK: Final = "WEIR_DRIVER"
@@ -114,7 +114,7 @@ class Driver:
         self._log = site.log(spec.cluster)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         site.checkpoint(spec.cluster).parent.mkdir(parents=True, exist_ok=True)
-        keep_small(self._log)
+        rotate(self._log)
         self._log_start = self._log.stat().st_size if self._log.exists() else 0
         self._process = processes.spawn(command(spec, site), self._environment(site), self._log)
 

@@ -15,7 +15,7 @@ import redis
 
 from controlplane.runtime import processes
 from controlplane.runtime.java import find_java
-from controlplane.runtime.redis_server import find_own
+from controlplane.runtime.redis_server import find_server
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing import Action, RoutingDelta
@@ -38,7 +38,7 @@ class CourseFailed(Exception):
 @contextmanager
 def own_redis(folder: Path) -> Iterator[str]:
     """Yield the URL of a Redis of this course alone. Raises `CheckFailed`."""
-    own = find_own(os.environ, folder, lambda _: None)
+    own = find_server(os.environ, folder, lambda _: None)
     server = processes.spawn(own.command(), dict(os.environ), folder / "redis.log")
     try:
         client = redis.Redis.from_url(own.url)

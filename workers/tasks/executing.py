@@ -8,9 +8,9 @@ from controlplane.executions import progression, reconcile
 from controlplane.proposals import ledger, staleness
 from controlplane.task_names import (
     ADVANCE,
+    RECONCILE_EXECUTIONS,
     REVIEW_PROPOSALS,
-    TEND_EXECUTIONS,
-    TEND_LEDGER,
+    UPDATE_LEDGER,
 )
 
 
@@ -27,13 +27,13 @@ def advance(proposal_id: int) -> None:
     progression.advance(proposal_id)
 
 
-@shared_task(name=TEND_EXECUTIONS)
+@shared_task(name=RECONCILE_EXECUTIONS)
 def tend_executions() -> None:
     """Ask for the advance of executions that a crash may have left."""
     reconcile.tend()
 
 
-@shared_task(name=TEND_LEDGER)
+@shared_task(name=UPDATE_LEDGER)
 def tend_ledger() -> None:
     """Write what became of executions that have settled; the next beat writes what this did not."""
     ledger.tend(timezone.now())

@@ -5,7 +5,7 @@ from celery.worker import state
 from django.utils import timezone
 
 from controlplane import lab
-from controlplane.task_names import RUN_LAB, TEND_LAB
+from controlplane.task_names import REQUEUE_LAB_RUNS, RUN_LAB
 
 # Nothing else waits behind an experiment; past a day it is most likely a slip of the keyboard.
 LONGEST_S = 24 * 3600
@@ -24,10 +24,10 @@ def run_lab(run_id: int) -> None:
     lab.run(run_id, stopping=_worker_stops)
 
 
-@shared_task(name=TEND_LAB)
+@shared_task(name=REQUEUE_LAB_RUNS)
 def tend_lab() -> None:
     """Look after the runs whose worker or whose message was lost."""
-    lab.tend(timezone.now())
+    lab.requeue_lost(timezone.now())
 
 
 def _worker_stops() -> bool:

@@ -8,7 +8,7 @@ from controlplane.background import reconcile
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.runtime.beats import beat
-from controlplane.task_names import PLACE, TEND_ROUTING
+from controlplane.task_names import PLACE, RECONCILE_ROUTING
 from controlplane.topology import placement
 
 
@@ -25,8 +25,8 @@ def place(cluster_id: int) -> None:
     placement.drain(cluster_id)
 
 
-@shared_task(name=TEND_ROUTING)
+@shared_task(name=RECONCILE_ROUTING)
 def tend_routing() -> None:
     """Look after every cluster's routing, and show that beat and worker both live."""
     beat(redis_client(), "beat")
-    reconcile.tend(timezone.now())
+    reconcile.reconcile_all(timezone.now())

@@ -11,7 +11,7 @@ from controlplane.task_names import JUDGE_PROPOSAL, WATCH
 @shared_task(name=WATCH)
 def watch() -> None:
     """Let the watch loops look at every cluster."""
-    controlplane_watch.watch(timezone.now())
+    controlplane_watch.watch_all(timezone.now())
 
 
 @shared_task(
@@ -24,4 +24,4 @@ def watch() -> None:
 )
 def judge_proposal(proposal_id: int) -> None:
     """Decide what becomes of a computed proposal; judged twice, it is decided once."""
-    controlplane_watch.judge(proposal_id)
+    controlplane_watch.review_proposal(proposal_id)

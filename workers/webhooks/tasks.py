@@ -4,7 +4,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from controlplane.integrations import deliveries
-from controlplane.task_names import SEND_WEBHOOK, TEND_WEBHOOKS
+from controlplane.task_names import SEND_DUE_WEBHOOKS, SEND_WEBHOOK
 
 
 @shared_task(name=SEND_WEBHOOK)
@@ -13,7 +13,7 @@ def send_webhook(webhook_id: int) -> None:
     deliveries.send(webhook_id)
 
 
-@shared_task(name=TEND_WEBHOOKS)
+@shared_task(name=SEND_DUE_WEBHOOKS)
 def tend_webhooks() -> None:
     """Ask for the sending of messages that are due."""
-    deliveries.tend(timezone.now())
+    deliveries.send_due(timezone.now())

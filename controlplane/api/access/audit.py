@@ -1,4 +1,4 @@
-"""The audit log."""
+"""Endpoint of the audit log."""
 
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ router = Router(tags=["audit"])
 
 
 class AuditOut(Schema):
-    """One change; request is the id of the request that asked for it, seal that of its plan."""
+    """One change; request is the id of the request that caused it, seal that of its plan."""
 
     id: int
     at: datetime
@@ -46,13 +46,13 @@ class AuditPage(ListOut):
 
 @router.get("", response=AuditPage)
 def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
-    """List who changed what, the newest first.
+    """List audit entries, newest first.
 
     Query parameters q, cluster, action, request (a request's id), cursor, limit (up to 1000). Who
-    sees some clusters only is told of those.
+    sees some clusters only gets the entries of those.
     """
     filters = AuditFilters.of(request.GET, caller(request).clusters)
-    found = (
+    page = (
         audit_page(filters) if by_number(request) else audit_slice(filters, Place.of(request.GET))
     )
-    return listed(request, response, found) | {"entries": found.rows}
+    return listed(request, response, page) | {"entries": page.rows}

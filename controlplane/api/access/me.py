@@ -1,4 +1,4 @@
-"""What the caller may do: their roles, and what they came with."""
+"""Endpoint of the caller: roles, and the scope of the token."""
 
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ router = Router(tags=["access"])
 
 
 class TokenScopeOut(Schema):
-    """What a token lets its user do at most; role "" is no limit, cluster null all of them."""
+    """The scope of a token; role "" is no limit, cluster null all clusters."""
 
     name: str
     role: str
@@ -23,7 +23,7 @@ class TokenScopeOut(Schema):
 
 
 class MeOut(Schema):
-    """Who calls, and the highest role they may use: on all clusters, and on each they may see.
+    """The caller, and their highest role: on all clusters, and on each visible cluster.
 
     roles are all there are, each may what those before it may.
     """
@@ -37,7 +37,7 @@ class MeOut(Schema):
 
 @router.get("", response=MeOut)
 def who_am_i(request: HttpRequest) -> Any:
-    """Tell who calls and what they may do."""
+    """Return the caller and their roles."""
     actor = caller(request)
     return MeOut(
         name=actor.name,
@@ -49,8 +49,8 @@ def who_am_i(request: HttpRequest) -> Any:
 
 
 def _roles(actor: Actor) -> dict[str, str]:
-    found = Cluster.objects.order_by("slug").values_list("pk", "slug")
-    roles = {slug: actor.role(pk) for pk, slug in found}
+    rows = Cluster.objects.order_by("slug").values_list("pk", "slug")
+    roles = {slug: actor.role(pk) for pk, slug in rows}
     return {slug: role for slug, role in roles.items() if role}
 
 

@@ -1,4 +1,4 @@
-"""Tokens of one's own: making, listing and revoking them."""
+"""Endpoints of the caller's tokens."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from pydantic import Field
 from controlplane.access import tokens
 from controlplane.access.roles import VIEWER
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.security import caller, seen_cluster
+from controlplane.api.common.security import caller, visible_cluster
 from controlplane.models import ApiToken
 
 router = Router(tags=["access"])
@@ -50,7 +50,7 @@ class TokenOut(Schema):
 
 
 class NewTokenOut(Schema):
-    """A token that was made, with its secret: it is not shown again."""
+    """A new token with its secret, which is not shown again."""
 
     token: TokenOut
     secret: str
@@ -58,21 +58,21 @@ class NewTokenOut(Schema):
 
 @router.get("", response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> Any:
-    """Return the caller's own tokens by name; there are a hundred at most."""
-    return tokens.own(caller(request))
+    """Return the caller's tokens by name, at most a hundred."""
+    return tokens.tokens_of(caller(request))
 
 
 @router.post("", response={201: NewTokenOut}, openapi_extra=with_examples(_EXAMPLES))
 def make_token(request: HttpRequest, body: TokenIn) -> Any:
-    """Make a token of one's own; the secret is in this answer alone. Takes a login, no token."""
+    """Create a token of the caller; only this response has the secret. Requires a session."""
     actor = caller(request)
-    cluster = None if body.cluster is None else seen_cluster(actor, body.cluster)
+    cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
     row, secret = tokens.make(actor, body.name, body.role, cluster, body.days)
     return Status(201, {"token": row, "secret": secret})
 
 
 @router.delete("/{int:pk}", response={204: None})
 def revoke_token(request: HttpRequest, pk: int) -> Any:
-    """Revoke a token of one's own; who comes with a token can revoke that one alone."""
+    """Revoke a token of the caller; a caller with a token can revoke that token only."""
     tokens.revoke(caller(request), pk)
     return Status(204, None)

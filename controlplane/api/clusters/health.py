@@ -1,4 +1,4 @@
-"""A cluster's health: progress, the batch that fails, restarts of its driver, incidents."""
+"""Endpoints of a cluster's health: progress, stuck batch, driver restarts, incidents."""
 
 from datetime import datetime
 from typing import Any
@@ -34,10 +34,10 @@ class ProgressOut(Schema):
 
 
 class FailingBatchOut(Schema):
-    """A batch that has failed again and again; no record after it is read.
+    """A batch that fails repeatedly; no record after it is read.
 
     failures: attempts in a row; cause: how the last one ended; records: how many the batch reads;
-    skip_requested: whether an admin has asked to skip it.
+    skip_requested: whether an admin has requested to skip it.
     """
 
     batch: int
@@ -55,7 +55,7 @@ class FullDiskOut(Schema):
 
 
 class RestartOut(Schema):
-    """One end of the driver that nobody asked for; exit_code is negative for a signal."""
+    """An unexpected end of the driver; exit_code is negative for a signal."""
 
     at: datetime
     cause: str
@@ -104,7 +104,7 @@ class HealthOut(Schema):
 
 @router.get("/{slug}/health", response=HealthOut)
 def get_health(request: HttpRequest, slug: str) -> Any:
-    """Return progress, the batch that fails, restarts with their causes, and incidents."""
+    """Return progress, the stuck batch, restarts with their causes, and incidents."""
     caller(request)
     return _health(health_of(cluster_of(request), timezone.now()))
 
@@ -118,31 +118,31 @@ def get_incident(request: HttpRequest, slug: str, pk: int) -> Any:
 
 @router.post("/{slug}/incidents/{int:pk}/decide", response=IncidentOut)
 def decide_incident(request: HttpRequest, slug: str, pk: int, body: DecisionIn) -> Any:
-    """Carry out one of an incident's choices; takes the role admin."""
+    """Apply one of an incident's choices. Requires the role admin."""
     actor = caller(request)
     return decide(actor, incident_by_id(cluster_of(request), pk), body.choice, body.reason)
 
 
-def _health(found: Health) -> dict[str, Any]:
+def _health(health: Health) -> dict[str, Any]:
     return {
-        "state": found.cluster.state,
-        "state_detail": found.cluster.state_detail,
-        "progress": found.progress,
-        "stuck_batch": _stuck(found.stuck),
-        "restarts_last_hour": found.last_hour,
-        "restarts": found.restarts,
-        "incidents": found.incidents,
-        "full_disks": found.disks,
+        "state": health.cluster.state,
+        "state_detail": health.cluster.state_detail,
+        "progress": health.progress,
+        "stuck_batch": _stuck(health.stuck),
+        "restarts_last_hour": health.last_hour,
+        "restarts": health.restarts,
+        "incidents": health.incidents,
+        "full_disks": health.disks,
     }
 
 
-def _stuck(found: StuckBatch | None) -> dict[str, Any] | None:
-    if found is None:
+def _stuck(stuck_batch: StuckBatch | None) -> dict[str, Any] | None:
+    if stuck_batch is None:
         return None
     return {
-        "batch": found.batch,
-        "failures": found.attempt.failures,
-        "cause": found.cause,
-        "records": found.attempt.records,
-        "skip_requested": found.skipped is not None,
+        "batch": stuck_batch.batch,
+        "failures": stuck_batch.attempt.failures,
+        "cause": stuck_batch.cause,
+        "records": stuck_batch.attempt.records,
+        "skip_requested": stuck_batch.skipped is not None,
     }

@@ -1,4 +1,4 @@
-"""Clusters, their nodes and their samples."""
+"""Endpoints of clusters, nodes and samples."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,17 +38,17 @@ DEFAULT_SPAN = timedelta(minutes=15)
 
 @router.get("", response=list[ClusterOut])
 def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
-    """List the clusters that the caller may see, by slug.
+    """List the visible clusters by slug.
 
     Query parameters q, state, cursor, limit (up to 1000, as many by default); the header Link
     has the next page.
     """
     actor = caller(request)
-    found = clusters_slice(
+    page = clusters_slice(
         actor.clusters, request.GET, Place.of({"limit": 1000} | request.GET.dict())
     )
-    listed(request, response, found)
-    return found.rows
+    listed(request, response, page)
+    return page.rows
 
 
 @router.get("/{slug}", response=ClusterOut)
@@ -60,25 +60,25 @@ def get_cluster(request: HttpRequest, slug: str) -> Any:
 
 @router.post("/{slug}/start", response=ClusterOut)
 def start_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
-    """Ask for the cluster's application to run."""
+    """Start the cluster's application."""
     return lifecycle.start(caller(request), cluster_by_slug(slug), body.reason)
 
 
 @router.post("/{slug}/stop", response=ClusterOut)
 def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
-    """Ask for the cluster's application to stop."""
+    """Stop the cluster's application."""
     return lifecycle.stop(caller(request), cluster_by_slug(slug), body.reason)
 
 
 @router.post("/{slug}/master", response=ClusterOut)
 def set_master(request: HttpRequest, slug: str, body: MasterIn) -> Any:
-    """Say which Spark runs the nodes; an application that runs is started anew there."""
+    """Set the Spark master of a cluster; a running application is restarted on it."""
     return lifecycle.set_master(caller(request), cluster_by_slug(slug), body.master, body.reason)
 
 
 @router.post("/{slug}/limits", response=ClusterOut)
 def set_batch_limits(request: HttpRequest, slug: str, body: BatchLimitsIn) -> Any:
-    """Bound the micro-batches; an application that runs is restarted with the new bounds."""
+    """Set the limits of micro-batches; a running application is restarted with them."""
     limits = body.model_dump(exclude={"reason"}, exclude_none=True)
     return partitions.set_batch_limits(caller(request), cluster_by_slug(slug), limits, body.reason)
 
@@ -96,7 +96,7 @@ def set_nodes(request: HttpRequest, slug: str, body: NodesIn) -> Any:
 
 @router.get("/{slug}/nodes", response=list[NodeOut])
 def list_nodes(request: HttpRequest, slug: str) -> Any:
-    """Return the nodes with what they host and carry."""
+    """Return the nodes with their tasks and load."""
     caller(request)
     return [_node(row) for row in node_table(cluster_by_slug(slug))]
 

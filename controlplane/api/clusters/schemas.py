@@ -1,4 +1,4 @@
-"""Shapes of bodies about clusters and their nodes."""
+"""Schemas of clusters and nodes."""
 
 from datetime import datetime
 

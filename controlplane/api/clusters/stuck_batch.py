@@ -1,4 +1,4 @@
-"""A batch that cannot be processed: what skipping it loses, and skipping it."""
+"""A stuck batch: the losses of skipping it, and the request to skip it."""
 
 from datetime import datetime
 from typing import Any
@@ -36,7 +36,7 @@ class StuckOut(Schema):
 
 
 class SkippedOut(Schema):
-    """A batch that was skipped, or will be (done_at is null), with what is lost by it."""
+    """A skipped batch with its losses; done_at is null until it is skipped."""
 
     batch: int
     start: str
@@ -53,14 +53,14 @@ class SkippedOut(Schema):
 
 
 class StuckBatchOut(Schema):
-    """The batch that fails again and again, null for none, and batches skipped before."""
+    """The stuck batch, null for none, and batches skipped before."""
 
     stuck: StuckOut | None
     skipped: list[SkippedOut]
 
 
 class SkipIn(Schema):
-    """The batch to skip, as GET names it, and why: the audit log keeps it."""
+    """The batch to skip, as GET names it, and the reason for the audit log."""
 
     batch: int = Field(ge=0)
     reason: str = Field(min_length=1, max_length=500)
@@ -68,7 +68,7 @@ class SkipIn(Schema):
 
 @router.get("/{slug}/stuck-batch", response=StuckBatchOut)
 def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
-    """Return the batch that fails again and again, with what would be lost by skipping it."""
+    """Return the stuck batch with the losses of skipping it."""
     caller(request)
     cluster = cluster_of(request)
     return {"stuck": _stuck(cluster), "skipped": list(cluster.skipped_batches.all()[:_SHOWN])}
@@ -81,18 +81,21 @@ def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
 
 
 def _stuck(cluster: Any) -> dict[str, Any] | None:
-    found = stuck_batch(cluster)
-    if found is None:
+    batch = stuck_batch(cluster)
+    if batch is None:
         return None
-    losses, attempt = losses_of(cluster, found.attempt), found.attempt
+    losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
     return {
-        "batch": found.batch,
+        "batch": batch.batch,
         "failures": attempt.failures,
         "start": attempt.start,
         "stop": attempt.end,
         "records": losses.records,
         "total": losses.total,
-        "transfers": [[one.query, one.task, one.source, one.target] for one in losses.transfers],
-        "cause": found.cause,
-        "skip_requested": found.skipped is not None,
+        "transfers": [
+            [transfer.query, transfer.task, transfer.source, transfer.target]
+            for transfer in losses.transfers
+        ],
+        "cause": batch.cause,
+        "skip_requested": batch.skipped is not None,
     }

@@ -1,4 +1,4 @@
-"""Versions of the routing table."""
+"""Endpoints of routing versions."""
 
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ router = Router(tags=["routing"])
 
 
 class VersionOut(Schema):
-    """A version of the routing table; proposal is the one that it carries out a step of."""
+    """A version of the routing table; proposal: the proposal it executes a step of."""
 
     version: int
     reason: str
@@ -35,26 +35,26 @@ class VersionOut(Schema):
 
 
 class VersionOpsOut(VersionOut):
-    """A version with what it changes, in the words of the wire."""
+    """A version with its actions in their wire format."""
 
     ops: list[dict[str, Any]]
 
 
 class VersionPage(ListOut):
-    """Some versions, the newest first."""
+    """A page of versions, newest first."""
 
     versions: list[VersionOut]
 
 
 @router.get("/{slug}/versions", response=VersionPage)
 def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
-    """List the versions of the routing table, the newest first.
+    """List the versions of the routing table, newest first.
 
     Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
     """
     caller(request)
-    found = versions_slice(cluster_of(request), request.GET, Place.of(request.GET))
-    return listed(request, response, found) | {"versions": found.rows}
+    page = versions_slice(cluster_of(request), request.GET, Place.of(request.GET))
+    return listed(request, response, page) | {"versions": page.rows}
 
 
 @router.get("/{slug}/versions/{int:number}", response=VersionOpsOut)

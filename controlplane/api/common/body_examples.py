@@ -1,4 +1,4 @@
-"""Bodies by the name of their schema, for operations that show none of their own."""
+"""Example bodies by schema name, for operations without own examples."""
 
 from collections.abc import Mapping
 from typing import Any, Final

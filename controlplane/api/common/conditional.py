@@ -1,4 +1,4 @@
-"""Conditional reads: every answer to a GET carries an ETag; who has it already gets 304."""
+"""Conditional requests: responses to GET have an ETag, and If-None-Match returns 304."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,7 +14,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def conditional(run: View) -> View:
-    """Give the answers to GET an ETag over their body, and answer 304 to If-None-Match."""
+    """Add an ETag to responses to GET, and return 304 if If-None-Match has it."""
 
     @wraps(run)
     def answered(request: HttpRequest, *args: Any, **parts: Any) -> HttpResponseBase:

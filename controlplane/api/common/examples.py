@@ -1,4 +1,4 @@
-"""Bodies as the API's documentation shows them."""
+"""Examples of bodies in the API's documentation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -85,13 +85,13 @@ _SEAL: Final = "9d3a1c52f0e84b7796a5d1f3c0be47e28b5f60d1a9c47382e6f10b54d7c2938a
 
 
 def verb_examples(seal: bool, reason: bool) -> dict[str, Any]:
-    """Return what may be sent with a verb that asks for the seal and for a reason, or not."""
+    """Return example bodies of a verb that requires a seal or a reason."""
     body = {"seal": _SEAL} if seal else {}
-    told = {"reason": "p95 latency is above its bound since 10:40"}
-    return {"With a reason": body | told} | ({} if reason else {"Without a reason": body})
+    with_reason = {"reason": "p95 latency is above its bound since 10:40"}
+    return {"With a reason": body | with_reason} | ({} if reason else {"Without a reason": body})
 
 
 def with_examples(bodies: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an operation adds to its documentation to show these bodies by name."""
+    """Return the OpenAPI fragment with example bodies by name."""
     examples = {name: {"value": body} for name, body in bodies.items()}
     return {"requestBody": {"content": {"application/json": {"examples": examples}}}}

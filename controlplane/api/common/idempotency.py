@@ -1,4 +1,4 @@
-"""The header Idempotency-Key: a POST that is sent again has one effect and the same answer."""
+"""The header Idempotency-Key: a repeated POST has one effect and returns the same response."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def idempotent(run: View) -> View:
-    """Do what a POST with a key asks once; sent again, it gets the answer that was kept."""
+    """Execute a POST with a key once; a repeated POST returns the stored response."""
 
     @wraps(run)
     def answered(request: HttpRequest, *args: Any, **parts: Any) -> HttpResponseBase:
@@ -45,19 +45,19 @@ def idempotent(run: View) -> View:
 
 def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) -> HttpResponseBase:
     try:
-        found = _found(request, key)
+        claim = _claim(request, key)
     except (Conflict, Invalid) as refusal:
         return _refused(request, refusal)
     except RequestDataTooBig:
-        found = None
-    if found is None:
+        claim = None
+    if claim is None:
         # Of nobody known, or too large: refused as without a key.
         return work()
-    return _again(found) if isinstance(found, KeptAnswer) else _done(request, found, work)
+    return _repeated(claim) if isinstance(claim, KeptAnswer) else _done(request, claim, work)
 
 
-def _found(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
-    """Return the claim or what is kept, None where nobody is known whose key it could be."""
+def _claim(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
+    """Return the claim or the stored response, None for an anonymous caller."""
     if not _KEY.fullmatch(key):
         raise Invalid({HEADER: ["Must be 1 to 200 visible ASCII characters, such as a UUID"]})
     actor = identified(request)
@@ -72,10 +72,12 @@ def _done(
     try:
         with transaction.atomic():
             response = work()
-            kept = _is_kept(response)
+            kept = _is_stored(response)
             if kept and isinstance(response, HttpResponse):
                 content_type = response.get("Content-Type", "")
-                idempotency.keep(claimed, response.status_code, content_type, response.content)
+                idempotency.store_answer(
+                    claimed, response.status_code, content_type, response.content
+                )
             elif response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 transaction.set_rollback(True)
     except Conflict as lost:
@@ -88,7 +90,7 @@ def _done(
     return response
 
 
-def _is_kept(response: HttpResponseBase) -> bool:
+def _is_stored(response: HttpResponseBase) -> bool:
     status = response.status_code
     final = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _PASSING
     return final and isinstance(response, HttpResponse)
@@ -99,7 +101,7 @@ def _fingerprint(request: HttpRequest, token: int | None) -> str:
     return idempotency.fingerprint(asked.encode(), request.body)
 
 
-def _again(kept: KeptAnswer) -> HttpResponse:
+def _repeated(kept: KeptAnswer) -> HttpResponse:
     body = idempotency.body_of(kept)
     response = HttpResponse(body, status=kept.status, content_type=kept.content_type)
     response[REPLAYED] = "true"
@@ -108,10 +110,10 @@ def _again(kept: KeptAnswer) -> HttpResponse:
 
 def _refused(request: HttpRequest, refusal: Conflict | Invalid) -> HttpResponse:
     if isinstance(refusal, Invalid) or refusal.code == "key_reused":
-        told = refusal.fields[HEADER] if isinstance(refusal, Invalid) else [str(refusal)]
+        messages = refusal.fields[HEADER] if isinstance(refusal, Invalid) else [str(refusal)]
         code = "invalid" if isinstance(refusal, Invalid) else refusal.code
         title = "Some values are not valid"
-        return problem(request, 422, title, told[0], code=code, fields={HEADER: told})
+        return problem(request, 422, title, messages[0], code=code, fields={HEADER: messages})
     response = problem(request, 409, "Not now", str(refusal), code=refusal.code, data=refusal.data)
     response["Retry-After"] = str(_AGAIN_S)
     return response

@@ -1,4 +1,4 @@
-"""What the lists of the API share: a page at a cursor, or by number as it used to be."""
+"""Pagination of the API's lists: by cursor, or by page number (deprecated)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,25 +11,25 @@ from controlplane.pagination.pages import Page
 
 
 def by_number(request: HttpRequest) -> bool:
-    """Tell whether a caller asks for a page by its number."""
+    """Return True if a request names a page number."""
     return "page" in request.GET
 
 
 def listed(
     request: HttpRequest,
     response: HttpResponse,
-    found: Slice[Any] | Page[Any],
+    page: Slice[Any] | Page[Any],
 ) -> dict[str, Any]:
-    """Return what every list's body says beside its rows, and name the next page in Link."""
-    if isinstance(found, Page):
-        return {"total": found.total, "page": found.number, "pages": found.pages, "next": None}
-    if found.next:
-        link_next(request, response, found.next)
-    return {"total": found.total, "page": None, "pages": None, "next": found.next or None}
+    """Return the common fields of a list's body, and set the header Link to the next page."""
+    if isinstance(page, Page):
+        return {"total": page.total, "page": page.number, "pages": page.pages, "next": None}
+    if page.next:
+        link_next(request, response, page.next)
+    return {"total": page.total, "page": None, "pages": None, "next": page.next or None}
 
 
 def link_next(request: HttpRequest, response: HttpResponse, cursor: str) -> None:
-    """Name the page at a cursor in the header Link."""
+    """Set the header Link to the page at a cursor."""
     response["Link"] = f'<{_next(request, cursor)}>; rel="next"'
 
 

@@ -1,4 +1,4 @@
-"""The API's description of itself: a summary, examples and refusals for every operation.
+"""The OpenAPI document: summary, examples and error responses of every operation.
 
 The first sentence of an endpoint's docstring is its summary. Bodies show the examples given with
 the operation, or those kept here by the name of their schema. Which refusals an operation can
@@ -64,7 +64,7 @@ _METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 
 class Problem(Schema):
-    """Why a request was refused (RFC 9457); what does not apply is empty.
+    """The reason of an error response (RFC 9457); fields that do not apply are empty.
 
     code is stable; fields are messages per field, rows are fields per row of a bulk request.
     """
@@ -82,16 +82,18 @@ class Problem(Schema):
 
 
 class DocumentedAPI(NinjaAPI):
-    """An API whose description says of every operation what the others have in common."""
+    """An API whose OpenAPI document completes every operation with common parts."""
 
     def get_openapi_schema(self, **parts: Any) -> OpenAPISchema:
-        """Return the description, completed."""
-        found = super().get_openapi_schema(**parts)
-        found["tags"] = [{"name": name, "description": told} for name, told in _TAGS.items()]
-        found["components"]["schemas"]["Problem"] = Problem.json_schema()
-        for method, operation in _operations(found):
+        """Return the completed OpenAPI document."""
+        schema = super().get_openapi_schema(**parts)
+        schema["tags"] = [
+            {"name": name, "description": description} for name, description in _TAGS.items()
+        ]
+        schema["components"]["schemas"]["Problem"] = Problem.json_schema()
+        for method, operation in _operations(schema):
             _complete(method, operation)
-        return found
+        return schema
 
 
 def _operations(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -127,20 +129,20 @@ def _show_body(operation: dict[str, Any]) -> None:
 
 def _schema_name(schema: Mapping[str, Any]) -> str:
     options = [schema, *schema.get("anyOf", ())]
-    named = [one["$ref"].rpartition("/")[2] for one in options if "$ref" in one]
+    named = [option["$ref"].rpartition("/")[2] for option in options if "$ref" in option]
     if named:
         return str(named[0])
     return "records" if "records" in schema.get("properties", {}) else str(schema.get("title", ""))
 
 
 def _statuses(method: str, operation: Mapping[str, Any]) -> list[int]:
-    """Return with what an operation can refuse; lists, too, refuse a bad cursor with 422."""
-    found = [401, 403, 422]
-    if any(one["in"] == "path" for one in operation["parameters"]):
-        found.append(404)
+    """Return the error statuses of an operation; lists return 422 for an invalid cursor."""
+    statuses = [401, 403, 422]
+    if any(parameter["in"] == "path" for parameter in operation["parameters"]):
+        statuses.append(404)
     if method != "get":
-        found.append(409)
-    return sorted({*found, 503})
+        statuses.append(409)
+    return sorted({*statuses, 503})
 
 
 def _refusal(status: int) -> dict[str, Any]:

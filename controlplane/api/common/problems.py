@@ -1,7 +1,7 @@
-"""Every refusal as problem details (RFC 9457, application/problem+json), whoever refuses.
+"""Error responses as problem details (RFC 9457, application/problem+json).
 
 A body is {type, title, status, detail, instance, request, code, fields, rows, data}; what does not
-apply is empty. code is stable and says what went wrong, type is the same as a URN. fields are
+apply is empty. code is a stable name of the error, type is the same as a URN. fields are
 messages per field, rows are fields per row of a bulk request. Where a query's text is at fault,
 data["places"] has the place by field: the line, marks below it, the character; data["row_places"]
 has the same by row.
@@ -17,7 +17,6 @@ from django.core.exceptions import RequestDataTooBig
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import RedisError
@@ -55,8 +54,6 @@ _DETAILS: Final = {
     500: "Weir broke over this request; its log has the reason under the request's id",
 }
 
-Handler = Callable[[HttpRequest], HttpResponseBase]
-
 
 def problem(
     request: HttpRequest,
@@ -69,7 +66,7 @@ def problem(
     rows: Mapping[int, Fields] | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    """Return the one shape that every refusal has."""
+    """Return the response of an error."""
     code = code or _CODES.get(status, "refused")
     body = {
         "type": f"urn:weir:problem:{code}",
@@ -80,7 +77,7 @@ def problem(
         "request": request_id(request),
         "code": code,
         "fields": dict(fields or {}),
-        "rows": {str(row): told for row, told in (rows or {}).items()},
+        "rows": {str(row): messages for row, messages in (rows or {}).items()},
         "data": dict(data or {}),
     }
     text = json.dumps(body, cls=DjangoJSONEncoder)
@@ -90,7 +87,7 @@ def problem(
 def api_problems(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Return the middleware that puts into this shape what Django itself refuses under /api/."""
+    """Return the middleware that converts Django's error responses under /api/."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -99,23 +96,23 @@ def api_problems(
             return response
         if response.get("Content-Type", "").startswith(CONTENT_TYPE):
             return response
-        return _retold(request, response)
+        return _as_problem(request, response)
 
     return respond
 
 
-def _retold(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     status = response.status_code
     title = response.reason_phrase
-    told = problem(request, status, title, _DETAILS.get(status, f"{title}."))
+    body = problem(request, status, title, _DETAILS.get(status, f"{title}."))
     for name in ("Allow", "Retry-After", "WWW-Authenticate"):
         if name in response:
-            told[name] = response[name]
-    return told
+            body[name] = response[name]
+    return body
 
 
 def translate_errors(api: NinjaAPI) -> None:
-    """Let an API answer with problems to what its endpoints raise."""
+    """Register the error handlers of an API."""
     handlers: dict[type[Exception], Callable[..., HttpResponse]] = {
         Invalid: _invalid,
         ValidationError: _malformed,
@@ -138,13 +135,13 @@ def translate_errors(api: NinjaAPI) -> None:
 
 def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
     """422: some values are not valid."""
-    whys = [told for faults in refused.fields.values() for told in faults]
+    whys = [messages for faults in refused.fields.values() for messages in faults]
     if not whys and refused.rows:
         whys = [f"{len(refused.rows)} rows are at fault: nothing was done"]
     data: dict[str, Any] = {}
-    if found := _places(refused.fields):
-        data["places"] = found
-    if rows := {row: found for row, one in refused.rows.items() if (found := _places(one))}:
+    if places := _places(refused.fields):
+        data["places"] = places
+    if rows := {row: places for row, fields in refused.rows.items() if (places := _places(fields))}:
         data["row_places"] = rows
     return problem(
         request,
@@ -159,7 +156,7 @@ def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
 
 
 def _places(fields: Fields) -> dict[str, Any]:
-    return {name: PlaceOut.of(one).dict() for name, one in places(fields).items()}
+    return {name: PlaceOut.of(place).dict() for name, place in places(fields).items()}
 
 
 def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
@@ -174,7 +171,7 @@ def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
         if len(within) > 1 and isinstance(within[1], int):
             field = ".".join(str(part) for part in within[2:]) or str(within[0])
             rows.setdefault(within[1], {}).setdefault(field, []).append(error["msg"])
-    detail = "; ".join(f"{name}: {' '.join(told)}" for name, told in fields.items())
+    detail = "; ".join(f"{name}: {' '.join(messages)}" for name, messages in fields.items())
     title = "The request is malformed"
     return problem(request, 422, title, detail, code="malformed", fields=fields, rows=rows)
 
@@ -196,12 +193,12 @@ def _no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
 
 
 def _bad_body(request: HttpRequest, refused: BadBody) -> HttpResponse:
-    """400: the body is not of the format that it is said to have."""
+    """400: the body does not have its declared format."""
     return problem(request, 400, "The request is malformed", str(refused), code="bad_request")
 
 
 def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
-    """503: Redis does not answer."""
+    """503: Redis does not respond."""
     logger.warning("Redis does not answer: %s", error)
     away = Away("redis_away", "Redis does not answer", DATABASE_AWAY_S)
     return _later(request, 503, "Not reachable", away)
@@ -218,7 +215,7 @@ def _busy(request: HttpRequest, refused: Busy) -> HttpResponse:
 
 
 def _away(request: HttpRequest, refused: Away) -> HttpResponse:
-    """503: something that this needs does not answer."""
+    """503: a required service does not respond."""
     return _later(request, 503, "Not reachable", refused)
 
 
@@ -238,7 +235,7 @@ def _anonymous(request: HttpRequest, refused: AuthenticationError) -> HttpRespon
 
 
 def _refused_by_framework(request: HttpRequest, refused: HttpError) -> HttpResponse:
-    """Anything Ninja refuses itself, such as a missing CSRF token or a body that is no JSON."""
+    """Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON."""
     return problem(request, refused.status_code, "Refused", str(refused), code="refused")
 
 
@@ -248,7 +245,7 @@ def _too_large(request: HttpRequest, refused: RequestDataTooBig) -> HttpResponse
 
 
 def _database_away(request: HttpRequest, refused: OperationalError) -> HttpResponse:
-    """503: the database is locked or away."""
+    """503: the database is locked or unavailable."""
     logger.error("The database does not answer", exc_info=refused)
-    told = TryLater("database_away", "The database does not answer now", DATABASE_AWAY_S)
-    return _later(request, 503, "Not reachable", told)
+    error = TryLater("database_away", "The database does not answer now", DATABASE_AWAY_S)
+    return _later(request, 503, "Not reachable", error)

@@ -1,7 +1,7 @@
-"""Shapes that bodies of many subjects share; what they mean is told by the models and services.
+"""Schemas that several subjects share.
 
-A `Schema` also reads rows, by looking up each field of them. What comes or goes in great numbers
-(queries, streams) is made field by field, and is a plain model.
+A `Schema` also reads model instances, by looking up each field. A schema of many rows
+(queries, streams) is created field by field, and is a plain pydantic model.
 """
 
 from ninja import Schema
@@ -11,11 +11,11 @@ from controlplane.wire.language.errors import Place
 
 
 class ListOut(BaseModel):
-    """What every list says beside its rows.
+    """The common fields of lists.
 
     next: the cursor of the next page, null on the last one; the header Link has its address.
     total: how many rows there are in all, null where the list goes on at a cursor. page and pages
-    are those of a list that was asked for by page number.
+    are those of a list requested by page number.
     """
 
     total: int | None = None
@@ -25,19 +25,19 @@ class ListOut(BaseModel):
 
 
 class ReasonIn(Schema):
-    """Why it is done; kept in the audit log."""
+    """The reason of a change, for the audit log."""
 
     reason: str = Field("", max_length=2000)
 
 
 class CountOut(Schema):
-    """How many rows a request changed."""
+    """The number of changed rows."""
 
     count: int
 
 
 class PlaceOut(Schema):
-    """Where in the text of a field (in `on`: of one side) its first fault is; characters from 1."""
+    """The place of the first fault in a field's text (in `on`: of one side); characters from 1."""
 
     line: str
     marks: str

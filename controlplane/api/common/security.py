@@ -1,4 +1,4 @@
-"""Who calls: a session (writes need the CSRF token) or `Authorization: Bearer <token>`.
+"""Authentication: a session (writes need the CSRF token) or `Authorization: Bearer <token>`.
 
 `caller` is the door of every endpoint: where the address names a cluster, it lets in only who may
 see that cluster, and what the services ask for later is asked on that cluster.
@@ -29,7 +29,7 @@ AUTHENTICATION = [TOKEN, SESSION]
 
 
 def caller(request: HttpRequest) -> Actor:
-    """Return who calls, acting on the cluster that the address names, if it names one.
+    """Return the caller, acting on the cluster in the URL, if there is one.
 
     Raises `Forbidden` for who may not see it (or no cluster at all), `NotFound` for no cluster.
     """
@@ -46,12 +46,12 @@ def caller(request: HttpRequest) -> Actor:
 
 
 def cluster_of(request: HttpRequest) -> Cluster:
-    """Return the cluster that the address names and `caller` has let in to."""
+    """Return the cluster in the URL, which `caller` has authorized."""
     return request.cluster  # type: ignore[attr-defined, no-any-return]
 
 
 def identified(request: HttpRequest) -> Actor | None:
-    """Return who sends a request that Ninja has not looked at yet, None for nobody known.
+    """Return the caller of a request before Ninja's authentication, None if anonymous.
 
     For what changes nothing: the CSRF token of a session is not looked at.
     """
@@ -61,7 +61,7 @@ def identified(request: HttpRequest) -> Actor | None:
     return actor_of(request) if request.user.is_authenticated else None
 
 
-def seen_cluster(actor: Actor, slug: str) -> Cluster:
+def visible_cluster(actor: Actor, slug: str) -> Cluster:
     """Return a cluster that a body names. Raises `Forbidden`, `NotFound`."""
     cluster = cluster_by_slug(slug)
     require_viewer(actor, cluster)

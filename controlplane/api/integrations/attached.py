@@ -1,4 +1,4 @@
-"""Attached jobs: what they report, and reading it; bodies of 1 MiB at most."""
+"""Endpoints of attached jobs; bodies of at most 1 MiB."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -43,7 +43,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def limited(run: View) -> View:
-    """Refuse a larger body with 413 before it is read as JSON."""
+    """Return 413 for a larger body before it is parsed."""
 
     @wraps(run)
     def guarded(request: HttpRequest, **parts: Any) -> HttpResponseBase:
@@ -58,7 +58,7 @@ def limited(run: View) -> View:
 @router.post("/events", response={202: TakenOut})
 @decorate_view(limited)
 def report_events(request: HttpRequest, body: ReportIn) -> Any:
-    """Take in what a job tells of its streaming queries; the same report again changes nothing.
+    """Store a report of a job about its streaming queries; idempotent.
 
     Each (run, batch) is stored once. A token of the role viewer is enough: it writes jobs of its
     own user only. A report without events is a sign of life.
@@ -72,13 +72,13 @@ def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
     require_viewer(caller(request))
     filters = JobFilters.of(request.GET)
-    found = jobs_page(filters) if by_number(request) else jobs_slice(filters, Place.of(request.GET))
-    return JobPage(**listed(request, response, found), jobs=[JobOut.of(row) for row in found.rows])
+    page = jobs_page(filters) if by_number(request) else jobs_slice(filters, Place.of(request.GET))
+    return JobPage(**listed(request, response, page), jobs=[JobOut.of(row) for row in page.rows])
 
 
 @router.delete("/jobs/{int:pk}", response={204: None})
 def remove_job(request: HttpRequest, pk: int) -> Any:
-    """Delete a job with all it told; one that still reports comes back."""
+    """Delete a job with its rows; its next report creates it again."""
     attached_jobs.remove(caller(request), job_by_id(pk))
     return Status(204, None)
 

@@ -1,4 +1,4 @@
-"""Shapes of the bodies of attached jobs; rates in rows/s, durations in ms, times ISO 8601."""
+"""Schemas of attached jobs; rates in rows/s, durations in ms, times ISO 8601."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -20,7 +20,7 @@ Key = Annotated[Text, Field(max_length=100)]
 
 
 class JobIn(Schema):
-    """Who reports: Spark's application id and name."""
+    """A reporting job: Spark's application id and name."""
 
     application: Text = Field(min_length=1, max_length=200)
     name: Text = Field(min_length=1, max_length=200)
@@ -89,7 +89,7 @@ class EventIn(Schema):
 
 
 class ReportIn(Schema):
-    """A message of a job: up to 500 events in their order; ended says that the job is over."""
+    """A report of a job: up to 500 events in their order; ended: the job is over."""
 
     job: JobIn
     events: list[EventIn] = Field(default_factory=list, max_length=500)
@@ -119,14 +119,14 @@ def _event(event: EventIn) -> Event:
 
 
 class TakenOut(Schema):
-    """How many events were taken in, under which job."""
+    """The number of stored events, and their job."""
 
     job: int
     taken: int
 
 
 class ProgressOut(Schema):
-    """A batch, or what stands for those of a minute; t and watermark_ms in ms since the epoch."""
+    """A batch, or the merged batches of a minute; t and watermark_ms in ms since the epoch."""
 
     t: int
     batch: int

@@ -1,8 +1,8 @@
-"""GET /metrics, for Prometheus: figures of clusters, executions, queues and requests.
+"""GET /metrics for Prometheus: metrics of clusters, executions, queues and requests.
 
-Figures of clusters are read from the database when they are asked for; requests are counted by all
-web processes together. It takes a token (or a login) of a viewer, who is told of the clusters that
-they may see; of queues, webhooks and requests only who may see them all.
+Metrics of clusters are read from the database on request; requests are counted by all web processes
+together. It requires a token (or a session) of a viewer and returns the metrics of visible
+clusters; those of queues, webhooks and requests require a viewer of all clusters.
 """
 
 from collections.abc import Iterable, Iterator
@@ -66,30 +66,30 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 class _Figures(Collector):
-    """Reads the figures that an actor may see."""
+    """Collector of the metrics that are visible to an actor."""
 
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
 
     def collect(self) -> Iterator[Metric]:
         with transaction.atomic():
-            found = gauges(self._actor.clusters)
-        yield from _of_clusters(found, timezone.now())
-        yield _gauge("queries", "Queries", ("cluster", "state"), found.queries)
-        yield _gauge("proposals", "Proposals", ("cluster", "state"), found.proposals)
-        told = CounterMetricFamily(
+            figures = gauges(self._actor.clusters)
+        yield from _of_clusters(figures, timezone.now())
+        yield _gauge("queries", "Queries", ("cluster", "state"), figures.queries)
+        yield _gauge("proposals", "Proposals", ("cluster", "state"), figures.proposals)
+        decisions = CounterMetricFamily(
             "weir_decisions", "Decisions of watch loops", labels=("cluster", "loop", "code")
         )
-        for labels, value in found.decisions:
-            told.add_metric(labels, value)
-        yield told
+        for labels, value in figures.decisions:
+            decisions.add_metric(labels, value)
+        yield decisions
         if self._actor.is_viewer:
-            yield _gauge("webhook_deliveries", "Messages", ("state",), found.deliveries)
+            yield _gauge("webhook_deliveries", "Messages", ("state",), figures.deliveries)
             yield from _of_queues()
 
 
-def _of_clusters(found: Gauges, now: datetime) -> Iterator[Metric]:
-    rows = found.clusters
+def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
+    rows = figures.clusters
     for key, name, about, factor in _OF_SAMPLE:
         yield _gauge(name, about, ("cluster",), _values(rows, key, factor))
     for key, name, about in _OF_NODES:
@@ -107,7 +107,7 @@ def _of_clusters(found: Gauges, now: datetime) -> Iterator[Metric]:
 
 
 def _of_queues() -> Iterator[Metric]:
-    """Yield how many tasks wait for a worker; only whether Redis answers where it does not."""
+    """Yield the lengths of the task queues, and whether Redis responds."""
     up, lengths = 1.0, []
     try:
         for name in QUEUES:
@@ -148,6 +148,6 @@ def _gauge(
     values: Iterable[tuple[tuple[str, ...], float]],
 ) -> Metric:
     metric = GaugeMetricFamily(f"weir_{name}", about, labels=labels)
-    for found, value in values:
-        metric.add_metric(found, value)
+    for measured, value in values:
+        metric.add_metric(measured, value)
     return metric

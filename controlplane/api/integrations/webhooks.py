@@ -1,4 +1,4 @@
-"""Webhooks: managing them, trying one, and what became of their messages."""
+"""Endpoints of webhooks and their messages."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from controlplane.access.roles import Actor
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
-from controlplane.api.common.security import caller, seen_cluster
+from controlplane.api.common.security import caller, visible_cluster
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.delivery_list import deliveries_slice
 from controlplane.integrations.webhooks import WebhookSpec
@@ -31,7 +31,7 @@ _EXAMPLES = {
 
 
 class WebhookIn(Schema):
-    """A webhook: a public https address, what it is told of, and of which cluster (null: all)."""
+    """A webhook: a public https URL, its event types, and its cluster (null: all)."""
 
     name: str = Field(max_length=webhooks.MAX_NAME)
     url: str = Field(max_length=500)
@@ -41,7 +41,7 @@ class WebhookIn(Schema):
 
 
 class WebhookOut(Schema):
-    """A webhook without its secret; after failures in a row it rests until a moment."""
+    """A webhook without its secret; after consecutive failures it is paused until a moment."""
 
     id: int
     name: str
@@ -61,14 +61,14 @@ class WebhookOut(Schema):
 
 
 class NewWebhookOut(Schema):
-    """A webhook that was made, with the secret that its messages are signed with."""
+    """A new webhook with the secret that signs its messages."""
 
     webhook: WebhookOut
     secret: str
 
 
 class DeliveryOut(Schema):
-    """One message; event is its id, the same at every try. next_at: when it is tried again."""
+    """A message; event is its id, the same at every attempt. next_at: the next attempt."""
 
     id: int
     event: str
@@ -89,25 +89,25 @@ class DeliveryOut(Schema):
 
     @staticmethod
     def resolve_next_at(row: Delivery) -> datetime | None:
-        """Return when it is due, None for one that is over."""
+        """Return the next attempt, None for a finished message."""
         return row.next_at if row.state == Delivery.State.WAITING else None
 
 
 class DeliveryPage(ListOut):
-    """Some messages of a webhook, the newest first."""
+    """A page of a webhook's messages, newest first."""
 
     deliveries: list[DeliveryOut]
 
 
 @router.get("", response=list[WebhookOut])
 def list_webhooks(request: HttpRequest) -> Any:
-    """Return the webhooks that the caller may manage, by name; there are fifty at most."""
-    return webhooks.seen(caller(request))
+    """Return the webhooks that the caller can manage by name, at most fifty."""
+    return webhooks.visible_webhooks(caller(request))
 
 
 @router.post("", response={201: NewWebhookOut}, openapi_extra=with_examples(_EXAMPLES))
 def make_webhook(request: HttpRequest, body: WebhookIn) -> Any:
-    """Register an address; takes the role admin, on the cluster or on all.
+    """Create a webhook. Requires the role admin, on its cluster or on all.
 
     Private, loopback, link-local and metadata addresses are refused, now and at every message.
     """
@@ -119,60 +119,60 @@ def make_webhook(request: HttpRequest, body: WebhookIn) -> Any:
 @router.get("/{int:pk}", response=WebhookOut)
 def get_webhook(request: HttpRequest, pk: int) -> Any:
     """Return one webhook."""
-    return webhooks.by_id(caller(request), pk)
+    return webhooks.webhook_by_id(caller(request), pk)
 
 
 @router.put("/{int:pk}", response=WebhookOut, openapi_extra=with_examples(_EXAMPLES))
 def change_webhook(request: HttpRequest, pk: int, body: WebhookIn) -> Any:
-    """Change all of a webhook but its cluster; it no longer rests."""
+    """Change all fields of a webhook except its cluster; a pause ends."""
     actor = caller(request)
-    return webhooks.change(actor, webhooks.by_id(actor, pk), _spec(actor, body))
+    return webhooks.change(actor, webhooks.webhook_by_id(actor, pk), _spec(actor, body))
 
 
 @router.delete("/{int:pk}", response={204: None})
 def remove_webhook(request: HttpRequest, pk: int) -> Any:
     """Delete a webhook with its messages."""
     actor = caller(request)
-    webhooks.remove(actor, webhooks.by_id(actor, pk))
+    webhooks.remove(actor, webhooks.webhook_by_id(actor, pk))
     return Status(204, None)
 
 
 @router.post("/{int:pk}/secret", response=NewWebhookOut)
 def renew_secret(request: HttpRequest, pk: int) -> Any:
-    """Give a webhook another secret, which signs every message from now on."""
+    """Replace the secret of a webhook, which signs every message from now on."""
     actor = caller(request)
-    hook = webhooks.renew_secret(actor, webhooks.by_id(actor, pk))
+    hook = webhooks.renew_secret(actor, webhooks.webhook_by_id(actor, pk))
     return {"webhook": hook, "secret": webhooks.secret_of(hook)}
 
 
 @router.post("/{int:pk}/test", response={202: DeliveryOut})
 def test_webhook(request: HttpRequest, pk: int) -> Any:
-    """Have a message of type test sent; ask for its delivery to see what became of it."""
+    """Send a message of type test; its delivery has the outcome."""
     actor = caller(request)
-    return Status(202, webhooks.test(actor, webhooks.by_id(actor, pk)))
+    return Status(202, webhooks.test(actor, webhooks.webhook_by_id(actor, pk)))
 
 
 @router.get("/{int:pk}/deliveries", response=DeliveryPage)
 def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> Any:
-    """List the messages of a webhook, the newest first; those that are over are kept a week.
+    """List the messages of a webhook, newest first; finished messages are kept a week.
 
     Query parameters state (waiting, delivered, failed), cursor, limit (up to 1000).
     """
-    hook = webhooks.by_id(caller(request), pk)
-    found = deliveries_slice(hook, request.GET, Place.of(request.GET))
-    return listed(request, response, found) | {"deliveries": found.rows}
+    hook = webhooks.webhook_by_id(caller(request), pk)
+    page = deliveries_slice(hook, request.GET, Place.of(request.GET))
+    return listed(request, response, page) | {"deliveries": page.rows}
 
 
 @router.post("/{int:pk}/deliveries/{int:delivery}/again", response={202: DeliveryOut})
 def send_again(request: HttpRequest, pk: int, delivery: int) -> Any:
-    """Have a message sent now: once more, or before its next try; it keeps its id.
+    """Send a message now, again or before its next attempt; its id does not change.
 
     409 (webhook_off) for a webhook that is switched off.
     """
     actor = caller(request)
-    return Status(202, deliveries.again(actor, webhooks.by_id(actor, pk), delivery))
+    return Status(202, deliveries.send_again(actor, webhooks.webhook_by_id(actor, pk), delivery))
 
 
 def _spec(actor: Actor, body: WebhookIn) -> WebhookSpec:
-    cluster = None if body.cluster is None else seen_cluster(actor, body.cluster)
+    cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
     return WebhookSpec(body.name, body.url, tuple(body.kinds), cluster, body.active)

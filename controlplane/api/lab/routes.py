@@ -1,4 +1,4 @@
-"""The Lab: its experiments, runs of them, their tables."""
+"""Endpoints of the Lab: experiments, runs and tables."""
 
 from typing import Any
 
@@ -28,10 +28,10 @@ def list_experiments(request: HttpRequest, planner: str = "") -> Any:
     """Return every experiment, or those of one planner, with parameters, values and series."""
     caller(request)
     return [
-        ExperimentOut.of(one)
-        for name, found in all_experiments().items()
+        ExperimentOut.of(experiment)
+        for name, experiments in all_experiments().items()
         if planner in ("", name)
-        for one in found
+        for experiment in experiments
     ]
 
 
@@ -44,7 +44,7 @@ def get_experiment(request: HttpRequest, planner: str, name: str) -> Any:
 
 @router.post("/runs", response={202: RunOut})
 def request_run(request: HttpRequest, body: RunIn) -> Any:
-    """Ask for a run; it waits until the Lab's worker is free."""
+    """Request a run, which is queued for the Lab's worker."""
     run = lab.request(
         caller(request), body.planner, body.experiment, body.parameters, body.values, body.series
     )
@@ -53,19 +53,19 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
 
 @router.get("/runs", response=RunPage)
 def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
-    """List runs, the newest first.
+    """List runs, newest first.
 
     Query parameters planner, experiment, state, cursor, limit (up to 1000).
     """
     caller(request)
     filters = LabFilters.of(request.GET)
-    found = lab_page(filters) if by_number(request) else lab_slice(filters, Place.of(request.GET))
-    return listed(request, response, found) | {"runs": list(found.rows)}
+    page = lab_page(filters) if by_number(request) else lab_slice(filters, Place.of(request.GET))
+    return listed(request, response, page) | {"runs": list(page.rows)}
 
 
 @router.get("/runs/{int:pk}", response=RunOut)
 def get_run(request: HttpRequest, pk: int) -> Any:
-    """Return one run; its table is apart."""
+    """Return one run without its table."""
     caller(request)
     return run_by_id(pk)
 
@@ -82,18 +82,18 @@ def get_table(request: HttpRequest, pk: int) -> Any:
 
 @router.post("/runs/{int:pk}/cancel", response=RunOut)
 def cancel_run(request: HttpRequest, pk: int) -> Any:
-    """Stop a run that waits or runs."""
+    """Cancel a queued or running run."""
     return lab.cancel(caller(request), run_by_id(pk))
 
 
 @router.post("/runs/{int:pk}/again", response={202: RunOut})
 def run_again(request: HttpRequest, pk: int) -> Any:
-    """Ask for another run of the same."""
-    return Status(202, lab.run_again(caller(request), run_by_id(pk)))
+    """Request another run with the same parameters."""
+    return Status(202, lab.repeat(caller(request), run_by_id(pk)))
 
 
 @router.delete("/runs/{int:pk}", response={204: None})
 def delete_run(request: HttpRequest, pk: int) -> Any:
-    """Delete a run and its table; one under way stops."""
+    """Delete a run and its table; a running run stops."""
     lab.delete(caller(request), run_by_id(pk))
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""Shapes of the Lab's bodies."""
+"""Schemas of the Lab."""
 
 from datetime import datetime
 from typing import Any
@@ -70,26 +70,28 @@ class ExperimentOut(Schema):
     columns: list[str]
 
     @staticmethod
-    def of(one: Experiment) -> "ExperimentOut":
+    def of(experiment: Experiment) -> "ExperimentOut":
         """Return the body of an experiment; the swept parameter is x."""
-        fields = [field for field in one.parameters.fields() if field.name != one.x.name]
+        fields = [
+            field for field in experiment.parameters.fields() if field.name != experiment.x.name
+        ]
         return ExperimentOut(
-            planner=one.planner,
-            name=one.name,
-            title=one.title,
-            about=one.about,
-            x=AxisOut.of(one.x),
-            y=[AxisOut.of(panel.y) for panel in one.panels],
+            planner=experiment.planner,
+            name=experiment.name,
+            title=experiment.title,
+            about=experiment.about,
+            x=AxisOut.of(experiment.x),
+            y=[AxisOut.of(panel.y) for panel in experiment.panels],
             parameters=[ParameterOut.of(field) for field in fields],
-            values=list(one.values),
-            series=list(one.series),
-            choices=list(one.choices),
-            columns=list(one.columns),
+            values=list(experiment.values),
+            series=list(experiment.series),
+            choices=list(experiment.choices),
+            columns=list(experiment.columns),
         )
 
 
 class RunIn(Schema):
-    """Which experiment, with what; what is left out is as the experiment has it."""
+    """An experiment and its parameters; missing values have the experiment's defaults."""
 
     planner: str = "placement"
     experiment: str

@@ -1,4 +1,4 @@
-"""The policy of a cluster, its blackouts and exclusions, and what the watch loops decided."""
+"""Policy of a cluster, blackouts, exclusions, and decisions of the watch loops."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def get_policy(request: HttpRequest, slug: str) -> Any:
 
 @router.patch("/{slug}/policy", response=PolicyOut, openapi_extra=with_examples(POLICY_EXAMPLES))
 def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
-    """Change some settings of the policy; takes an admin of the cluster."""
+    """Change some settings of the policy. Requires the role admin."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     update_policy(actor, cluster, body.changes(), body.reason)
     return PolicyOut.of(cluster)
@@ -54,7 +54,7 @@ def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
 
 @router.get("/{slug}/blackouts", response=list[BlackoutOut])
 def list_blackouts(request: HttpRequest, slug: str) -> Any:
-    """Return when nothing begins by itself."""
+    """Return the blackouts."""
     caller(request)
     return Blackout.objects.filter(cluster=cluster_by_slug(slug))
 
@@ -65,7 +65,7 @@ def list_blackouts(request: HttpRequest, slug: str) -> Any:
     openapi_extra=with_examples(BLACKOUT_EXAMPLES),
 )
 def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
-    """Add a blackout; takes an admin of the cluster."""
+    """Add a blackout. Requires the role admin."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     row = blackouts.add_blackout(
         actor, cluster, reason=body.reason, cron=body.cron, minutes=body.minutes,
@@ -76,14 +76,14 @@ def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
 
 @router.delete("/{slug}/blackouts/{int:pk}", response={204: None})
 def remove_blackout(request: HttpRequest, slug: str, pk: int, reason: str = "") -> Any:
-    """Remove a blackout; takes an admin of the cluster."""
+    """Delete a blackout. Requires the role admin."""
     blackouts.remove_blackout(caller(request), cluster_by_slug(slug), pk, reason[:2000])
     return Status(204, None)
 
 
 @router.get("/{slug}/exclusions", response=list[ExclusionOut])
 def list_exclusions(request: HttpRequest, slug: str) -> Any:
-    """Return what no plan may move now, the one that expires first first."""
+    """Return the exclusions by expiry."""
     caller(request)
     return exclusions.live_exclusions(cluster_by_slug(slug), timezone.now())
 
@@ -94,7 +94,7 @@ def list_exclusions(request: HttpRequest, slug: str) -> Any:
     openapi_extra=with_examples(EXCLUSION_EXAMPLES),
 )
 def add_exclusion(request: HttpRequest, slug: str, body: ExclusionIn) -> Any:
-    """Let no plan move something until it expires; said again, it has a new owner and end."""
+    """Exclude an object from plans until a moment; a repeated request sets owner and end."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     row = exclusions.add_exclusion(
         actor, cluster, body.kind, body.subject, body.reason, body.expires_at
@@ -104,29 +104,29 @@ def add_exclusion(request: HttpRequest, slug: str, body: ExclusionIn) -> Any:
 
 @router.delete("/{slug}/exclusions/{int:pk}", response={204: None})
 def remove_exclusion(request: HttpRequest, slug: str, pk: int, reason: str = "") -> Any:
-    """Let plans move it again."""
+    """Delete an exclusion."""
     exclusions.remove_exclusion(caller(request), cluster_by_slug(slug), pk, reason[:2000])
     return Status(204, None)
 
 
 @router.get("/{slug}/watch", response=list[DecisionOut])
 def get_watch(request: HttpRequest, slug: str) -> Any:
-    """Return the last decision of each watch loop: why something, or nothing, is happening."""
+    """Return the last decision of each watch loop."""
     caller(request)
     return [row for row in last_decisions(cluster_by_slug(slug)).values() if row is not None]
 
 
 @router.get("/{slug}/decisions", response=DecisionPage)
 def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
-    """List what the watch loops decided, the newest first.
+    """List the decisions of the watch loops, newest first.
 
     Query parameters loop, code, cursor, limit (up to 1000).
     """
     caller(request)
     cluster, filters = cluster_by_slug(slug), DecisionFilters.of(request.GET)
-    found = (
+    page = (
         decisions_page(cluster, filters)
         if by_number(request)
         else decisions_slice(cluster, filters, Place.of(request.GET))
     )
-    return listed(request, response, found) | {"decisions": found.rows}
+    return listed(request, response, page) | {"decisions": page.rows}

@@ -1,4 +1,4 @@
-"""Shapes of policies, blackouts, exclusions and decisions in the API's bodies."""
+"""Schemas of policies, blackouts, exclusions and decisions."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, StrictInt, create_model
 
 from controlplane.api.common.schemas import ListOut, ReasonIn
 from controlplane.models import Blackout, Cluster, Decision
-from controlplane.policies.blackouts import blackout_until, cron_told
+from controlplane.policies.blackouts import blackout_until, cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings
@@ -75,7 +75,7 @@ class PolicyIn(_SENT):  # type: ignore[misc]  # the fields are those of the sett
     model_config = ConfigDict(extra="forbid", strict=True)
 
     def changes(self) -> dict[str, Any]:
-        """Return the settings that were sent."""
+        """Return the settings in the request."""
         sent: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"reason"})
         return sent
 
@@ -92,7 +92,7 @@ class BlackoutIn(ReasonIn):
 
 
 class BlackoutOut(Schema):
-    """A blackout; told is its cron line in words, until when it ends where it holds now."""
+    """A blackout; its cron line has a description, until is its end if it is in effect."""
 
     id: int
     cron: str
@@ -108,16 +108,16 @@ class BlackoutOut(Schema):
     @staticmethod
     def resolve_told(row: Blackout) -> str:
         """Return the cron line in words."""
-        return cron_told(row.cron) if row.cron else ""
+        return cron_text(row.cron) if row.cron else ""
 
     @staticmethod
     def resolve_until(row: Blackout) -> datetime | None:
-        """Return when it ends, null where it does not hold now."""
+        """Return the end of the blackout, null if it is not in effect."""
         return blackout_until(row, timezone.now())
 
 
 class ExclusionIn(ReasonIn):
-    """What no plan may move until it expires: a query, node or stream by its name."""
+    """An exclusion: a query, node or stream by name, and its expiry."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -127,7 +127,7 @@ class ExclusionIn(ReasonIn):
 
 
 class ExclusionOut(Schema):
-    """An exclusion that holds."""
+    """An exclusion that has not expired."""
 
     id: int
     kind: str
@@ -139,7 +139,7 @@ class ExclusionOut(Schema):
 
 
 class DecisionOut(Schema):
-    """A decision of a watch loop; equal ones in a row are one, count says how many.
+    """A decision of a watch loop; count: the number of equal consecutive decisions.
 
     about is what code means; number decided, limit is what it was
     compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
@@ -170,6 +170,6 @@ class DecisionOut(Schema):
 
 
 class DecisionPage(ListOut):
-    """Some decisions, the one begun last first."""
+    """A page of decisions, newest first."""
 
     decisions: list[DecisionOut]

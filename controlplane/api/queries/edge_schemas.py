@@ -1,4 +1,4 @@
-"""Shapes of drops, schemes and merge nodes in the API's bodies."""
+"""Schemas of drop rules, key groupings and aggregator nodes."""
 
 from datetime import datetime
 
@@ -11,14 +11,14 @@ from controlplane.topology.drop_specs import DropSpec
 
 
 class StepOut(BaseModel):
-    """From an event time on (null: always) this share is dropped."""
+    """The dropped share from an event time on (null: always)."""
 
     since: datetime | None
     share: float
 
 
 class DropOut(BaseModel):
-    """What an arc drops; query is null for the input arc of the stream.
+    """A drop rule; query is null for the input of the stream.
 
     share is the last step's: 0 for a drop of windows that is being lifted. window_s is null where
     records are dropped by chance. dropped counts records since the drop was set, per_s follows how
@@ -61,7 +61,7 @@ class DropOut(BaseModel):
 
 
 class DropIn(Schema):
-    """What an arc should drop: a share above 0 and up to 1, of its records by chance.
+    """A requested drop rule: a share above 0 and up to 1, of random records.
 
     query: the running query of the split arc; without one, the input arc. With window_s, windows
     of this length that begin every slide_s are dropped whole, batch neighbours together; on a split
@@ -81,14 +81,14 @@ class DropIn(Schema):
 
 
 class SchemeIn(Schema):
-    """How the keys of a query should find their task: hash or two_choices."""
+    """The requested key grouping of a query: hash or two_choices."""
 
     scheme: str
     reason: str = Field("", max_length=2000)
 
 
 class MergeNodeIn(Schema):
-    """The index of the node that should merge a query; null: the least loaded of the others."""
+    """The index of the requested aggregator node; null: the least loaded other node."""
 
     node: StrictInt | None
     reason: str = Field("", max_length=2000)

@@ -1,4 +1,4 @@
-"""What arcs drop, how keys find their tasks, and who merges: changes while queries run."""
+"""Endpoints of drop rules, key groupings and aggregator nodes of running queries."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from controlplane.api.common.examples import (
 from controlplane.api.common.security import caller
 from controlplane.api.queries.edge_schemas import DropIn, DropOut, MergeNodeIn, SchemeIn
 from controlplane.api.queries.schemas import QueryOut
-from controlplane.catalog.drop_rules import drops_of
+from controlplane.catalog.drop_rules import drop_rules_of
 from controlplane.catalog.queries import query_by_id, query_by_name
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.streams import stream_by_key
@@ -26,30 +26,32 @@ DROPS = "/{slug}/streams/{key}/drops"
 
 
 @router.get(DROPS, response=list[DropOut])
-def list_drops(request: HttpRequest, slug: str, key: str) -> Any:
-    """Return what the arcs of a stream drop: its input arc, and the split arcs to queries."""
+def list_drop_rules(request: HttpRequest, slug: str, key: str) -> Any:
+    """Return the drop rules of a stream: of its input, and of its edges to queries."""
     caller(request)
     stream = stream_by_key(cluster_by_slug(slug), key)
-    return [DropOut.of(drop) for drop in drops_of(stream)]
+    return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
 @router.put(DROPS, response=DropOut, openapi_extra=with_examples(DROP_EXAMPLES))
-def set_drop(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
-    """Let an arc of a stream (by id or name) drop a share, or another share than before."""
+def set_drop_rule(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
+    """Create or change a drop rule of a stream (by id or name)."""
     actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
     return DropOut.of(drop_rules.set_drop(actor, stream, body.value(), body.query, body.reason))
 
 
 @router.delete(DROPS, response=list[DropOut])
-def lift_drop(request: HttpRequest, slug: str, key: str, query: str = "", reason: str = "") -> Any:
-    """Let an arc keep all records again; returns what the stream's arcs drop then.
+def remove_drop_rule(
+    request: HttpRequest, slug: str, key: str, query: str = "", reason: str = ""
+) -> Any:
+    """Delete a drop rule; return the remaining drop rules of the stream.
 
     A drop of whole windows ends with one that is to come: it stays, with a last step of share 0,
     until its last window is over.
     """
     actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
     drop_rules.lift(actor, stream, query, reason[:2000])
-    return [DropOut.of(drop) for drop in drops_of(stream)]
+    return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
 @router.post(
@@ -58,7 +60,7 @@ def lift_drop(request: HttpRequest, slug: str, key: str, query: str = "", reason
     openapi_extra=with_examples(SCHEME_EXAMPLES),
 )
 def set_scheme(request: HttpRequest, slug: str, name: str, body: SchemeIn) -> Any:
-    """Let the keys of a running query that has a merge node find their task by another scheme."""
+    """Change the key grouping of a running query that has an aggregator node."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
     key_groupings.set_scheme(actor, query, body.scheme, body.reason)
@@ -71,7 +73,7 @@ def set_scheme(request: HttpRequest, slug: str, name: str, body: SchemeIn) -> An
     openapi_extra=with_examples(MERGE_EXAMPLES),
 )
 def move_merge(request: HttpRequest, slug: str, name: str, body: MergeNodeIn) -> Any:
-    """Let another node merge a running query that has a merge node."""
+    """Move the aggregation of a running query to another node."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
     key_groupings.move_merge(actor, query, body.node, body.reason)

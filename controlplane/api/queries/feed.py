@@ -61,8 +61,8 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     if only not in ("", "final"):
         raise Invalid({"only": ["must be final, or left out"]})
     if len(_OPEN) >= MAX_FEEDS:
-        told = f"{MAX_FEEDS} feeds are open in this process"
-        raise TryLater("too_many_feeds", told, 10)
+        text = f"{MAX_FEEDS} feeds are open in this process"
+        raise TryLater("too_many_feeds", text, 10)
     after = request.headers.get("Last-Event-ID", "") or request.GET.get("after", "")
     place = FeedPlace.read(after) if after else feed_start(cluster, query)
     follower = Follower(cluster, query, place, is_final_only=only == "final")
@@ -75,7 +75,7 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
 
 @dataclass
 class Follower:
-    """One connection: reads when there is something, and tells it."""
+    """A connection that reads events from the feed and sends them."""
 
     cluster: Cluster
     query: Query
@@ -84,10 +84,10 @@ class Follower:
     _until: float = field(default_factory=lambda: time.monotonic() + LONGEST_S)
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield the lines of the events until the query has ended, or the time is over.
+        """Yield the lines of the events until the query has ended or the time limit is reached.
 
         Nothing is read ahead: a follower that does not take its events makes no memory grow here,
-        but misses changes in the end, which it is told.
+        but misses changes in the end; an event reports this.
         """
         _OPEN.add(id(self))
         client: Redis = Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
@@ -121,16 +121,16 @@ class Follower:
         return events
 
     async def _has_more(self, client: Redis) -> bool:
-        """Wait for the next entry of the feed; whether one came."""
+        """Wait for the next entry of the feed; return True if there is one."""
         name = keys.feed_key(self.cluster.slug, self.query.pk)
         try:
-            found = await client.xread(
+            entries = await client.xread(
                 {name: f"{self.place.number}-0"}, count=1, block=round(HEARTBEAT_S * 1000)
             )
         except RedisError:
             await asyncio.sleep(1)
             return False
-        return bool(found)
+        return bool(entries)
 
 
 def written(event: FeedEvent) -> str:

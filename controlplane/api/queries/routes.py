@@ -1,4 +1,4 @@
-"""Queries: submitting, ending, listing them and reading their results."""
+"""Endpoints of queries: submission, end, lists and results."""
 
 from typing import Any
 
@@ -41,13 +41,13 @@ from controlplane.topology.queries import QuerySpec
 
 router = Router(tags=["queries"])
 JSON = "application/json"
-_ONE = with_examples(QUERY_EXAMPLES)
+_QUERY_EXAMPLE = with_examples(QUERY_EXAMPLES)
 _MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values())}})
 
 
-@router.post("/{slug}/queries", response={201: QueryOut}, openapi_extra=_ONE)
+@router.post("/{slug}/queries", response={201: QueryOut}, openapi_extra=_QUERY_EXAMPLE)
 def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
-    """Submit one query; it is pending until the worker placed it, well under a second."""
+    """Submit one query; it is pending until a worker has placed it."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = queries.submit(actor, cluster, _spec(body))
     return Status(201, QueryOut.of(row_of(query_by_id(cluster, query.pk))))
@@ -55,46 +55,46 @@ def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
 
 @router.get("/{slug}/queries", response=QueryPage)
 def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
-    """List queries, the newest first.
+    """List queries, newest first.
 
     Query parameters q, state (or live), node, stream, order (name, state, node, window, submitted;
     - before it turns it round), cursor, limit (up to 1000).
     """
     caller(request)
     cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
-    found = (
+    page = (
         queries_page(cluster, filters)
         if by_number(request)
         else queries_slice(cluster, filters, Place.of(request.GET))
     )
-    rows = [QueryOut.of(row) for row in found.rows]
-    return QueryPage(**listed(request, response, found), queries=rows)
+    rows = [QueryOut.of(row) for row in page.rows]
+    return QueryPage(**listed(request, response, page), queries=rows)
 
 
 @router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)
 def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
-    """Submit up to 10,000 queries, all or none; refusals name the rows."""
+    """Submit up to 10,000 queries, all or none; errors name the rows."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     saved = queries.submit_many(actor, cluster, [_spec(row) for row in body.queries])
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
 
 
-@router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_ONE)
+@router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_QUERY_EXAMPLE)
 def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
-    """Say what is wrong with a query and where, or which columns its results have; save nothing."""
+    """Return the faults of a query with their places, or the columns of its results."""
     caller(request)
-    found = queries.checked(cluster_by_slug(slug), _spec(body))
+    checked = queries.checked(cluster_by_slug(slug), _spec(body))
     return CheckOut(
-        valid=not found.fields,
-        fields=found.fields,
-        places={name: PlaceOut.of(one) for name, one in places(found.fields).items()},
+        valid=not checked.fields,
+        fields=checked.fields,
+        places={name: PlaceOut.of(place) for name, place in places(checked.fields).items()},
         columns=[]
-        if found.computation is None
+        if checked.computation is None
         else [
             ColumnOut(name=c.name, kind=c.kind, role=c.role)
-            for c in output_columns(found.computation)
+            for c in output_columns(checked.computation)
         ],
-        usable={name: str(kind) for name, kind in found.usable.items()},
+        usable={name: str(kind) for name, kind in checked.usable.items()},
     )
 
 
@@ -114,7 +114,7 @@ def get_query(request: HttpRequest, slug: str, name: str) -> Any:
 
 @router.delete("/{slug}/queries/{name}", response=QueryOut)
 def end_query(request: HttpRequest, slug: str, name: str) -> Any:
-    """End a live query; one that has ended already is left as it is."""
+    """End a live query; an ended query does not change."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
     if query.state != query.State.ENDED:
@@ -124,7 +124,7 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
 
 @router.post("/{slug}/queries/{name}/retention", response=QueryOut)
 def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
-    """Change how long and how many windows of a query are kept."""
+    """Change the retention of a query's windows."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_retention.set_retention(
         actor, cluster, name, body.retention_s, body.retention_windows, body.reason
@@ -134,7 +134,7 @@ def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn)
 
 @router.get("/{slug}/queries/{name}/results", response=WindowPageOut)
 def list_results(request: HttpRequest, slug: str, name: str) -> Any:
-    """List the windows of a query, the newest first, keys in descending order.
+    """List the windows of a query, newest first, keys in descending order.
 
     Query parameters from and to (starts, ISO 8601 or ms; to is not included), key (a JSON array or
     object of the key's columns, or the value of the only one), state (open, final, incomplete),
@@ -144,7 +144,7 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     cluster = cluster_of(request)
     query = query_by_name(cluster, name)
     page = windows_page(cluster, query, WindowFilters.of(request.GET))
-    body = {"windows": [window_row(one) for one in page.windows], "next": page.next or None}
+    body = {"windows": [window_row(window) for window in page.windows], "next": page.next or None}
     # Written as it is: checking each of a thousand rows against the schema would take longer than
     # reading them.
     answer = HttpResponse(to_json(body, fallback=str), content_type=JSON)

@@ -1,4 +1,4 @@
-"""Shapes of bodies about queries and their windows."""
+"""Schemas of queries and their windows."""
 
 import json
 from datetime import datetime
@@ -30,7 +30,7 @@ class TextIn(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"examples": [one["text"] for one in QUERY_EXAMPLES.values()]},
+        json_schema_extra={"examples": [example["text"] for example in QUERY_EXAMPLES.values()]},
     )
 
     aggregates: dict[str, str]
@@ -44,7 +44,7 @@ class TextIn(BaseModel):
     on: list[list[str]] = Field(default_factory=list)
 
     def value(self) -> QueryText:
-        """Return the text as the wire has it, its right side still to be resolved."""
+        """Return the text as `QueryText`; its right side is not resolved yet."""
         return QueryText(**self.model_dump(exclude={"right"}))
 
 
@@ -121,10 +121,10 @@ class QueryOut(BaseModel):
 
     text is what was submitted, defaults left out; window_s repeats the length of its windows in
     seconds. Of a join, streams are those of its left side and text.right names the others. Of a
-    query that is split over several tasks, spans says which node has which: [node, first, past the
-    last]; scheme how its keys find their task, "" for the hash; merge_node who puts its windows
-    together, null for whoever reads them. drops are those of its split arcs. fault says why the
-    data plane could not compute the query: why, stage of the engine, node (index), and sample, some
+    query that is split over several tasks, spans has the node of each range of tasks: [node,
+    first, stop]; scheme is its key grouping, "" for the hash; merge_node is its aggregator node,
+    null without one. drops are its drop rules. fault has the reason why the data plane could
+    not compute the query: why, stage of the engine, node (index), and sample, some
     rows of the input; empty for none.
     """
 
@@ -188,7 +188,7 @@ def _text(row: QueryRow) -> dict[str, Any]:
 
 
 class SubmittedOut(Schema):
-    """The queries a bulk request saved."""
+    """The queries of a bulk request."""
 
     count: int
     names: list[str]
@@ -200,8 +200,8 @@ class WindowOut(Schema):
     Moments are ISO 8601, the key column `stream` holds the stream's name; decimals, infinities and
     NaN are texts. batch is the newest micro-batch that changed the window. state is open (records
     may change it), final (complete, since final_at) or incomplete (nothing changes it any more, but
-    its query ended before all its records had come, or it was open for too long). errors says of
-    an aggregate that has no value why.
+    its query ended before all its records had come, or it was open for too long). errors has for
+    an aggregate without a value the reason.
     """
 
     window_start: datetime
@@ -214,7 +214,7 @@ class WindowOut(Schema):
 
 
 class WindowPageOut(Schema):
-    """Some windows of a query; next is the cursor of those behind them, null behind the last."""
+    """A page of a query's windows; next is the cursor of the next page, null for the last."""
 
     windows: list[WindowOut]
     next: str | None

@@ -1,4 +1,4 @@
-"""Dead letters: records that do not fit their stream's schema, listed, exported, appended again."""
+"""Endpoints of dead letters: lists, export, replay and deletion."""
 
 from dataclasses import asdict
 from typing import Any, Literal
@@ -34,7 +34,7 @@ _FORM: Any = Query("ndjson", alias="format")  # type: ignore[type-arg]
 
 @router.get("/{slug}/dead-letters", response=DeadLetterPageOut)
 def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
-    """List dead letters, the newest first.
+    """List dead letters, newest first.
 
     Query parameters stream (name or id), reason (body, future, no_time, schema, unreadable),
     cursor, limit (up to 500). The newest 10,000 of a cluster are kept, and 16 MiB.
@@ -52,7 +52,7 @@ def export_dead_letters(
     slug: str,
     form: Form = _FORM,
 ) -> HttpResponseBase:
-    """Return the dead letters as lines of JSON or as CSV, the oldest first.
+    """Return the dead letters as NDJSON or CSV, oldest first.
 
     Query parameters stream and reason as of the list.
     """
@@ -63,7 +63,7 @@ def export_dead_letters(
 
 @router.post("/{slug}/dead-letters/replay", response=ReplayedOut)
 def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
-    """Append dead letters again, under the present schemas; those that fit are removed.
+    """Append dead letters again, under the present schemas; appended ones are deleted.
 
     At most 1,000 at once: `next` is what `after` of a further request takes, null if there is no
     other. Each has a stamp of its own, so that a request that was cut short is repeated without
@@ -76,7 +76,7 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)
 def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
-    """Give dead letters up; their number stays counted."""
+    """Delete dead letters; the total count does not change."""
     actor, cluster = caller(request), cluster_of(request)
     choice = _choice(cluster, body)
     return {"deleted": dead_letters.delete(actor, cluster, choice, body.reason)}

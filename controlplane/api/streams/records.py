@@ -1,4 +1,4 @@
-"""The door for records over HTTP, for whoever has no client of the log."""
+"""Endpoints that append records over HTTP, and set a cluster's log."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ router = Router(tags=["records"])
 
 
 class AppendedOut(Schema):
-    """Where in the log the records stand ("" for none), and how many they are.
+    """The log position of the appended records ("" for none), and their number.
 
     dead_letters: how many others did not fit the stream's schema and are kept as dead letters.
     """
@@ -32,7 +32,7 @@ class AppendedOut(Schema):
 
 
 class LogIn(ReasonIn):
-    """Where records are kept (empty: the site's Redis), and the MiB that may wait to be read."""
+    """The URL of the log (empty: the site's Redis), and the limit of unread MiB."""
 
     url: str = Field("", max_length=300)
     limit_mb: int = Field(512, ge=1, le=1024 * 1024)
@@ -77,7 +77,7 @@ def append_records(
 ) -> Any:
     """Append records to a stream (by id or name): all of them or none.
 
-    The content type says the format: JSON, lines of JSON, CSV with a header, an Arrow IPC stream,
+    The content type names the format: JSON, lines of JSON, CSV with a header, an Arrow IPC stream,
     or Parquet. Values are converted to the stream's schema where none is changed by it. With
     `on_bad=dead_letter` records that do not fit become dead letters, and the others are appended.
     `zone`: the IANA time zone of times that name none.
@@ -88,14 +88,14 @@ def append_records(
     when the log cannot be reached.
     """
     actor = caller(request)
-    found = stream_by_key(cluster_by_slug(slug), stream)
+    row = stream_by_key(cluster_by_slug(slug), stream)
     stamp = append.stamp_of(producer, sequence)
     body, kind = body_of(request), format_of(request)
-    return Status(201, append_body(actor, found, body, kind, stamp, on_bad, zone))
+    return Status(201, append_body(actor, row, body, kind, stamp, on_bad, zone))
 
 
 @router.post("/{slug}/log", response=ClusterOut)
 def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
-    """Say where records are kept, and how much may wait; another URL only while it is stopped."""
+    """Set the log and its limit; the URL can change only while the cluster is stopped."""
     cluster = cluster_by_slug(slug)
     return log.set_log(caller(request), cluster, body.url, body.limit_mb, body.reason)

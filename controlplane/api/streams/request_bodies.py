@@ -1,4 +1,4 @@
-"""Bodies of requests that hold records, in one of several formats."""
+"""Request bodies with records, in one of several formats."""
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
@@ -18,7 +18,7 @@ def body_of(request: HttpRequest) -> bytes:
 
 
 def format_of(request: HttpRequest) -> Format:
-    """Return the format that the content type names. Raises `HttpError` (415) for another one."""
+    """Return the format of the content type. Raises `HttpError` (415) if it is unknown."""
     kind = CONTENT_TYPES.get(request.content_type or "")
     if kind is None:
         known = ", ".join(CONTENT_TYPES)

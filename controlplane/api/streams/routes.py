@@ -1,4 +1,4 @@
-"""Streams: registering and listing them."""
+"""Endpoints of streams: registration and lists."""
 
 from typing import Any
 
@@ -32,13 +32,13 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     """
     caller(request)
     cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
-    found = (
+    page = (
         streams_page(cluster, filters)
         if by_number(request)
         else streams_slice(cluster, filters, Place.of(request.GET))
     )
-    rows = [StreamOut.of(row) for row in found.rows]
-    return StreamPage(**listed(request, response, found), streams=rows)
+    rows = [StreamOut.of(row) for row in page.rows]
+    return StreamPage(**listed(request, response, page), streams=rows)
 
 
 @router.get("/{slug}/streams/{int:pk}", response=StreamOut)
@@ -50,7 +50,7 @@ def get_stream(request: HttpRequest, slug: str, pk: int) -> Any:
 
 @router.post("/{slug}/streams", response=list[StreamOut])
 def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
-    """Register streams together; known names are brought up to date.
+    """Register streams together; existing ones are updated.
 
     A new stream needs a schema. That of a known one changes under the rules of PUT …/schema.
     """

@@ -1,4 +1,4 @@
-"""Shapes of bodies about streams, their schemas and dead letters."""
+"""Schemas of streams, their record schemas and dead letters."""
 
 from typing import Any, Self
 
@@ -31,14 +31,14 @@ class ColumnBody(BaseModel):
     nullable: StrictBool = True
 
     def spec(self) -> ColumnSpec:
-        """Return the column as the wire has it."""
+        """Return the column as `ColumnSpec`."""
         return ColumnSpec(self.name, self.type, self.nullable)
 
 
 class SchemaBody(BaseModel):
     """The schema of a stream.
 
-    event_time: the timestamp column that says when a record happened; empty: when it is appended.
+    event_time: the timestamp column with the event time of a record; empty: when it is appended.
     max_future_s: records that are dated further ahead of now become dead letters.
     """
 
@@ -52,7 +52,7 @@ class SchemaBody(BaseModel):
 
 
 class SchemaIn(SchemaBody):
-    """The schema that a stream is to have, and why."""
+    """The requested schema of a stream, and the reason."""
 
     reason: str = Field("", max_length=300)
 
@@ -62,7 +62,7 @@ class SchemaIn(SchemaBody):
 
 
 class SchemaPatch(Schema):
-    """What of a schema changes: columns to add or to alter by name, columns to remove, settings."""
+    """A change of a schema: columns to add, alter or remove by name, and settings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -75,15 +75,15 @@ class SchemaPatch(Schema):
     reason: str = Field("", max_length=300)
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that are given."""
+        """Return the settings in the request."""
         return self.model_dump(exclude={"columns", "remove", "reason"}, exclude_none=True)
 
 
 class ChangeOut(BaseModel):
-    """One change of a schema; reason is empty where it is allowed.
+    """One change of a schema; reason is empty if it is allowed.
 
     queries: the first live queries that it would break, query_count: how many there are,
-    query_reason: what the first of them would say.
+    query_reason: the error of the first of them.
     """
 
     column: str
@@ -96,20 +96,20 @@ class ChangeOut(BaseModel):
 
 
 class PreviewOut(BaseModel):
-    """What a change of a schema would do; allowed is false if one of the changes is refused."""
+    """The effect of a schema change; allowed is false if one change is rejected."""
 
     allowed: bool
     changes: list[ChangeOut]
 
     @classmethod
-    def of(cls, found: list[Assessed]) -> Self:
+    def of(cls, assessed: list[Assessed]) -> Self:
         """Return the body of an assessment."""
-        changes = [ChangeOut(**one.to_json()) for one in found]
-        return cls(allowed=not any(one.refusal for one in found), changes=changes)
+        changes = [ChangeOut(**change.to_json()) for change in assessed]
+        return cls(allowed=not any(change.refusal for change in assessed), changes=changes)
 
 
 class InferredColumnOut(ColumnBody):
-    """A proposed column; note says what to decide, example is its first value."""
+    """A proposed column; note: a choice to make, example: its first value."""
 
     note: str
     example: str
@@ -117,7 +117,7 @@ class InferredColumnOut(ColumnBody):
 
 
 class InferredOut(BaseModel):
-    """A schema proposed from a sample; faults are by field, as of a schema that is refused."""
+    """A schema proposed from a sample; faults are by field, as for a rejected schema."""
 
     format: str
     records: int
@@ -126,19 +126,19 @@ class InferredOut(BaseModel):
     faults: dict[str, str]
 
     @classmethod
-    def of(cls, found: Inferred) -> Self:
-        """Return the body of what a sample suggests."""
-        columns = [InferredColumnOut.model_validate(one) for one in found.columns]
+    def of(cls, inferred: Inferred) -> Self:
+        """Return the body of an inferred schema."""
+        columns = [InferredColumnOut.model_validate(column) for column in inferred.columns]
         return cls(
-            format=found.format, records=found.records, columns=columns,
-            event_time=found.event_time, faults=dict(found.faults),
+            format=inferred.format, records=inferred.records, columns=columns,
+            event_time=inferred.event_time, faults=dict(inferred.faults),
         )  # fmt: skip
 
 
 class DeadLetterOut(BaseModel):
     """A dead letter; record is its JSON text, "" if it cannot be read.
 
-    position and index say where it stands in the log; of a record that was refused with a
+    position and index are its place in the log; of a record that was refused with a
     request, position names the request, and index is its place in the body.
     """
 
@@ -160,7 +160,7 @@ class DeadLetterPageOut(BaseModel):
 
 
 class ChoiceIn(Schema):
-    """Which dead letters: by id, or those of a stream and reason; neither: all of the cluster."""
+    """A selection of dead letters: by id, by stream and reason, or all of the cluster."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -170,9 +170,9 @@ class ChoiceIn(Schema):
 
 
 class ReplayIn(ChoiceIn):
-    """Which dead letters to append again.
+    """The dead letters to append again.
 
-    zone: the IANA time zone of times that name none. after: what `next` of the last answer said.
+    zone: the IANA time zone of times that name none. after: `next` of the previous response.
     """
 
     zone: str = Field("", max_length=60)
@@ -180,13 +180,13 @@ class ReplayIn(ChoiceIn):
 
 
 class DeleteIn(ChoiceIn):
-    """Which dead letters to give up, and why."""
+    """The dead letters to delete, and the reason."""
 
     reason: str = Field("", max_length=300)
 
 
 class ReplayedOut(BaseModel):
-    """How many dead letters were appended again, and how many stay; faults: the first, by id.
+    """The numbers of appended and remaining dead letters; faults: the first ones, by id.
 
     next: what a further request gives as `after`, null if no other is left.
     """
@@ -198,7 +198,7 @@ class ReplayedOut(BaseModel):
 
 
 class DeletedOut(BaseModel):
-    """How many dead letters were given up."""
+    """The number of deleted dead letters."""
 
     deleted: int
 

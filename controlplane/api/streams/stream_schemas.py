@@ -1,4 +1,4 @@
-"""Schemas of streams: reading, proposing from a sample, changing while queries read them."""
+"""Endpoints of streams' schemas: read, infer from a sample, change."""
 
 from typing import Any, Final
 
@@ -49,47 +49,47 @@ SAMPLE: Final = {
 def get_schema(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the schema of a stream (by id or name); 404 if it has none yet."""
     caller(request)
-    found = schema_of(stream_by_key(cluster_of(request), stream).schema)
-    if found is None:
+    schema = schema_of(stream_by_key(cluster_of(request), stream).schema)
+    if schema is None:
         raise NotFound("schema of stream", stream)
-    return found.to_json()
+    return schema.to_json()
 
 
 @router.put("/{slug}/streams/{stream}/schema", response=SchemaBody)
 def put_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
-    """Give a stream this schema; the one that it has changes nothing.
+    """Set the schema of a stream; idempotent.
 
     While queries read it, a nullable column may be added, a type widened, a column made nullable,
     a column removed that no live query reads, and a setting changed. Anything else is refused with
     409 (schema_incompatible): data.columns names each column, the reason, and the queries that it
     would break.
     """
-    actor, found = caller(request), stream_by_key(cluster_of(request), stream)
-    return _schema(set_schema(actor, found, schema_from(body.values()), body.reason))
+    actor, schema = caller(request), stream_by_key(cluster_of(request), stream)
+    return _schema(set_schema(actor, schema, schema_from(body.values()), body.reason))
 
 
 @router.patch("/{slug}/streams/{stream}/schema", response=SchemaBody)
 def change_schema(request: HttpRequest, slug: str, stream: str, body: SchemaPatch) -> Any:
-    """Change parts of a stream's schema; under the same rules as a whole one."""
-    actor, found = caller(request), stream_by_key(cluster_of(request), stream)
+    """Change parts of a stream's schema, under the rules of a whole schema."""
+    actor, schema = caller(request), stream_by_key(cluster_of(request), stream)
     columns = [column.spec() for column in body.columns]
-    changed = patch_schema(actor, found, columns, body.remove, body.settings(), body.reason)
+    changed = patch_schema(actor, schema, columns, body.remove, body.settings(), body.reason)
     return _schema(changed)
 
 
 @router.post("/{slug}/streams/{stream}/schema/preview", response=PreviewOut)
 def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
-    """Return what a change to this schema would do; nothing is changed."""
+    """Return the effect of a change to this schema, without changing it."""
     caller(request)
-    found = stream_by_key(cluster_of(request), stream)
-    return PreviewOut.of(preview(found, schema_from(body.values())))
+    row = stream_by_key(cluster_of(request), stream)
+    return PreviewOut.of(preview(row, schema_from(body.values())))
 
 
 @router.post("/{slug}/streams/infer", response=InferredOut, openapi_extra=SAMPLE)
 def infer_schema(request: HttpRequest, slug: str) -> Any:
-    """Propose a schema from a sample of at most 4 MiB, of which the first 10,000 records are read.
+    """Propose a schema from the first 10,000 records of a sample of at most 4 MiB.
 
-    Its format is told by the content type, as of records that are appended. Nothing is declared:
+    The content type names its format, as of records that are appended. Nothing is declared:
     confirm or correct the proposal, then register the stream with it.
     """
     actor = caller(request)

@@ -1,1 +1,1 @@
-"""What the commands do; each reads its arguments, calls a selector or a service, and prints."""
+"""Commands: each reads its arguments, calls a use case, and prints the outcome."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.access.roles import VIEWER, require_member
 from controlplane.cli.actors import actor_of, viewed
-from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import NodeRow, node_table
 from controlplane.errors import Invalid
@@ -15,7 +15,7 @@ from controlplane.topology import nodes
 
 
 def listed(given: Namespace) -> None:
-    """Print the clusters that the user may see."""
+    """Print the visible clusters."""
     actor = actor_of(given)
     require_member(actor)
     rows = [row for row in fleet() if actor.may(VIEWER, row.cluster.pk)]
@@ -24,12 +24,12 @@ def listed(given: Namespace) -> None:
         return
     columns = {"cluster": "name", "state": "text", "nodes": "number", "streams": "number",
                "queries": "number", "proposals": "number", "p95 ms": "number"}  # fmt: skip
-    told = [
+    table = [
         [r.cluster.slug, r.cluster.state, f"{r.active_nodes}/{r.nodes}", r.streams, r.running,
          r.waiting, (r.sample or {}).get("p95")]
         for r in rows
     ]  # fmt: skip
-    print_table(columns, told, "no cluster: weir import FILE --apply makes one")
+    print_table(columns, table, "no cluster: weir import FILE --apply makes one")
 
 
 def shown(given: Namespace) -> None:
@@ -58,17 +58,17 @@ def shown(given: Namespace) -> None:
 
 
 def start(given: Namespace) -> None:
-    """Ask for a running application."""
+    """Start a cluster's application."""
     actor, cluster = viewed(given)
     lifecycle.start(actor, cluster, given.reason)
-    _asked(given, cluster)
+    _request(given, cluster)
 
 
 def stop(given: Namespace) -> None:
-    """Ask for no application."""
+    """Stop a cluster's application."""
     actor, cluster = viewed(given)
     lifecycle.stop(actor, cluster, given.reason)
-    _asked(given, cluster)
+    _request(given, cluster)
 
 
 def set_nodes(given: Namespace) -> None:
@@ -78,11 +78,11 @@ def set_nodes(given: Namespace) -> None:
     if given.json:
         print_json({"cluster": cluster.slug, "before": count.before, "nodes": count.after})
     else:
-        say(f"{cluster.slug} has {count.after} nodes; it had {count.before}")
+        print_sentence(f"{cluster.slug} has {count.after} nodes; it had {count.before}")
 
 
 def limit(given: Namespace) -> None:
-    """Bound the micro-batches of a cluster."""
+    """Set the limits of a cluster's micro-batches."""
     actor, cluster = viewed(given)
     values = {name: getattr(given, name) for name in partitions.LIMITS}
     wanted = {name: value for name, value in values.items() if value is not None}
@@ -96,11 +96,11 @@ def limit(given: Namespace) -> None:
         print_facts({"cluster": cluster.slug, **limits})
 
 
-def _asked(given: Namespace, cluster: Any) -> None:
+def _request(given: Namespace, cluster: Any) -> None:
     if given.json:
         print_json({"cluster": cluster.slug, "desired": cluster.desired, "state": cluster.state})
     else:
-        say(f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}")
+        print_sentence(f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}")
 
 
 def _row(row: FleetRow) -> dict[str, Any]:

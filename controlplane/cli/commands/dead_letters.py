@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
-from controlplane.cli.output import print_json, print_table, say
+from controlplane.cli.output import print_json, print_sentence, print_table
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_export import csv_lines, ndjson_lines
@@ -30,7 +30,9 @@ def listed(given: Namespace) -> None:
             for row in page.rows]  # fmt: skip
     print_table(columns, rows, "no dead letter")
     if page.next:
-        say(f"the newest {len(page.rows)} (--limit); weir dead-letters export has all, with ids")
+        print_sentence(
+            f"the newest {len(page.rows)} (--limit); weir dead-letters export has all, with ids"
+        )
 
 
 def exported(given: Namespace) -> None:
@@ -43,7 +45,7 @@ def exported(given: Namespace) -> None:
 
 
 def replayed(given: Namespace) -> int:
-    """Append dead letters again, until none is left that was not tried."""
+    """Append dead letters again, each once."""
     actor, cluster = viewed(given)
     choice = Choice(tuple(given.ids), _filters(cluster, given))
     done = dead_letters.replay(actor, cluster, choice, given.zone)
@@ -54,21 +56,21 @@ def replayed(given: Namespace) -> int:
     if given.json:
         print_json({"appended": done.appended, "left": done.left, "faults": done.faults})
     else:
-        say(f"{done.appended:,} appended again, {done.left:,} left")
+        print_sentence(f"{done.appended:,} appended again, {done.left:,} left")
         for name, why in done.faults.items():
-            say(f"  {name}: {why}")
+            print_sentence(f"  {name}: {why}")
     return Code.REFUSED if done.left else Code.DONE
 
 
 def deleted(given: Namespace) -> None:
-    """Give dead letters up."""
+    """Delete dead letters."""
     actor, cluster = viewed(given)
     choice = Choice(tuple(given.ids), _filters(cluster, given))
     removed = dead_letters.delete(actor, cluster, choice, given.reason)
     if given.json:
         print_json({"deleted": removed})
         return
-    say(f"{removed:,} given up")
+    print_sentence(f"{removed:,} given up")
 
 
 def _filters(cluster: Cluster, given: Namespace, limit: int = 50) -> DeadLetterFilters:

@@ -6,30 +6,32 @@ from dataclasses import asdict
 
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.documents import description_in
-from controlplane.cli.output import print_json, say
-from controlplane.cluster_spec.apply import bring_in
+from controlplane.cli.output import print_json, print_sentence
+from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import json_schema
 from controlplane.cluster_spec.export import description_of
-from controlplane.cluster_spec.report import Imported
+from controlplane.cluster_spec.report import ImportReport
 from controlplane.cluster_spec.text import as_json, as_yaml
 
 
 def exported(given: Namespace) -> None:
     """Print the description of a cluster, as YAML or JSON."""
     _, cluster = viewed(given)
-    found = description_of(cluster, measures=given.measures)
-    sys.stdout.write(as_json(found) if given.json else as_yaml(found))
+    description = description_of(cluster, measures=given.measures)
+    sys.stdout.write(as_json(description) if given.json else as_yaml(description))
 
 
 def imported(given: Namespace) -> None:
-    """Bring a description in, or say what that would do."""
+    """Import a description, or print the changes it would make."""
     actor = actor_of(given)
-    report = bring_in(actor, description_in(given.file), apply=given.apply, reason=given.reason)
+    report = apply_description(
+        actor, description_in(given.file), apply=given.apply, reason=given.reason
+    )
     if given.json:
         print_json(asdict(report))
         return
     for line in _lines(report):
-        say(line)
+        print_sentence(line)
 
 
 def schema(given: Namespace) -> None:
@@ -38,7 +40,7 @@ def schema(given: Namespace) -> None:
     print_json(json_schema())
 
 
-def _lines(report: Imported) -> list[str]:
+def _lines(report: ImportReport) -> list[str]:
     lines = [f"{report.cluster} is {'new' if report.new else 'there already'}"]
     for verb, parts in (("new", report.created), ("changed", report.changed)):
         for part, names in parts.items():
@@ -46,7 +48,7 @@ def _lines(report: Imported) -> list[str]:
             lines.append(f"  {verb:<8}{len(names):>7,} {part}: {few}")
     if report.placed:
         lines.append(f"  placed  {report.placed:>7,} queries, as described")
-    lines += [f"  left: {told}" for told in report.left]
+    lines += [f"  left: {reason}" for reason in report.left]
     if not report.changes:
         return [*lines, "nothing to change"]
     return [*lines, "done" if report.applied else "nothing was done: --apply does it"]

@@ -20,7 +20,7 @@ _LONGEST_S: Final = 20.0
 
 
 def tailed(given: Namespace) -> None:
-    """Print what happens to a query's windows, until it has ended, the time is over, or Ctrl-C."""
+    """Print the events of a query's windows until it has ended, the time limit, or Ctrl-C."""
     _, cluster = viewed(given)
     query = query_by_name(cluster, given.query)
     place = FeedPlace.read(given.after) if given.after else feed_start(cluster, query)
@@ -54,7 +54,7 @@ def _sentence(event: FeedEvent) -> str:
         return {"gap": "changes were missed; final windows were not"}.get(
             event.kind, "the query has ended"
         )
-    one = event.window
-    key = " ".join(f"{name}={value}" for name, value in one.key.items())
-    values = " ".join(f"{name}={value}" for name, value in one.values.items())
-    return f"{one.start:%Y-%m-%d %H:%M:%S}  {key}  {values}"
+    window = event.window
+    key = " ".join(f"{name}={value}" for name, value in window.key.items())
+    values = " ".join(f"{name}={value}" for name, value in window.values.items())
+    return f"{window.start:%Y-%m-%d %H:%M:%S}  {key}  {values}"

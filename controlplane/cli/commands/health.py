@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 from controlplane.health.losses.decisions import decide
 from controlplane.health.summary import Health, health_of, incident_by_id
 from controlplane.models import DriverRestart, Incident
@@ -15,50 +15,50 @@ from controlplane.models import DriverRestart, Incident
 def shown(given: Namespace) -> None:
     """Print progress, restarts and incidents of a cluster."""
     _, cluster = viewed(given)
-    found = health_of(cluster, timezone.now())
-    restarts = [_restart(row) for row in found.restarts]
-    incidents = [_incident(row) for row in found.incidents]
+    health = health_of(cluster, timezone.now())
+    restarts = [_restart(row) for row in health.restarts]
+    incidents = [_incident(row) for row in health.incidents]
     if given.json:
-        print_json(_facts(found) | {"restarts": restarts, "incidents": incidents})
+        print_json(_facts(health) | {"restarts": restarts, "incidents": incidents})
         return
-    print_facts(_facts(found))
+    print_facts(_facts(health))
     columns = {"at": "text", "cause": "text", "batch": "number", "unread": "number",
                "detail": "text"}  # fmt: skip
     print_table(columns, [[row[name] for name in columns] for row in restarts], "no restart")
-    for disk in found.disks:
-        say(f"{disk}")
-    if found.stuck is not None:
-        say(f"batch {found.stuck.batch} cannot be processed: it has failed "
-            f"{found.stuck.attempt.failures} times in a row: {found.stuck.cause}")  # fmt: skip
+    for disk in health.disks:
+        print_sentence(f"{disk}")
+    if health.stuck is not None:
+        print_sentence(f"batch {health.stuck.batch} cannot be processed: it has failed "
+            f"{health.stuck.attempt.failures} times in a row: {health.stuck.cause}")  # fmt: skip
     for row in incidents:
-        say(f"incident {row['id']} {row['kind']} ({row['state']}) {row['at']}")
+        print_sentence(f"incident {row['id']} {row['kind']} ({row['state']}) {row['at']}")
         for text in (*row["lost"], *row["done"]):
-            say(f"  {text}")
+            print_sentence(f"  {text}")
         if row["choices"]:
-            say(f"  choose: {', '.join(row['choices'])}")
+            print_sentence(f"  choose: {', '.join(row['choices'])}")
 
 
 def decided(given: Namespace) -> None:
-    """Carry out one of an incident's choices."""
+    """Apply one of an incident's choices."""
     actor, cluster = viewed(given)
     row = decide(actor, incident_by_id(cluster, given.incident), given.choice, given.reason)
     if given.json:
         print_json(_incident(row))
     else:
-        say(f"incident {row.pk} of {cluster.slug}: {row.decision}")
+        print_sentence(f"incident {row.pk} of {cluster.slug}: {row.decision}")
 
 
-def _facts(found: Health) -> dict[str, Any]:
-    progress = found.progress
+def _facts(health: Health) -> dict[str, Any]:
+    progress = health.progress
     return {
-        "cluster": found.cluster.slug,
-        "state": found.cluster.state,
-        "detail": found.cluster.state_detail or None,
+        "cluster": health.cluster.slug,
+        "state": health.cluster.state,
+        "detail": health.cluster.state_detail or None,
         "batch": progress.batch if progress else None,
         "unread": progress.unread if progress else None,
         "rate": progress.rate if progress else None,
-        "stuck_batch": found.stuck.batch if found.stuck else None,
-        "restarts_last_hour": found.last_hour,
+        "stuck_batch": health.stuck.batch if health.stuck else None,
+        "restarts_last_hour": health.last_hour,
     }
 
 

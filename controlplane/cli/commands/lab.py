@@ -14,14 +14,14 @@ from controlplane.cli.output import print_json, print_table
 
 
 def listed(given: Namespace) -> None:
-    """Print the experiments, perhaps of one planner."""
+    """Print the experiments, of all planners or of one."""
     if given.planner and given.planner not in EXPERIMENTS:
         known = ", ".join(EXPERIMENTS)
         raise Refused(Code.WRONG, f"there are no experiments of {given.planner}", [known])
     rows = [
-        {"planner": planner, "experiment": one.name, "title": one.title}
+        {"planner": planner, "experiment": experiment.name, "title": experiment.title}
         for planner in ([given.planner] if given.planner else EXPERIMENTS)
-        for one in experiments(planner)
+        for experiment in experiments(planner)
     ]
     if given.json:
         print_json(rows)
@@ -31,7 +31,7 @@ def listed(given: Namespace) -> None:
 
 
 def run(given: Namespace) -> None:
-    """Run one: the table, or with --json every row of it."""
+    """Run an experiment and print its summary, or with --json every row."""
     try:
         if not given.json:
             call_command("lab", given.planner, given.experiment, **_options(given, given.out))

@@ -10,7 +10,13 @@ from algorithms.interrupts import heeding_interrupts
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import description_in
-from controlplane.cli.output import print_facts, print_json, print_table, progress_bar, say
+from controlplane.cli.output import (
+    print_facts,
+    print_json,
+    print_sentence,
+    print_table,
+    progress_bar,
+)
 from controlplane.cli.proposal_rows import (
     ACTION_COLUMNS,
     action_cells,
@@ -31,7 +37,7 @@ ACTIONS_SHOWN = 20
 
 
 def planned(given: Namespace) -> int:
-    """Plan for a described cluster, or ask for a proposal."""
+    """Print a plan for a described cluster, or request a proposal."""
     if (given.input is None) == (given.cluster is None):
         told = "name a cluster that Weir runs, or give --input FILE"
         raise Refused(Code.WRONG, told, advice="weir plan --help")
@@ -40,21 +46,21 @@ def planned(given: Namespace) -> int:
     parameters = _parameters(planner, name, given.param)
     if given.input is not None:
         return _described(given, name, parameters)
-    return _asked(given, name, parameters)
+    return _request(given, name, parameters)
 
 
 def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     description = description_in(given.input)
     with progress_bar("planning") as bar, heeding_interrupts(bar) as report:
-        found = plan_for(description, given.planner, name, parameters, report)
+        planned = plan_for(description, given.planner, name, parameters, report)
     if given.json:
-        print_json(found.to_json())
+        print_json(planned.to_json())
     else:
-        _print_plan(description, found)
+        _print_plan(description, planned)
     return Code.DONE
 
 
-def _asked(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
+def _request(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     actor, cluster = viewed(given)
     proposal = requests.request(actor, cluster, name, parameters, planner=given.planner)
     if given.here:
@@ -70,7 +76,7 @@ def _asked(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
 
 
 def _wait_for(proposal: Proposal, timeout: float) -> None:
-    """Wait until a worker has computed it. Raises `Refused` where it takes too long."""
+    """Wait until a worker has computed a proposal. Raises `Refused` after the timeout."""
     deadline = time.monotonic() + timeout
     with progress_bar(str(proposal)) as bar:
         while True:
@@ -79,9 +85,9 @@ def _wait_for(proposal: Proposal, timeout: float) -> None:
                 return
             bar(proposal.progress)
             if time.monotonic() > deadline:
-                told = f"{proposal} is not computed after {timeout:g} s"
+                text = f"{proposal} is not computed after {timeout:g} s"
                 advice = f"is a worker running? Later: weir proposals show {proposal.pk}"
-                raise Refused(Code.WAITED, told, advice=advice)
+                raise Refused(Code.WAITED, text, advice=advice)
             time.sleep(_LOOK_S)
 
 
@@ -90,22 +96,22 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     adapter = adapter_of(planner)
     chosen = adapter.algorithm(name)
     fields = {one.name: one for one in adapter.planner.fields(chosen)}
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for pair in given:
         key, equals, text = pair.partition("=")
         if not equals:
             raise Refused(Code.WRONG, f"--param {pair}: write NAME=VALUE")
         try:
-            found[key] = fields[key].parsed(text) if key in fields else float(text)
+            parameters[key] = fields[key].parsed(text) if key in fields else float(text)
         except ValueError as wrong:
-            told = str(wrong) if key in fields else "is no parameter of it, or no number"
-            raise BadParameters({key: [told]}) from None
-    return found
+            reason = str(wrong) if key in fields else "is no parameter of it, or no number"
+            raise BadParameters({key: [reason]}) from None
+    return parameters
 
 
 def _print_plan(description: ClusterDescription, found: Planned) -> None:
     computed = found.computed
-    say(f"{description.cluster.slug}: {found.planner} by {found.algorithm}")
+    print_sentence(f"{description.cluster.slug}: {found.planner} by {found.algorithm}")
     print_measures(found.planner, computed.before, computed.after, found.bounds)
     print_facts(
         {
@@ -120,4 +126,4 @@ def _print_plan(description: ClusterDescription, found: Planned) -> None:
     rows = [*placed, *map(action_cells, found.texts)]
     print_table(ACTION_COLUMNS, rows[:ACTIONS_SHOWN], "nothing changes")
     if len(rows) > ACTIONS_SHOWN:
-        say(f"and {len(rows) - ACTIONS_SHOWN:,} more (--json has all)")
+        print_sentence(f"and {len(rows) - ACTIONS_SHOWN:,} more (--json has all)")

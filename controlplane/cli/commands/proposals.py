@@ -5,7 +5,13 @@ from argparse import Namespace
 from controlplane.access.roles import VIEWER, Actor, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import print_json, print_page_as_json, print_table, say, say_page
+from controlplane.cli.output import (
+    print_json,
+    print_page_as_json,
+    print_page_number,
+    print_sentence,
+    print_table,
+)
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.executions import verbs
@@ -22,16 +28,16 @@ def listed(given: Namespace) -> None:
     page = proposals_page(cluster, ProposalFilters.of(values))
     rows = [
         {
-            "id": one.pk,
-            "planner": one.planner,
-            "algorithm": one.algorithm,
-            "state": one.state,
-            "actions": one.predicted.get("actions"),
-            "requested_by": one.requested_by,
-            "requested_at": one.requested_at,
-            "seal": one.seal or None,
+            "id": row.pk,
+            "planner": row.planner,
+            "algorithm": row.algorithm,
+            "state": row.state,
+            "actions": row.predicted.get("actions"),
+            "requested_by": row.requested_by,
+            "requested_at": row.requested_at,
+            "seal": row.seal or None,
         }
-        for one in page.rows
+        for row in page.rows
     ]
     if given.json:
         print_page_as_json(page, "proposals", rows)
@@ -44,7 +50,7 @@ def listed(given: Namespace) -> None:
         for r in rows
     ]  # fmt: skip
     print_table(columns, told_rows, "no proposal: weir plan asks for one")
-    say_page(page, "proposals")
+    print_page_number(page, "proposals")
 
 
 def shown(given: Namespace) -> None:
@@ -57,21 +63,21 @@ def shown(given: Namespace) -> None:
 
 
 def said(given: Namespace) -> None:
-    """Say a verb to a proposal."""
+    """Apply a verb to a proposal."""
     actor, proposal = _proposal(given)
     verb = verbs.verb_at(given.verb)
     proposal = verbs.say(actor, proposal, verb, seal=given.seal, reason=given.reason)
     if given.json:
         print_json(proposal_row(actor, proposal))
     else:
-        say(f"proposal {proposal.pk} is {proposal.state}")
+        print_sentence(f"proposal {proposal.pk} is {proposal.state}")
 
 
 def _proposal(given: Namespace) -> tuple[Actor, Proposal]:
     actor = actor_of(given)
     require_member(actor)
-    found = Proposal.objects.select_related("cluster").filter(pk=given.id).first()
+    proposal = Proposal.objects.select_related("cluster").filter(pk=given.id).first()
     # One that the user may not see is, to them, not there.
-    if found is None or not actor.may(VIEWER, found.cluster_id):
+    if proposal is None or not actor.may(VIEWER, proposal.cluster_id):
         raise NotFound("proposal", given.id)
-    return actor.on(found.cluster), found
+    return actor.on(proposal.cluster), proposal

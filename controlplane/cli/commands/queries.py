@@ -21,12 +21,12 @@ from controlplane.cli.output import (
     print_facts,
     print_json,
     print_page_as_json,
+    print_page_number,
+    print_sentence,
     print_table,
-    say,
-    say_page,
 )
 from controlplane.cluster_spec.apply_queries import query_spec
-from controlplane.cluster_spec.text import queries_in
+from controlplane.cluster_spec.text import parse_queries
 from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.topology import queries
 from controlplane.topology.queries import QuerySpec
@@ -57,11 +57,11 @@ def listed(given: Namespace) -> None:
     columns = {"query": "name", "state": "text", "node": "number", "streams": "text",
                "window s": "number", "tasks": "number"}  # fmt: skip
     told_rows = [
-        [r["name"], r["state"], r["node"], _few(r["streams"]), r["window_s"], r["tasks"]]
+        [r["name"], r["state"], r["node"], _name_list(r["streams"]), r["window_s"], r["tasks"]]
         for r in rows
     ]
     print_table(columns, told_rows, "no query")
-    say_page(page, "queries")
+    print_page_number(page, "queries")
 
 
 def shown(given: Namespace) -> None:
@@ -71,13 +71,13 @@ def shown(given: Namespace) -> None:
     if given.json:
         print_json(row)
         return
-    told = {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None}
+    facts = {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None}
     fault = json.dumps(row["fault"]) if row["fault"] else None
-    print_facts(row | told | {"fault": fault})
+    print_facts(row | facts | {"fault": fault})
 
 
 def retained(given: Namespace) -> None:
-    """Change how long and how many windows of a query are kept."""
+    """Change the retention of a query's windows."""
     actor, cluster = viewed(given)
     query = query_retention.set_retention(
         actor, cluster, given.name, given.seconds, given.windows, given.reason
@@ -98,7 +98,9 @@ def submitted(given: Namespace) -> None:
     if given.json:
         print_json({"count": len(names), "names": names})
     else:
-        say(f"{names[0] if len(names) == 1 else f'{len(names):,} queries'} submitted, to be placed")
+        print_sentence(
+            f"{names[0] if len(names) == 1 else f'{len(names):,} queries'} submitted, to be placed"
+        )
 
 
 def ended(given: Namespace) -> None:
@@ -108,15 +110,15 @@ def ended(given: Namespace) -> None:
     if given.json:
         print_json({"count": count})
     else:
-        say(f"{count} {'query ends' if count == 1 else 'queries end'}")
+        print_sentence(f"{count} {'query ends' if count == 1 else 'queries end'}")
 
 
 def _specs(given: Namespace) -> list[QuerySpec]:
     if (given.input is None) == (given.name is None):
-        told = "name one query, or give --input FILE"
-        raise Refused(Code.WRONG, told, advice="weir queries submit --help")
+        message = "name one query, or give --input FILE"
+        raise Refused(Code.WRONG, message, advice="weir queries submit --help")
     if given.input is not None:
-        return [query_spec(part) for part in queries_in(text_of(given.input))]
+        return [query_spec(part) for part in parse_queries(text_of(given.input))]
     text = QueryText(
         aggregates=_aggregates(given.aggregate),
         window_s=given.window,
@@ -131,14 +133,14 @@ def _specs(given: Namespace) -> list[QuerySpec]:
 
 def _aggregates(given: Sequence[str]) -> dict[str, str]:
     """Return the expressions by name. Raises `Refused` for one without a name, or named twice."""
-    found: dict[str, str] = {}
+    aggregates: dict[str, str] = {}
     for entry in given:
         name, _, expression = (part.strip() for part in entry.partition("="))
-        if not name or not expression or name in found:
-            told = f"--aggregate {entry}: write NAME=EXPRESSION, each name once"
-            raise Refused(Code.WRONG, told, advice="weir queries submit --help")
-        found[name] = expression
-    return found
+        if not name or not expression or name in aggregates:
+            text = f"--aggregate {entry}: write NAME=EXPRESSION, each name once"
+            raise Refused(Code.WRONG, text, advice="weir queries submit --help")
+        aggregates[name] = expression
+    return aggregates
 
 
 def _row(row: QueryRow) -> dict[str, Any]:
@@ -164,5 +166,5 @@ def _row(row: QueryRow) -> dict[str, Any]:
     }
 
 
-def _few(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -18,15 +18,15 @@ from controlplane.cli.output import (
     print_facts,
     print_json,
     print_page_as_json,
+    print_page_number,
+    print_sentence,
     print_table,
-    say,
-    say_page,
 )
 from controlplane.cli.schemas import (
     as_yaml,
     inferred_from,
-    say_changes,
-    say_schema,
+    print_changes,
+    print_schema,
     schema_in_file,
 )
 from controlplane.errors import Invalid
@@ -69,7 +69,7 @@ def listed(given: Namespace) -> None:
     columns = {"stream": "name", "title": "text", "declared": "number", "rate": "number",
                "split": "number", "queries": "number"}  # fmt: skip
     print_table(columns, [list(row.values()) for row in rows], "no stream")
-    say_page(page, "streams")
+    print_page_number(page, "streams")
 
 
 def shown(given: Namespace) -> None:
@@ -87,24 +87,24 @@ def shown(given: Namespace) -> None:
         return
     print_facts(facts)
     if schema is None:
-        say("it has no schema yet: weir streams change --schema")
+        print_sentence("it has no schema yet: weir streams change --schema")
         return
-    say_schema(schema)
+    print_schema(schema)
 
 
 def inferred(given: Namespace) -> None:
     """Print the schema that a sample suggests, as YAML that `--schema` takes."""
     require_member(actor_of(given))
-    found = inferred_from(given.file, given.format)
+    inferred = inferred_from(given.file, given.format)
     if given.json:
-        print_json({**found.schema_json(), "faults": dict(found.faults)})
+        print_json({**inferred.schema_json(), "faults": dict(inferred.faults)})
         return
-    for column in found.columns:
+    for column in inferred.columns:
         if column.note:
-            say(f"# {column.name}: {column.note}")
-    for field, why in found.faults.items():
-        say(f"# fault: {field}: {why}")
-    sys.stdout.write(as_yaml(found.schema_json()))
+            print_sentence(f"# {column.name}: {column.note}")
+    for field, why in inferred.faults.items():
+        print_sentence(f"# fault: {field}: {why}")
+    sys.stdout.write(as_yaml(inferred.schema_json()))
 
 
 def declared(given: Namespace) -> int:
@@ -117,13 +117,13 @@ def declared(given: Namespace) -> int:
         if given.json:
             print_json({"id": stream.pk, "name": stream.name, "schema": stream.schema})
         else:
-            say(f"{stream.name} declared, id {stream.pk}")
+            print_sentence(f"{stream.name} declared, id {stream.pk}")
         return Code.DONE
     if given.json:
         print_json(schema.to_json())
     else:
-        say_schema(schema)
-        say(f"{given.stream} is not declared yet: --apply does it")
+        print_schema(schema)
+        print_sentence(f"{given.stream} is not declared yet: --apply does it")
     return Code.DONE
 
 
@@ -144,7 +144,7 @@ def _declared_schema(given: Namespace) -> StreamSchema:
 
 
 def changed(given: Namespace) -> int:
-    """Say what a change of a schema would do, or make it."""
+    """Print the effect of a schema change, or apply it."""
     actor, cluster = viewed(given)
     stream = stream_by_key(cluster, given.stream)
     new = _changed_schema(given, schema_of(stream.schema))
@@ -153,15 +153,15 @@ def changed(given: Namespace) -> int:
         if given.json:
             print_json(stream.schema)
         else:
-            say(f"the schema of {stream.name} is as said")
+            print_sentence(f"the schema of {stream.name} is as said")
         return Code.DONE
     changes = preview(stream, new)
     if given.json:
-        print_json([one.to_json() for one in changes])
+        print_json([change.to_json() for change in changes])
         return Code.DONE
-    allowed = say_changes(changes)
+    allowed = print_changes(changes)
     if changes and allowed:
-        say("nothing is changed yet: --apply does it")
+        print_sentence("nothing is changed yet: --apply does it")
     return Code.DONE if allowed else Code.REFUSED
 
 
@@ -183,7 +183,7 @@ def _changed_schema(given: Namespace, old: StreamSchema | None) -> StreamSchema:
 def _column(text: str, known: Mapping[str, ColumnSpec]) -> ColumnSpec:
     name, colon, kind = text.partition(":")
     if not colon:
-        told = f"--column {text}: must be NAME:TYPE"
-        raise Refused(Code.WRONG, told, advice="as --column price:decimal(12, 2)")
-    there = known.get(name)
-    return ColumnSpec(name, kind.strip(), nullable=there is None or there.nullable)
+        message = f"--column {text}: must be NAME:TYPE"
+        raise Refused(Code.WRONG, message, advice="as --column price:decimal(12, 2)")
+    present = known.get(name)
+    return ColumnSpec(name, kind.strip(), nullable=present is None or present.nullable)

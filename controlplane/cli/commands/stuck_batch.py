@@ -4,40 +4,40 @@ from argparse import Namespace
 from typing import Any
 
 from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_facts, print_json, print_table, say
+from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import SkippedBatch
 
 
 def skip(given: Namespace) -> None:
-    """Print what skipping the stuck batch would lose; skip it if it is named."""
+    """Print the losses of skipping the stuck batch; skip it if --batch names it."""
     actor, cluster = viewed(given)
     if given.batch is not None:
         _print(_skipped(skipped_batches.skip(actor, cluster, given.batch, given.reason)), given)
         return
-    found = stuck_batch(cluster)
-    if found is None:
+    batch = stuck_batch(cluster)
+    if batch is None:
         if given.json:
             print_json(None)
         else:
-            say("no batch fails again and again")
+            print_sentence("no batch fails again and again")
         return
-    losses, attempt = losses_of(cluster, found.attempt), found.attempt
+    losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
     facts = {
-        "batch": found.batch,
+        "batch": batch.batch,
         "failures": attempt.failures,
         "start": attempt.start,
         "stop": attempt.end,
         "total": losses.total,
         "records": dict(losses.records),
         "transfers": len(losses.transfers),
-        "cause": found.cause or None,
-        "skip_requested": found.skipped is not None,
+        "cause": batch.cause or None,
+        "skip_requested": batch.skipped is not None,
     }
     _print(facts, given)
     if not given.json:
-        say(f"to lose these records: --batch {found.batch} --reason WHY")
+        print_sentence(f"to lose these records: --batch {batch.batch} --reason WHY")
 
 
 def _print(facts: dict[str, Any], given: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""weir watch: what happens on a cluster, as it happens; what the rows say, so nothing is missed."""
+"""weir watch: events of a cluster, read from its rows."""
 
 import time
 from argparse import Namespace
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
-from controlplane.cli.following import Followed, followed, told_since
+from controlplane.cli.following import Followed, events_since, followed
 from controlplane.cli.output import console, print_json
 from controlplane.models import Cluster, Proposal
 from controlplane.proposals.listing import proposal_by_id
@@ -25,14 +25,14 @@ _ENDS: Final[Mapping[str, Code]] = {
 
 
 def watched(given: Namespace) -> int:
-    """Print what happens, until the proposal ends, the time is over, or Ctrl-C."""
+    """Print events until the proposal has ended, the time limit, or Ctrl-C."""
     _, cluster = viewed(given)
     if given.proposal is not None:
         proposal_by_id(cluster, given.proposal)
     seen: Followed | None = None
-    for now in _looks(cluster, given):
-        for told in told_since(seen, now):
-            _print(given, told)
+    for now in _observations(cluster, given):
+        for event in events_since(seen, now):
+            _print(given, event)
         seen = now
         if given.proposal is not None and (code := _ENDS.get(now.state_of_proposal)) is not None:
             return code
@@ -40,7 +40,7 @@ def watched(given: Namespace) -> int:
     return Code.DONE if given.proposal is None else Code.WAITED
 
 
-def _looks(cluster: Cluster, given: Namespace) -> Iterator[Followed]:
+def _observations(cluster: Cluster, given: Namespace) -> Iterator[Followed]:
     until = None if given.seconds is None else time.monotonic() + given.seconds
     while True:
         yield followed(cluster.pk, given.proposal)
@@ -49,11 +49,11 @@ def _looks(cluster: Cluster, given: Namespace) -> Iterator[Followed]:
         time.sleep(max(0.05, given.every))
 
 
-def _print(given: Namespace, told: dict[str, Any]) -> None:
+def _print(given: Namespace, event: dict[str, Any]) -> None:
     if given.json:
-        print_json(told, line=True)
+        print_json(event, line=True)
         return
-    at = f"{told['at']:%H:%M:%S}"
+    time = f"{event['at']:%H:%M:%S}"
     terminal = console()
-    terminal.print(f"{at}  {told['kind']:<9}", end=" ", style="bold", markup=False)
-    terminal.print(told["text"], markup=False, soft_wrap=True)
+    terminal.print(f"{time}  {event['kind']:<9}", end=" ", style="bold", markup=False)
+    terminal.print(event["text"], markup=False, soft_wrap=True)

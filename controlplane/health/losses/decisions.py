@@ -1,4 +1,4 @@
-"""Carrying out what an administrator decided about an incident."""
+"""Decisions of administrators about incidents."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -9,7 +9,7 @@ from controlplane.clusters import lifecycle
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.health.losses.repair import ADOPT, STOP, begin_again
+from controlplane.health.losses.repair import ADOPT, STOP, restart_queries
 from controlplane.models import Cluster, Incident
 from controlplane.topology.publishing import republish
 from controlplane.wire.routing.publication import latest_version
@@ -20,7 +20,7 @@ _RUNS_AHEAD = 1000
 
 @transaction.atomic
 def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> Incident:
-    """Carry out a choice about an incident and resolve it.
+    """Apply a decision about an incident and resolve it.
 
     `adopt-database`: the database is right; routing versions that it does not know are void, and
     every query begins a new run. `stop`: the cluster is stopped, so that another database can be
@@ -49,7 +49,7 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
 
 
 def adopt_database(cluster: Cluster, known: int) -> list[str]:
-    """Make the database's routing the newest of all, and begin a new run of every query.
+    """Publish the database's routing as the newest version, and restart every query.
 
     The version is two above the newest of the data plane: without the delta in between nobody can
     follow the versions that are void, and every reader starts from the snapshot.
@@ -57,7 +57,7 @@ def adopt_database(cluster: Cluster, known: int) -> list[str]:
     published = latest_version(redis_client(), cluster.slug) or 0
     newest = max(known, published, cluster.routing_version)
     Cluster.objects.filter(pk=cluster.pk).update(routing_version=newest + 1)
-    begun = begin_again(cluster, "the database was restored: versions are void", _RUNS_AHEAD)
+    begun = restart_queries(cluster, "the database was restored: versions are void", _RUNS_AHEAD)
     cluster.refresh_from_db()
     republish(cluster)
     return [

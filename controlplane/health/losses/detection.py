@@ -1,4 +1,4 @@
-"""Comparing Redis, checkpoint and database: which of them lost data or is from an older moment.
+"""Detection of losses: Redis, checkpoint and database are compared.
 
 Pure. A micro-batch writes its telemetry to Redis before Spark marks it as whole in the checkpoint,
 and a routing version is in the database before it is in Redis. So Redis is never behind the
@@ -67,40 +67,40 @@ class Facts:
 
     @property
     def newest(self) -> int:
-        """Return the newest batch that any of them knows of."""
+        """Return the newest batch of all three stores."""
         begun = self.checkpoint.begun if self.checkpoint else -1
         return max(self.redis.batch, self.redis.generation.floor, self.database.batch, begun)
 
     def without_checkpoint(self) -> "Facts":
-        """Return what is known without asking the checkpoint, as while a driver runs on it."""
+        """Return the facts without the checkpoint, which a running driver uses."""
         return replace(self, checkpoint=None, database=replace(self.database, checkpoint=False))
 
 
-def losses(facts: Facts) -> list[Kind]:
-    """Return what was lost or restored from an older moment, in the order of repair."""
-    found = []
+def detect_losses(facts: Facts) -> list[Kind]:
+    """Return which stores lost data or were restored from a backup, in the order of repair."""
+    losses = []
     if is_database_older(facts):
-        found.append(Kind.DATABASE_OLDER)
+        losses.append(Kind.DATABASE_OLDER)
     if redis := _redis(facts):
-        found.append(redis)
+        losses.append(redis)
     if checkpoint := _checkpoint(facts):
-        found.append(checkpoint)
-    return found
+        losses.append(checkpoint)
+    return losses
 
 
 def is_database_older(facts: Facts) -> bool:
-    """Return whether the data plane has routing versions that the database does not have."""
+    """Return True if the data plane has routing versions that the database does not have."""
     known = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
     return known > facts.database.version
 
 
 def _redis(facts: Facts) -> Kind | None:
-    mine, known = facts.redis.generation, facts.database.generation
-    if known and mine.id != known:
+    own_newest, known = facts.redis.generation, facts.database.generation
+    if known and own_newest.id != known:
         return Kind.REDIS_LOST
     whole = facts.checkpoint.whole if facts.checkpoint else None
     newest = max(facts.database.batch, -1 if whole is None else whole)
-    if mine.id and newest > max(facts.redis.batch, mine.floor):
+    if own_newest.id and newest > max(facts.redis.batch, own_newest.floor):
         return Kind.REDIS_OLDER
     return None
 

@@ -1,4 +1,4 @@
-"""Reading what Redis and the database hold of a cluster, for the comparison."""
+"""Facts about Redis, checkpoint and database of a cluster, for the comparison."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Repairing a loss: what keeps results right is done, what is gone is recorded as an incident."""
+"""Repair of losses: results are kept correct, and lost data is recorded as an incident."""
 
 import logging
 import time
@@ -14,7 +14,7 @@ from controlplane.access.roles import Automatic
 from controlplane.connections import redis_client
 from controlplane.errors import VersionMoved
 from controlplane.events.publish import announce, event
-from controlplane.health.losses.detection import Facts, Kind, is_database_older, losses
+from controlplane.health.losses.detection import Facts, Kind, detect_losses, is_database_older
 from controlplane.health.losses.facts import facts_of
 from controlplane.models import Cluster, ClusterHealth, Incident
 from controlplane.topology.apply import Change, apply
@@ -32,50 +32,50 @@ STOP: Final = "stop"
 
 
 def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> list[Kind]:
-    """Repair what was lost, record incidents, and return what was found.
+    """Repair losses, record incidents, and return the kinds of loss.
 
     `set_aside` moves what is left of a checkpoint away and returns its new name. Nothing is
     repaired while an administrator has to decide. Raises `redis.RedisError`.
     """
-    found = losses(facts)
-    if Kind.DATABASE_OLDER in found:
-        _ask(cluster, facts)
-        return found
-    for kind in found:
+    kinds = detect_losses(facts)
+    if Kind.DATABASE_OLDER in kinds:
+        _request_decision(cluster, facts)
+        return kinds
+    for kind in kinds:
         if kind in (Kind.REDIS_LOST, Kind.REDIS_OLDER):
-            _repair_redis(cluster, facts, kind, states=len(found) == 1)
+            _repair_redis(cluster, facts, kind, states=len(kinds) == 1)
         else:
             _repair_checkpoint(cluster, facts, kind, set_aside())
-    if not found:
+    if not kinds:
         _adopt_generation(cluster, facts)
-    return found
+    return kinds
 
 
-def hold_back(cluster: Cluster) -> bool:
-    """Return whether routing may not be published, as Redis has versions that nobody decided.
+def is_publication_blocked(cluster: Cluster) -> bool:
+    """Return True if routing must not be published, as Redis has versions unknown to the database.
 
-    Asks an administrator then. Raises `redis.RedisError`.
+    Requests a decision of an administrator then. Raises `redis.RedisError`.
     """
     if is_database_older(facts_of(cluster, None, "")):
-        ask(cluster)
+        request_decision(cluster)
     return cluster.incidents.filter(state=Incident.State.UNDECIDED).exists()
 
 
-def ask(cluster: Cluster) -> None:
-    """Ask an administrator which of two routing histories holds. Raises `redis.RedisError`."""
-    _ask(cluster, facts_of(cluster, None, ""))
+def request_decision(cluster: Cluster) -> None:
+    """Request a decision between two routing histories. Raises `redis.RedisError`."""
+    _request_decision(cluster, facts_of(cluster, None, ""))
 
 
-def begin_again(cluster: Cluster, reason: str, ahead: int = 1) -> int:
-    """Begin a new run of every routed query, where its tasks are; return how many.
+def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
+    """Start a new incarnation of every routed query on its nodes; return how many.
 
     The state of the earlier run is not taken on; its results stay, and those of the new run are
     added to them.
     """
-    return retry_when_moved(lambda: _begin_again(cluster.pk, reason, ahead))
+    return retry_when_moved(lambda: _restart_queries(cluster.pk, reason, ahead))
 
 
-def _begin_again(pk: int, reason: str, ahead: int) -> int:
+def _restart_queries(pk: int, reason: str, ahead: int) -> int:
     cluster, table = Cluster.objects.get(pk=pk), current_table(pk)
     ops: list[Action] = []
     for query, route in table.queries.items():
@@ -91,20 +91,20 @@ def _begin_again(pk: int, reason: str, ahead: int) -> int:
 
 
 def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
-    """Give Redis an id, or the database that of Redis, where one of them has none yet."""
-    mine = facts.redis.generation
-    if mine.id and mine.id == facts.database.generation:
+    """Copy the generation id between Redis and the database if one of them has none."""
+    generation = facts.redis.generation
+    if generation.id and generation.id == facts.database.generation:
         return
-    if not mine.id:
-        mine = Generation(new_id(), 0, max(facts.newest, 0))
-        write_generation(redis_client(), cluster.slug, mine)
-    _keep(cluster, generation=mine.id)
+    if not generation.id:
+        generation = Generation(new_id(), 0, max(facts.newest, 0))
+        write_generation(redis_client(), cluster.slug, generation)
+    _store_generation(cluster, generation=generation.id)
 
 
 @transaction.atomic
 def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
     restored = time.time_ns() // 1_000_000
-    mine = Generation(
+    generation = Generation(
         new_id() if kind == Kind.REDIS_LOST else facts.redis.generation.id,
         restored, max(facts.newest, 0),
     )  # fmt: skip
@@ -117,13 +117,13 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
     _record(cluster, kind, lost, done, facts)
     # Redis before the commit: killed in between, the loss is found once more.
     republish(cluster)
-    write_generation(redis_client(), cluster.slug, mine)
-    _keep(cluster, generation=mine.id, unread=None)
+    write_generation(redis_client(), cluster.slug, generation)
+    _store_generation(cluster, generation=generation.id, unread=None)
 
 
 @transaction.atomic
 def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -> None:
-    begun = begin_again(cluster, "the checkpoint was lost: every query begins a new run")
+    begun = restart_queries(cluster, "the checkpoint was lost: every query begins a new run")
     lost = [f"The states of {begun} queries, with records that waited at nodes"]
     lost.append("Pairs of joins between a record before the loss and one after it")
     if facts.redis.half_written is not None:
@@ -136,11 +136,11 @@ def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -
         done.append(f"Moved what there was of the checkpoint to {aside}")
     _record(cluster, kind, lost, done, facts)
     # Until a batch of the new checkpoint is seen, its absence is no loss.
-    _keep(cluster, checkpoint="")
+    _store_generation(cluster, checkpoint="")
 
 
 @transaction.atomic
-def _ask(cluster: Cluster, facts: Facts) -> None:
+def _request_decision(cluster: Cluster, facts: Facts) -> None:
     undecided = cluster.incidents.filter(kind=Kind.DATABASE_OLDER, state=Incident.State.UNDECIDED)
     if undecided.exists():
         return
@@ -162,7 +162,7 @@ def _record(
     choices: list[str] | None = None,
 ) -> None:
     state = Incident.State.UNDECIDED if choices else Incident.State.RESOLVED
-    told: dict[str, Any] = {
+    facts_json: dict[str, Any] = {
         "unread": facts.database.unread,
         "batch": facts.newest,
         "redis_batch": facts.redis.batch,
@@ -172,9 +172,9 @@ def _record(
     }
     row = Incident.objects.create(
         cluster=cluster, at=timezone.now(), kind=kind, state=state, lost=lost, done=done,
-        facts=told, choices=choices or [],
+        facts=facts_json, choices=choices or [],
     )  # fmt: skip
-    after = {"lost": lost, "done": done, "facts": told}
+    after = {"lost": lost, "done": done, "facts": facts_json}
     audit.record(AGENT, f"incident.{kind}", cluster.slug, cluster=cluster, after=after)
     text = f"{row.get_kind_display()}: {'; '.join(lost)}"
     announce(cluster.pk, event("alert", text[:500], pk=row.pk, state=state))
@@ -194,7 +194,7 @@ def _closed(kind: Kind, facts: Facts) -> str:
     return f"Results of windows that ended after {since:%Y-%m-%d %H:%M:%S} UTC and are closed"
 
 
-def _keep(cluster: Cluster, **values: Any) -> None:
+def _store_generation(cluster: Cluster, **values: Any) -> None:
     now = timezone.now()
     ClusterHealth.objects.update_or_create(
         cluster=cluster, defaults=values, create_defaults={"observed_at": now, **values}

@@ -1,1 +1,1 @@
-"""The commands of manage.py; each reads its arguments and calls a service."""
+"""Commands of manage.py."""

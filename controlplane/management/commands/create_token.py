@@ -16,7 +16,7 @@ from controlplane.models import Cluster
 
 
 class Command(BaseCommand):
-    """Makes a token of a user and prints it once, or writes it into a private file."""
+    """Create a token of a user and print it, or write it into a private file."""
 
     help = "Create an API token; it is shown once."
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 
 def _cluster(slug: str) -> Cluster | None:
-    found = Cluster.objects.filter(slug=slug).first()
-    if slug and found is None:
+    cluster = Cluster.objects.filter(slug=slug).first()
+    if slug and cluster is None:
         raise CommandError(f"There is no cluster {slug}")
-    return found
+    return cluster

@@ -1,4 +1,4 @@
-"""`manage.py migrate_all`: bring both databases up to date, the rows and the archive of results."""
+"""`manage.py migrate_all`: migrate both databases, the rows and the archive of results."""
 
 from typing import Any
 

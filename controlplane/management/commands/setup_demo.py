@@ -45,8 +45,8 @@ class Command(BaseCommand):
         for slug in slugs:
             demo.ensure_cluster(slug)
         demo.ensure_token(replayer, options["token_file"])
-        told = ", ".join(slugs)
-        self.stdout.write(f"set up: {told}; {name} may operate them and approve their plans")
+        text = ", ".join(slugs)
+        self.stdout.write(f"set up: {text}; {name} may operate them and approve their plans")
 
 
 def _login(file: Path) -> tuple[str, str | None]:

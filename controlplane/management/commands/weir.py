@@ -14,9 +14,9 @@ class Command(BaseCommand):
     help = "Weir at the terminal: clusters, queries, plans, proposals, descriptions."
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Carry out the call that stands behind `manage.py weir`."""
+        """Execute the call after `manage.py weir`."""
         sys.exit(main(argv[2:]))
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Carry out a call that `call_command` makes, its words as positional arguments."""
-        sys.exit(main([str(one) for one in args]))
+        """Execute a call of `call_command` with positional arguments."""
+        sys.exit(main([str(arg) for arg in args]))

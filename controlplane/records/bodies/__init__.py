@@ -37,7 +37,7 @@ _READERS: Final[Mapping[Format, Callable[[bytes, StreamSchema, str], Conformed]]
 
 
 def conform(body: bytes, kind: Format, schema: StreamSchema, zone: str = "") -> Conformed:
-    """Return the records of a body that fit a schema, and what is wrong with the others.
+    """Return the records of a body that conform to a schema, and the faults of the others.
 
     `zone`: the IANA time zone of times that name none. Raises `BadBody` if the body is not of the
     format, and `Invalid` if it has no record, too many, or columns that do not fit at all.
@@ -47,7 +47,7 @@ def conform(body: bytes, kind: Format, schema: StreamSchema, zone: str = "") -> 
 
 
 def check_zone(zone: str) -> None:
-    """Raise `Invalid` for what is no IANA time zone; empty is none, and right."""
+    """Raise `Invalid` unless the text is an IANA time zone or empty."""
     if not zone:
         return
     try:

@@ -1,4 +1,4 @@
-"""Casts of whole Arrow arrays to the type of a column, strict: a value is kept or refused.
+"""Strict casts of Arrow arrays to the type of a column: a value is converted or rejected.
 
 Every cast raises `pa.ArrowInvalid` (or another `pa.ArrowException`) if one of the values cannot be
 represented; `conversion.convert` then finds out which. Nested types are handled there.
@@ -39,8 +39,8 @@ def cast_to(source: Any, target: Any, *, textual: bool = False, zone: str = "") 
         return lambda array: array.cast(target)
     for is_target, find in _TARGETS:
         if is_target(target):
-            found: Cast | None = find(source, target, textual, zone)
-            return found
+            cast: Cast | None = find(source, target, textual, zone)
+            return cast
     return None
 
 
@@ -97,9 +97,9 @@ def _to_float(source: Any, target: Any, textual: bool, _zone: str) -> Cast | Non
         named = pc.match_substring_regex(array, words)
         if not textual:
             _require(named)
-        found = array.cast(target)
-        _require(pc.or_(pc.is_finite(found), named))
-        return found
+        numbers = array.cast(target)
+        _require(pc.or_(pc.is_finite(numbers), named))
+        return numbers
 
     return cast
 
@@ -160,16 +160,16 @@ def _within_days(array: Any) -> Any:
 
 
 def _to_time(source: Any, target: Any, textual: bool, zone: str) -> Cast | None:
-    found: Cast | None = None
+    value: Cast | None = None
     if pa.types.is_timestamp(source):
-        found = _time_of_time(source, target, zone)
+        value = _time_of_time(source, target, zone)
     elif _is_number(source):
-        found = _time_of_number(target)
+        value = _time_of_number(target)
     elif is_text(source):
-        found = _time_of_text(target, textual, zone)
-    if found is None:
+        value = _time_of_text(target, textual, zone)
+    if value is None:
         return None
-    step = found
+    step = value
     return lambda array: _within_years(step(array))
 
 
@@ -224,10 +224,10 @@ def _parsed(array: Any, target: Any, tz: str | None) -> Any:
 
 def _in_nanoseconds(array: Any, tz: str | None) -> Any:
     # Arrow parses a year beyond what 64 bits hold of nanoseconds into another one, without a word.
-    found = array.cast(pa.timestamp("ns", tz=tz))
+    times = array.cast(pa.timestamp("ns", tz=tz))
     named = pc.utf8_slice_codeunits(array, 0, 4).cast(pa.int64())
-    _require(pc.less_equal(pc.abs(pc.subtract(pc.year(found), named)), 1))
-    return found
+    _require(pc.less_equal(pc.abs(pc.subtract(pc.year(times), named)), 1))
+    return times
 
 
 def _in_zone(array: Any, zone: str) -> Any:
@@ -238,9 +238,9 @@ def _within_years(array: Any) -> Any:
     """Return the array if all of its times are of the years 1 to 9999."""
     per_s = _PER_SECOND[array.type.unit]
     if per_s < _PER_SECOND["ns"]:
-        found: Any = pc.min_max(array.cast(pa.int64())).as_py()
+        bounds: Any = pc.min_max(array.cast(pa.int64())).as_py()
         first, last = FIRST_MS * per_s // 1000, (LAST_MS + 1) * per_s // 1000
-        if found["min"] is not None and not first <= found["min"] <= found["max"] < last:
+        if bounds["min"] is not None and not first <= bounds["min"] <= bounds["max"] < last:
             raise pa.ArrowInvalid("not of the years 1 to 9999")
     return array
 
@@ -254,7 +254,7 @@ def _still_finite(before: Any, after: Any) -> Any:
 
 
 def _require(mask: Any) -> None:
-    """Raise `pa.ArrowInvalid` if one is false; null is right."""
+    """Raise `pa.ArrowInvalid` if a value is false; null is allowed."""
     if not pc.all(mask, min_count=0).as_py():
         raise pa.ArrowInvalid("not of the form that is taken")
 

@@ -1,4 +1,4 @@
-"""What a body of records came to under the schema of a stream: the records that fit, and faults."""
+"""Records of a body that conform to the schema of a stream, and the faults of the others."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,16 +57,16 @@ def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict
 
     Raises `Invalid` for a column with so many faults that they were not all sought.
     """
-    found = {}
+    columns = {}
     for field in schema.arrow:
         try:
-            found[field.name] = convert(field)
+            columns[field.name] = convert(field)
         except TooManyFaults as many:
             first = list(many.faults.items())[:MAX_SHOWN]
-            rows = {at: {field.name: [why]} for at, why in first}
+            rows = {index: {field.name: [why]} for index, why in first}
             why = f"More than {MAX_FAULTS:,} records are not valid, nothing was appended"
             raise Invalid({"records": [why], field.name: [str(many)]}, rows) from None
-    return found
+    return columns
 
 
 def conformed(
@@ -76,16 +76,16 @@ def conformed(
     count: int,
     record_at: Callable[[int], Any],
 ) -> Conformed:
-    """Return the records of converted columns, with what is wrong added to the faults.
+    """Return the records of converted columns, and add their faults.
 
     `columns`: of every column of the schema. `faults`: known before, by index.
     """
     for spec in schema.columns:
-        found = columns[spec.name]
-        for at, why in found.faults.items():
-            faults.setdefault(at, {})[spec.name] = [why]
+        column = columns[spec.name]
+        for index, why in column.faults.items():
+            faults.setdefault(index, {})[spec.name] = [why]
         if not spec.nullable:
-            _add_missing(spec.name, found, faults)
+            _add_missing(spec.name, column, faults)
     if schema.event_time:
         _add_early(schema.event_time, columns[schema.event_time].array, faults)
     arrays = [columns[field.name].array for field in schema.arrow]
@@ -96,22 +96,22 @@ def conformed(
 def _without(arrays: Sequence[Any], schema: Any, faults: Mapping[int, Fields]) -> Any:
     """Return the batch of the records without faults."""
     if faults:
-        good = pa.array([at not in faults for at in range(len(arrays[0]))], pa.bool_())
+        good = pa.array([index not in faults for index in range(len(arrays[0]))], pa.bool_())
         arrays = [array.filter(good) for array in arrays]
     return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
 
 
-def _add_missing(name: str, found: Converted, faults: dict[int, Fields]) -> None:
-    if found.array.null_count > len(found.faults):
-        for at in pc.indices_nonzero(found.array.is_null()).to_pylist():
-            faults.setdefault(at, {}).setdefault(name, [MISSING])
+def _add_missing(name: str, converted: Converted, faults: dict[int, Fields]) -> None:
+    if converted.array.null_count > len(converted.faults):
+        for index in pc.indices_nonzero(converted.array.is_null()).to_pylist():
+            faults.setdefault(index, {}).setdefault(name, [MISSING])
 
 
 def _add_early(name: str, times: Any, faults: dict[int, Fields]) -> None:
     early = pc.less(times.cast(pa.int64()), 0)
     if pc.any(early).as_py():
-        for at in pc.indices_nonzero(early).to_pylist():
-            faults.setdefault(at, {})[name] = ["An event time must not be before 1970"]
+        for index in pc.indices_nonzero(early).to_pylist():
+            faults.setdefault(index, {})[name] = ["An event time must not be before 1970"]
 
 
 def check_count(count: int) -> None:
@@ -132,13 +132,13 @@ def reason_of(fields: Fields) -> str:
 
 
 def _after(name: str, why: Sequence[str]) -> str:
-    told = ", ".join(why)
+    text = ", ".join(why)
     # What is wrong within a nested value begins with the place: `.lat: Must be …`.
-    return told if not name or told[0] in ".[" else f": {told}"
+    return text if not name or text[0] in ".[" else f": {text}"
 
 
 def to_text(record: Any) -> str:
-    """Return a record as JSON text; text of a line that could not be read stays as it is."""
+    """Return a record as JSON text; an unreadable line is returned unchanged."""
     if isinstance(record, str):
         return record
     # Half of a surrogate pair is no Unicode, and is written as JSON writes it.

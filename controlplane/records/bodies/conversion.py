@@ -76,7 +76,9 @@ def convert(array: Any, target: Any, rules: Rules) -> Converted:
 
 def all_faulty(values: Sequence[Any], target: Any) -> Converted:
     """Return nulls for values of a kind that the target type does not take."""
-    faults = {at: reason(target, value) for at, value in enumerate(values) if value is not None}
+    faults = {
+        index: reason(target, value) for index, value in enumerate(values) if value is not None
+    }
     return Converted(pa.nulls(len(values), target), faults)
 
 
@@ -84,7 +86,7 @@ def _without_faults(array: Any, target: Any, step: Cast) -> Converted:
     places: list[int] = []
     _find_faults(array, 0, step, places)
     values = array.take(pa.array(places)).to_pylist()
-    faults = {at: reason(target, value) for at, value in zip(places, values, strict=True)}
+    faults = {place: reason(target, value) for place, value in zip(places, values, strict=True)}
     if len(faults) > MAX_FAULTS:
         raise TooManyFaults(faults)
     return Converted(step(with_nulls(array, faults)), faults)
@@ -98,24 +100,24 @@ def _find_faults(array: Any, begin: int, step: Cast, places: list[int]) -> None:
         places.append(begin)
         return
     half = len(array) // 2
-    for part, at in ((array[:half], begin), (array[half:], begin + half)):
+    for part, start in ((array[:half], begin), (array[half:], begin + half)):
         try:
             step(part)
         except FAILURES:
-            _find_faults(part, at, step, places)
+            _find_faults(part, start, step, places)
 
 
 def with_nulls(array: Any, faults: Mapping[int, str]) -> Any:
     """Return an array with null in place of the values that have faults."""
     if not faults:
         return array
-    kept = [None if at in faults else at for at in range(len(array))]
+    kept = [None if index in faults else index for index in range(len(array))]
     return array.take(pa.array(kept, pa.int64()))
 
 
 def reason(target: Any, value: Any) -> str:
-    """Return what a value of a type must be, and what it is instead."""
-    return f"{_expected(target)}, not {_shown(value)}"
+    """Return the reason of a fault: the expected and the actual value."""
+    return f"{_expected(target)}, not {_quoted(value)}"
 
 
 def _expected(target: Any) -> str:
@@ -131,7 +133,7 @@ def _expected(target: Any) -> str:
     return _REASONS[type_name(target).partition("<")[0].partition("(")[0]]
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

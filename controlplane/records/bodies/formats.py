@@ -39,7 +39,7 @@ _SUFFIXES: Final[Mapping[str, Format]] = {
 
 def content_type_of(kind: Format) -> str:
     """Return the content type that Weir names for a format."""
-    return next(name for name, found in CONTENT_TYPES.items() if found is kind)
+    return next(name for name, candidate in CONTENT_TYPES.items() if candidate is kind)
 
 
 def format_of_file(name: str) -> Format | None:

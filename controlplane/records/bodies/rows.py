@@ -1,4 +1,4 @@
-"""Records as JSON and as lines of JSON, as columns of a stream's schema."""
+"""Conversion of JSON and NDJSON bodies to columns of a stream's schema."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
 
 def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of lines of JSON; a line that is none is a fault of its record.
+    """Return the records of NDJSON; a line that is no JSON is a fault of its record.
 
     Raises `Invalid`, and `BadBody` for text that is not UTF-8.
     """
@@ -54,14 +54,14 @@ def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     decode = json.JSONDecoder(**_options(schema)).decode
     rows: list[Any] = []
     faults: dict[int, Fields] = {}
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         try:
             rows.append(decode(line))
         except (ValueError, RecursionError) as error:
             rows.append({})
-            faults[at] = {"": [f"Is no JSON: {error}"]}
-    found = of_rows(rows, schema, zone, faults)
-    return Conformed(found.batch, found.faults, found.count, lines.__getitem__)
+            faults[index] = {"": [f"Is no JSON: {error}"]}
+    of_lines = of_rows(rows, schema, zone, faults)
+    return Conformed(of_lines.batch, of_lines.faults, of_lines.count, lines.__getitem__)
 
 
 def of_rows(
@@ -76,27 +76,27 @@ def of_rows(
 
     `faults`: of rows that could not be read, which are empty. `textual`: numbers may be text.
     """
-    found = dict(faults or {})
+    reasons = dict(faults or {})
     objects: Sequence[Mapping[str, Any]] = rows
     if set(map(type, rows)) != {dict}:
         objects = [row if isinstance(row, dict) else {} for row in rows]
-        bad = [at for at, row in enumerate(rows) if not isinstance(row, dict)]
-        found |= {at: {"": [NOT_AN_OBJECT]} for at in bad}
-    unreadable = set(found)
+        bad = [index for index, row in enumerate(rows) if not isinstance(row, dict)]
+        reasons |= {index: {"": [NOT_AN_OBJECT]} for index in bad}
+    unreadable = set(reasons)
     if unknown_columns(set().union(*objects), schema):
-        for at, row in enumerate(objects):
+        for index, row in enumerate(objects):
             if extra := unknown_columns(row, schema):
-                found[at] = extra
+                reasons[index] = extra
     rules = Rules(textual=textual, finite=True, zone=zone)
 
     def column(field: Any) -> Converted:
         return convert_values([row.get(field.name) for row in objects], field.type, rules)
 
     columns = converted(schema, column)
-    done = conformed(schema, columns, found, len(rows), rows.__getitem__)
+    done = conformed(schema, columns, reasons, len(rows), rows.__getitem__)
     # A record that could not be read lacks every column: that says nothing more.
-    for at in unreadable:
-        found[at] = {"": found[at][""]}
+    for index in unreadable:
+        reasons[index] = {"": reasons[index][""]}
     return done
 
 

@@ -63,19 +63,20 @@ def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     table = read_csv(body, names, skipped)
     count = table.num_rows + len(skipped)
     check_count(count)
-    places = [at for at in range(count) if at not in skipped]
+    places = [position for position in range(count) if position not in skipped]
     row_of = _row_of(table)
-    back = {at: index for index, at in enumerate(places)}
+    back = {position: index for index, position in enumerate(places)}
     faults: dict[int, Fields] = {
-        at: {"": [f"Has another number of cells than the header ({len(names)})"]} for at in skipped
+        position: {"": [f"Has another number of cells than the header ({len(names)})"]}
+        for position in skipped
     }
-    found = _of_table(table, schema, Rules(textual=True, zone=zone), {}, row_of)
-    faults |= {places[index]: fields for index, fields in found.faults.items()}
+    result = _of_table(table, schema, Rules(textual=True, zone=zone), {}, row_of)
+    faults |= {places[index]: fields for index, fields in result.faults.items()}
 
-    def record_at(at: int) -> Any:
-        return skipped[at] if at in skipped else row_of(back[at])
+    def record_at(position: int) -> Any:
+        return skipped[position] if position in skipped else row_of(back[position])
 
-    return Conformed(found.batch, faults, count, record_at)
+    return Conformed(result.batch, faults, count, record_at)
 
 
 def _of_table(
@@ -208,4 +209,4 @@ def read_csv(body: bytes, names: list[str], skipped: dict[int, str]) -> Any:
 
 
 def _row_of(table: Any) -> Callable[[int], Any]:
-    return lambda at: table.slice(at, 1).to_pylist()[0]
+    return lambda item: table.slice(item, 1).to_pylist()[0]

@@ -57,23 +57,23 @@ def convert_values(values: Sequence[Any], target: Any, rules: Rules) -> Converte
         return _of_kind(values, kinds.pop(), target, rules)
     parts = []
     for kind in kinds:
-        places = [at for at, value in enumerate(values) if type(value) is kind]
-        parts.append((places, _of_kind([values[at] for at in places], kind, target, rules)))
+        places = [index for index, value in enumerate(values) if type(value) is kind]
+        parts.append((places, _of_kind([values[index] for index in places], kind, target, rules)))
     return _scattered(len(values), parts, target)
 
 
 def _scattered(
     count: int, parts: Sequence[tuple[Sequence[int], Converted]], target: Any
 ) -> Converted:
-    """Return one array of parts that were converted apart, each value in its place."""
+    """Return one array of separately converted parts, in the original order."""
     faults: dict[int, str] = {}
     order = [0] * count
     arrays, begin = [pa.nulls(1, target)], 1
-    for places, found in parts:
-        for offset, at in enumerate(places):
-            order[at] = begin + offset
-        faults |= {places[at]: why for at, why in found.faults.items()}
-        arrays.append(found.array)
+    for places, converted in parts:
+        for offset, index in enumerate(places):
+            order[index] = begin + offset
+        faults |= {places[index]: why for index, why in converted.faults.items()}
+        arrays.append(converted.array)
         begin += len(places)
     return Converted(pa.concat_arrays(arrays).take(pa.array(order, pa.int64())), faults)
 
@@ -103,13 +103,13 @@ def _plain(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Conv
     except OverflowError:
         return _integers(values, target, rules)
     except FAILURES:
-        bad = [at for at, value in enumerate(values) if not _fits(value)]
+        bad = [index for index, value in enumerate(values) if not _fits(value)]
         return _split(values, bad, target, rules) if bad else all_faulty(values, target)
     return convert(array, target, rules)
 
 
 def _decimals(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
-    """Return numbers whose digits were kept; a decimal column needs them, others are floats."""
+    """Return numbers with all digits for a decimal column, as floats for others."""
     if pa.types.is_decimal(target):
         texts = [None if value is None else str(value) for value in values]
         return convert(pa.array(texts, pa.string()), target, rules)
@@ -122,18 +122,18 @@ def _integers(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
 
     They fit into uint64, decimals and floats.
     """
-    large = [at for at, v in enumerate(values) if v is not None and v not in _INT64]
-    beyond = [at for at in large if values[at].bit_length() > _MAX_BITS]
+    large = [place for place, v in enumerate(values) if v is not None and v not in _INT64]
+    beyond = [place for place in large if values[place].bit_length() > _MAX_BITS]
     if beyond:
         return _split(values, beyond, target, rules)
-    texts = pa.array([str(values[at]) for at in large], pa.string())
+    texts = pa.array([str(values[place]) for place in large], pa.string())
     textual = Rules(textual=True, zone=rules.zone)
-    found = convert(texts, target, textual if _takes_digits(target) else Rules())
-    faults = {index: reason(target, values[large[index]]) for index in found.faults}
-    small = [at for at, v in enumerate(values) if v is None or v in _INT64]
+    converted = convert(texts, target, textual if _takes_digits(target) else Rules())
+    faults = {index: reason(target, values[large[index]]) for index in converted.faults}
+    small = [place for place, v in enumerate(values) if v is None or v in _INT64]
     parts = [
-        (large, Converted(found.array, faults)),
-        (small, convert_values([values[at] for at in small], target, rules)),
+        (large, Converted(converted.array, faults)),
+        (small, convert_values([values[place] for place in small], target, rules)),
     ]
     return _scattered(len(values), parts, target)
 
@@ -146,16 +146,16 @@ def _takes_digits(target: Any) -> bool:
 
 
 def _split(values: Sequence[Any], bad: Sequence[int], target: Any, rules: Rules) -> Converted:
-    """Return the other values, with these as faults."""
-    faults = {at: reason(target, values[at]) for at in bad}
-    others = [None if at in faults else value for at, value in enumerate(values)]
-    found = convert_values(others, target, rules)
-    return Converted(found.array, faults | found.faults)
+    """Return the converted values without the given ones, which become faults."""
+    faults = {place: reason(target, values[place]) for place in bad}
+    others = [None if place in faults else value for place, value in enumerate(values)]
+    converted = convert_values(others, target, rules)
+    return Converted(converted.array, faults | converted.faults)
 
 
 def _infinite(values: Sequence[Any]) -> list[int]:
     infinite = (float("inf"), float("-inf"))
-    return [at for at, value in enumerate(values) if value in infinite]
+    return [index for index, value in enumerate(values) if value in infinite]
 
 
 def _fits(value: Any) -> bool:
@@ -171,17 +171,17 @@ def _lists(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
     offsets: list[int | None] = []
     inner: list[Any] = []
     owner: list[int] = []
-    for at, value in enumerate(values):
+    for row, value in enumerate(values):
         offsets.append(None if value is None else len(inner))
         inner += value or ()
-        owner += [at] * len(value or ())
-    found = _child(inner, target.value_type, rules)
+        owner += [row] * len(value or ())
+    child = _child(inner, target.value_type, rules)
     faults: dict[int, str] = {}
-    for index, why in found.faults.items():
-        at = owner[index]
-        faults.setdefault(at, _inside(f"[{index - (offsets[at] or 0)}]", why))
+    for index, why in child.faults.items():
+        row = owner[index]
+        faults.setdefault(row, _inside(f"[{index - (offsets[row] or 0)}]", why))
     starts = pa.array([*offsets, len(inner)], pa.int32())
-    array = pa.ListArray.from_arrays(starts, found.array, type=target)
+    array = pa.ListArray.from_arrays(starts, child.array, type=target)
     return Converted(with_nulls(array, faults), faults)
 
 
@@ -189,17 +189,19 @@ def _structs(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
     names = {field.name for field in target}
     rows: list[Mapping[str, Any]] = [value or {} for value in values]
     faults: dict[int, str] = {}
-    for at, row in enumerate(rows):
+    for place, row in enumerate(rows):
         if not names.issuperset(row):
             extra = next(name for name in row if name not in names)
-            faults[at] = _inside(f".{str(extra)[:_NAME]}", "There is no such field")
+            faults[place] = _inside(f".{str(extra)[:_NAME]}", "There is no such field")
     children = []
     for field in target:
-        found = _child([row.get(field.name) for row in rows], field.type, rules)
-        children.append(found.array)
-        for at, why in found.faults.items():
-            faults.setdefault(at, _inside(f".{field.name}", why))
-    mask = pa.array([value is None or at in faults for at, value in enumerate(values)], pa.bool_())
+        child = _child([row.get(field.name) for row in rows], field.type, rules)
+        children.append(child.array)
+        for place, why in child.faults.items():
+            faults.setdefault(place, _inside(f".{field.name}", why))
+    mask = pa.array(
+        [value is None or place in faults for place, value in enumerate(values)], pa.bool_()
+    )
     array = pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
     return Converted(array, faults)
 
@@ -218,7 +220,7 @@ def _inside(step: str, why: str) -> str:
 
 
 def _from_json(text: str | None) -> Any:
-    """Return the nested value that a cell has as JSON; the text itself if it is no JSON."""
+    """Return the nested value of a cell with JSON, or its text if it is no JSON."""
     if text is None:
         return None
     try:

@@ -1,1 +1,1 @@
-"""The commands of manage.py that draw."""
+"""Commands of manage.py that draw."""

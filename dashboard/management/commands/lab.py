@@ -66,8 +66,8 @@ class Command(BaseCommand):
             known = ", ".join(EXPERIMENTS)
             raise CommandError(f"there are no experiments of {planner!r}; planners: {known}")
         for name in EXPERIMENTS if planner == "list" else (planner,):
-            for one in experiments(name):
-                self.stdout.write(f"{name} {one.name:<12} {one.title}")
+            for item in experiments(name):
+                self.stdout.write(f"{name} {item.name:<12} {item.title}")
 
     def _run(self, options: dict[str, Any]) -> None:
         chosen = experiment(options["planner"], options["experiment"])
@@ -113,7 +113,7 @@ def _values(texts: list[str] | None) -> list[float] | None:
 
 
 def _check_file(out: Path | None) -> None:
-    """Refuse before the work what could not be written after it."""
+    """Raise an error before the run if its file cannot be written."""
     if out is None:
         return
     if out.suffix not in WRITERS:

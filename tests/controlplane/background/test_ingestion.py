@@ -9,7 +9,7 @@ from controlplane.background import ingestion, retention
 from controlplane.background.ingestion import Positions
 from controlplane.models import Cluster, MetricSample, Query, RoutingVersion, Stream
 from controlplane.telemetry import roll_ups
-from controlplane.telemetry.samples import Before, rolled_up, sample_of
+from controlplane.telemetry.samples import PreviousBatch, rolled_up, sample_of
 from controlplane.telemetry.time_series import MAX_ROWS, fitting_resolution, samples, since
 from controlplane.topology import placement, queries
 from tests.support.cluster import placed, telemetry
@@ -21,7 +21,7 @@ NOON_MS = int(NOON.timestamp() * 1000)
 
 def test_rates_count_since_the_previous_batch() -> None:
     """100 records in two seconds are 50 a second."""
-    sample = sample_of(telemetry(2, 5000), Before(3000, 1000), [500.0, 500.0, 500.0])
+    sample = sample_of(telemetry(2, 5000), PreviousBatch(3000, 1000), [500.0, 500.0, 500.0])
     assert sample["in"] == 50
     assert sample["rf"] == 1.5
     assert sample["loads"] == [40, 20, 0]
@@ -33,14 +33,16 @@ def test_rates_count_since_the_previous_batch() -> None:
 def test_a_batch_without_input_has_no_ratio_and_no_latency() -> None:
     """Nothing over nothing is not a number."""
     row = telemetry(2, 5000, records_read=0, delivered=0, latency=None, nodes=[])
-    sample = sample_of(row, Before(None, 1000), [500.0])
+    sample = sample_of(row, PreviousBatch(None, 1000), [500.0])
     assert (sample["rf"], sample["p99"], sample["loads"]) == (None, None, [0.0])
 
 
 def test_a_roll_up_means_rates_keeps_peaks_and_takes_the_last_version() -> None:
     """Documented rule, so that a peak on a day's chart is a peak that was."""
     rows = [telemetry(i, 1000 * i, version=i) for i in (1, 2, 3)]
-    raw = [sample_of(row, Before(row["emitted_ms"] - 1000, 1000), [500, 500]) for row in rows]
+    raw = [
+        sample_of(row, PreviousBatch(row["emitted_ms"] - 1000, 1000), [500, 500]) for row in rows
+    ]
     raw[1]["in"] = 400
     raw[2]["rf"] = None
     merged = rolled_up(raw, 0)

@@ -5,11 +5,11 @@ from django.core.management import call_command
 from hypothesis import HealthCheck, Phase, given, settings
 
 from controlplane.access.roles import Actor
-from controlplane.cluster_spec.apply import bring_in
+from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import ClusterDescription, PolicyPart
 from controlplane.cluster_spec.errors import BadDescription
 from controlplane.cluster_spec.export import description_of
-from controlplane.cluster_spec.text import described
+from controlplane.cluster_spec.text import parse_description
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden
 from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
@@ -45,7 +45,7 @@ def test_what_is_imported_is_exported_again(
     call_command("flush", verbosity=0, interactive=False)
     redis_client().flushdb()
     by = actor("admin")
-    bring_in(by, description, apply=True)
+    apply_description(by, description, apply=True)
     cluster = Cluster.objects.get(slug=description.cluster.slug)
     found = description_of(cluster)
     given_policy = description.policy.given()
@@ -53,7 +53,7 @@ def test_what_is_imported_is_exported_again(
     assert policy == given_policy
     assert found.model_copy(update={"policy": description.policy}) == description
     assert replayed_table(cluster) == rows.current_table(cluster.pk)
-    assert not bring_in(by, found, apply=True).changes
+    assert not apply_description(by, found, apply=True).changes
 
 
 def test_the_policy_has_the_settings_of_policies() -> None:
@@ -63,7 +63,7 @@ def test_the_policy_has_the_settings_of_policies() -> None:
 @pytest.mark.both_databases
 def test_without_apply_nothing_stays(admin: Actor) -> None:
     """It says what would be done, having tried all of it."""
-    report = bring_in(admin, small(), apply=False)
+    report = apply_description(admin, small(), apply=False)
     assert (report.new, report.placed, report.changes) == (True, 4, 1 + 3 + 3 + 5)
     assert report.created["queries"] == ["a", "b", "c", "d", "e"]
     assert not Cluster.objects.exists()
@@ -72,7 +72,7 @@ def test_without_apply_nothing_stays(admin: Actor) -> None:
 
 
 def test_it_is_placed_and_published_as_described(admin: Actor) -> None:
-    bring_in(admin, small(), apply=True)
+    apply_description(admin, small(), apply=True)
     cluster = Cluster.objects.get(slug="pump")
     assert cluster.desired == "stopped"
     table = read_table(redis_client(), "pump", cluster.routing_version)
@@ -101,30 +101,30 @@ def test_a_fault_that_a_service_finds_is_told_with_its_place_and_nothing_stays(
     if "le vel" in after:
         text = text.replace("[level", "[le vel")
     with pytest.raises(BadDescription) as refused:
-        bring_in(admin, described(text), apply=True)
+        apply_description(admin, parse_description(text), apply=True)
     assert place in refused.value.faults
     assert not Cluster.objects.exists()
 
 
 def test_a_described_schema_is_declared_and_changed_under_the_rules(admin: Actor) -> None:
     """A wider type and a new column are taken; what breaks a query is refused with its name."""
-    bring_in(admin, small(), apply=True)
+    apply_description(admin, small(), apply=True)
     speed = '{"name":"speed","nullable":true,"type":"int32"}'
     wider = SMALL.replace(speed, f"{speed.replace('int32', 'int64')},{{name: note, type: string}}")
-    report = bring_in(admin, described(wider), apply=True)
+    report = apply_description(admin, parse_description(wider), apply=True)
     assert report.changed == {"streams": ["level", "flow", "no"]}
-    assert bring_in(admin, described(wider), apply=True).changes == 0
+    assert apply_description(admin, parse_description(wider), apply=True).changes == 0
     cluster = Cluster.objects.get()
     found = StreamSchema.from_json(cluster.streams.get(name="flow").schema)
     assert {c.name: c.type for c in found.columns}["speed"] == "int64"
     assert rows.current_table(cluster.pk).schemas[cluster.streams.get(name="flow").pk] == found
-    unsaid = described(SMALL.replace(f", schema: {REPORTS.to_text()}", ""))
+    unsaid = parse_description(SMALL.replace(f", schema: {REPORTS.to_text()}", ""))
     assert unsaid.streams[0].data_schema is None
-    assert bring_in(admin, unsaid, apply=True).changes == 0
+    assert apply_description(admin, unsaid, apply=True).changes == 0
     car = '"name":"car","nullable":false,"type":'
     text = SMALL.replace(f'{car}"int32"', f'{car}"date"')
     with pytest.raises(Conflict) as refused:
-        bring_in(admin, described(text), apply=True)
+        apply_description(admin, parse_description(text), apply=True)
     assert refused.value.data["columns"][0]["queries"] == ["e"]
 
 
@@ -138,12 +138,12 @@ def test_a_new_stream_without_a_schema_or_with_a_bad_one_is_told_by_its_place(
         (named, "streams[0].schema.columns.größe"),
     ):
         with pytest.raises(BadDescription) as refused:
-            bring_in(admin, described(text), apply=True)
+            apply_description(admin, parse_description(text), apply=True)
         assert place in refused.value.faults
 
 
 def test_what_is_there_is_completed_and_what_runs_is_left(admin: Actor) -> None:
-    bring_in(admin, small(), apply=True)
+    apply_description(admin, small(), apply=True)
     more = (
         SMALL.replace("capacity: 50", "capacity: 75").replace("a: 0", "a: 1")
         + """\
@@ -154,7 +154,7 @@ policy: {watch: act}
     ebb = "- {name: ebb, schema: {columns: [{name: depth, type: float64}]}}"
     more = more.replace("queries:", f"{ebb}\nqueries:").replace("  b: 0\n", "  f: 1\n")
     more = more.replace("{name: b, streams: [flow]", "{name: f, streams: [ebb]")
-    report = bring_in(admin, described(more), apply=True)
+    report = apply_description(admin, parse_description(more), apply=True)
     assert report.created == {"streams": ["ebb"], "queries": ["f"]}
     assert report.changed == {"nodes": ["spare"], "policy": ["watch"]}
     assert report.left == [
@@ -178,17 +178,17 @@ policy: {watch: act}
 def test_what_runs_is_not_changed_in_passing(
     admin: Actor, before: str, after: str, place: str
 ) -> None:
-    bring_in(admin, small(), apply=True)
+    apply_description(admin, small(), apply=True)
     with pytest.raises(BadDescription) as refused:
-        bring_in(admin, described(SMALL.replace(before, after)), apply=True)
+        apply_description(admin, parse_description(SMALL.replace(before, after)), apply=True)
     assert list(refused.value.faults) == [place]
 
 
 def test_nodes_are_added_by_a_description(admin: Actor) -> None:
     """The next micro-batch has them: nothing is stopped."""
-    bring_in(admin, small(), apply=True)
-    more = described(SMALL.replace("slug: pump,", "slug: pump, slots: 6,"))
-    assert "slots" in bring_in(admin, more, apply=True).changed["cluster"]
+    apply_description(admin, small(), apply=True)
+    more = parse_description(SMALL.replace("slug: pump,", "slug: pump, slots: 6,"))
+    assert "slots" in apply_description(admin, more, apply=True).changed["cluster"]
     cluster = Cluster.objects.get()
     assert (cluster.slots, cluster.nodes.count()) == (6, 6)
     assert replayed_table(cluster) == rows.current_table(cluster.pk)
@@ -197,20 +197,20 @@ def test_nodes_are_added_by_a_description(admin: Actor) -> None:
 
 def test_it_takes_an_admin(approver: Actor) -> None:
     with pytest.raises(Forbidden):
-        bring_in(approver, small(), apply=False)
+        apply_description(approver, small(), apply=False)
 
 
 def test_no_password_is_written_down(admin: Actor) -> None:
     """And the export of a cluster goes into the same cluster, but not into a new one."""
     url = "kafka://weir:secret@broker:9092/records"
     text = SMALL.replace("slug: pump,", f"slug: pump, log_url: '{url}',")
-    bring_in(admin, described(text), apply=True)
+    apply_description(admin, parse_description(text), apply=True)
     cluster = Cluster.objects.get()
     assert cluster.log_url == url
     found = description_of(cluster)
     assert found.cluster.log_url == "kafka://weir:***@broker:9092/records"
-    assert not bring_in(admin, found, apply=True).changes
+    assert not apply_description(admin, found, apply=True).changes
     elsewhere = found.cluster.model_copy(update={"slug": "other"})
     with pytest.raises(BadDescription) as refused:
-        bring_in(admin, found.model_copy(update={"cluster": elsewhere}), apply=True)
+        apply_description(admin, found.model_copy(update={"cluster": elsewhere}), apply=True)
     assert list(refused.value.faults) == ["cluster.log_url"]

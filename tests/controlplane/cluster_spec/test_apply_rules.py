@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.cluster_spec.apply import bring_in
+from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.errors import BadDescription
 from controlplane.cluster_spec.export import description_of
-from controlplane.cluster_spec.text import as_yaml, described
+from controlplane.cluster_spec.text import as_yaml, parse_description
 from controlplane.connections import redis_client
 from controlplane.errors import Forbidden
 from controlplane.models import AuditEntry, Blackout, Cluster, Drop, Exclusion, Grant, Query
@@ -33,7 +33,7 @@ def admin(db: None, redis_url: str) -> Actor:
 
 def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> None:
     """With a version, an audit row and an owner, as if each had been asked for."""
-    report = bring_in(admin, described(ruled()), apply=True)
+    report = apply_description(admin, parse_description(ruled()), apply=True)
     assert report.created["blackouts"] == ["deliveries", "holidays"]
     assert report.created["exclusions"] == ["query d", "stream level"]
     assert report.created["drops"] == ["flow", "level to c", "level to e"]
@@ -54,17 +54,17 @@ def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> Non
 
 def test_the_same_again_changes_nothing(admin: Actor) -> None:
     text = ruled()
-    assert bring_in(admin, described(text), apply=True).changes
+    assert apply_description(admin, parse_description(text), apply=True).changes
     version = Cluster.objects.get().routing_version
     entries = AuditEntry.objects.count()
-    again = bring_in(admin, described(text), apply=True)
+    again = apply_description(admin, parse_description(text), apply=True)
     assert (again.changes, again.left) == (0, [])
     assert Cluster.objects.get().routing_version == version
     assert AuditEntry.objects.count() == entries
 
 
 def test_without_apply_no_rule_stays(admin: Actor) -> None:
-    report = bring_in(admin, described(ruled()), apply=False)
+    report = apply_description(admin, parse_description(ruled()), apply=False)
     assert len(report.created["drops"]) == 3
     for model in (Cluster, Drop, Blackout, Exclusion):
         assert not model.objects.exists()
@@ -73,10 +73,10 @@ def test_without_apply_no_rule_stays(admin: Actor) -> None:
 
 def test_shares_and_exclusions_are_brought_up_to_date(admin: Actor) -> None:
     """And a blackout is not: a range that somebody relies on has the reason that they gave."""
-    bring_in(admin, described(ruled()), apply=True)
+    apply_description(admin, parse_description(ruled()), apply=True)
     later = soon(60)
     text = ruled(later).replace("share: 0.25", "share: 0.75").replace("holidays", "a feast")
-    report = bring_in(admin, described(text), apply=True)
+    report = apply_description(admin, parse_description(text), apply=True)
     assert not report.created
     assert report.changed == {"drops": ["flow"], "exclusions": ["query d", "stream level"]}
     assert report.left == [
@@ -89,9 +89,9 @@ def test_shares_and_exclusions_are_brought_up_to_date(admin: Actor) -> None:
 
 
 def test_what_the_description_does_not_name_stays(admin: Actor) -> None:
-    bring_in(admin, described(ruled()), apply=True)
-    report = bring_in(
-        admin, described(MERGED.replace("merge_node: 1", "merge_node: 0")), apply=True
+    apply_description(admin, parse_description(ruled()), apply=True)
+    report = apply_description(
+        admin, parse_description(MERGED.replace("merge_node: 1", "merge_node: 0")), apply=True
     )
     assert not report.changes
     assert report.left == [
@@ -109,7 +109,7 @@ def test_what_the_description_does_not_name_stays(admin: Actor) -> None:
 def test_what_is_over_is_neither_made_nor_written_down(admin: Actor) -> None:
     """So a document can be kept for longer than what it says of some weeks."""
     text = ruled("2020-01-01T00:00:00Z").replace("2999-12", "2019-12")
-    report = bring_in(admin, described(text), apply=True)
+    report = apply_description(admin, parse_description(text), apply=True)
     assert report.created["blackouts"] == ["deliveries"]
     assert "exclusions" not in report.created
     assert report.left == [
@@ -127,18 +127,18 @@ def test_what_is_over_is_neither_made_nor_written_down(admin: Actor) -> None:
 
 def test_what_is_not_described_takes_its_exclusion_and_drop_along(admin: Actor) -> None:
     """A query that is ending; what is left can be imported."""
-    bring_in(admin, described(ruled()), apply=True)
+    apply_description(admin, parse_description(ruled()), apply=True)
     cluster = Cluster.objects.get()
     queries.end(admin, cluster, ["c", "d"])
     found = description_of(cluster)
     assert [one.about for one in found.exclusions] == [("stream", "level")]
     assert [one.arc for one in found.drops] == [("flow", ""), ("level", "e")]
-    assert described(as_yaml(found)) == found
+    assert parse_description(as_yaml(found)) == found
 
 
 def test_a_drop_that_is_being_lifted_is_none(admin: Actor) -> None:
     """The rest of its windows is of this log's event time, and no matter elsewhere."""
-    bring_in(admin, described(ruled()), apply=True)
+    apply_description(admin, parse_description(ruled()), apply=True)
     cluster = Cluster.objects.get()
     flow = cluster.streams.get(name="flow")
     append_at(cluster, flow.pk, 1_000_000)
@@ -147,7 +147,7 @@ def test_a_drop_that_is_being_lifted_is_none(admin: Actor) -> None:
     assert len(Drop.objects.get(stream=flow).value.steps) == 2
     assert drop_rules.lift(admin, flow) is not None
     assert [one.arc for one in description_of(cluster).drops] == [("level", "c"), ("level", "e")]
-    report = bring_in(admin, described(ruled()), apply=True)
+    report = apply_description(admin, parse_description(ruled()), apply=True)
     assert report.created == {"drops": ["flow"]}
     assert Drop.objects.get(stream=flow).value.steps[-1][1] == 0.25
 
@@ -172,15 +172,19 @@ def test_a_bad_rule_is_told_with_its_place_and_nothing_stays(
     assert before in RULES
     text = RULES.replace(before, after).replace("SOON", f"'{soon()}'")
     with pytest.raises(BadDescription) as refused:
-        bring_in(admin, described(text), apply=True)
+        apply_description(admin, parse_description(text), apply=True)
     assert set(refused.value.faults) == places
     assert not Cluster.objects.exists()
 
 
 def test_a_drop_of_other_windows_is_lifted_first(admin: Actor) -> None:
-    bring_in(admin, described(ruled()), apply=True)
+    apply_description(admin, parse_description(ruled()), apply=True)
     with pytest.raises(BadDescription) as refused:
-        bring_in(admin, described(ruled().replace("window_s: 60.0", "window_s: 30.0")), apply=True)
+        apply_description(
+            admin,
+            parse_description(ruled().replace("window_s: 60.0", "window_s: 30.0")),
+            apply=True,
+        )
     assert "lift that first" in refused.value.faults["drops[0].window_s"][0]
 
 
@@ -189,7 +193,7 @@ def test_who_merges_is_chosen_where_the_description_leaves_it_out(admin: Actor) 
     computes = "scheme: hash, text: {aggregates: {n: count(*)}, key: [car]}"
     more = f"- {{name: f, streams: [level], tasks: 2, {computes}}}\nplacement:\n  f: 0"
     text = MERGED.replace("placement:", more).replace("merge_node: 1", "merge_node: 0")
-    bring_in(admin, described(text), apply=True)
+    apply_description(admin, parse_description(text), apply=True)
     merged = dict(Query.objects.exclude(scheme="").values_list("name", "merge_node__index"))
     assert merged == {"e": 0, "f": 1}
 
@@ -198,35 +202,37 @@ def test_the_windows_of_an_arc_to_a_query_are_those_of_the_query(admin: Actor) -
     """Left out or written down, where they overlap as well."""
     text = MERGED.replace("window_s: 60}", "window_s: 60, slide_s: 20}")
     drop = "{stream: flow, query: e, share: 0.5, window_s: 60.0}"
-    bring_in(admin, described(f"{text}drops: [{drop}]\n"), apply=True)
+    apply_description(admin, parse_description(f"{text}drops: [{drop}]\n"), apply=True)
     found = description_of(Cluster.objects.get())
     assert (found.drops[0].window_s, found.drops[0].slide_s) == (60.0, 20.0)
-    assert not bring_in(admin, found, apply=True).changes
-    assert not bring_in(admin, described(f"{text}drops: [{drop}]\n"), apply=True).changes
+    assert not apply_description(admin, found, apply=True).changes
+    assert not apply_description(
+        admin, parse_description(f"{text}drops: [{drop}]\n"), apply=True
+    ).changes
 
 
 def test_windows_that_overlap_are_not_those_that_do_not(admin: Actor) -> None:
     drop = "{stream: flow, share: 0.5, window_s: 60.0}"
-    bring_in(admin, described(f"{MERGED}drops: [{drop}]\n"), apply=True)
+    apply_description(admin, parse_description(f"{MERGED}drops: [{drop}]\n"), apply=True)
     overlapping = drop.replace("60.0", "60.0, slide_s: 30.0")
     with pytest.raises(BadDescription) as refused:
-        bring_in(admin, described(f"{MERGED}drops: [{overlapping}]\n"), apply=True)
+        apply_description(admin, parse_description(f"{MERGED}drops: [{overlapping}]\n"), apply=True)
     assert "lift that first" in refused.value.faults["drops[0].window_s"][0]
 
 
 def test_an_import_takes_an_admin_for_rules_as_well(admin: Actor) -> None:
-    bring_in(admin, described(MERGED), apply=True)
+    apply_description(admin, parse_description(MERGED), apply=True)
     with pytest.raises(Forbidden):
-        bring_in(actor("operator"), described(ruled()), apply=True)
+        apply_description(actor("operator"), parse_description(ruled()), apply=True)
     assert not Exclusion.objects.exists()
 
 
 def test_grants_are_no_part_of_it(admin: Actor) -> None:
     """Who may do what is not for a document to say."""
     text = ruled()
-    bring_in(admin, described(text), apply=True)
+    apply_description(admin, parse_description(text), apply=True)
     cluster, zoe = Cluster.objects.get(), User.objects.create_user("zoe")
     Grant.objects.create(user=zoe, cluster=cluster, role="approver", granted_at=timezone.now())
     assert "zoe" not in as_yaml(description_of(cluster))
-    assert not bring_in(admin, described(text), apply=True).changes
+    assert not apply_description(admin, parse_description(text), apply=True).changes
     assert Grant.objects.get().role == "approver"

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.planning import Planned, plan_for, snapshot_of
-from controlplane.cluster_spec.text import described
+from controlplane.cluster_spec.text import parse_description
 from controlplane.errors import Conflict, Invalid
 from controlplane.planning.measures import measures
 from controlplane.plans.plan import Plan, task_moves
@@ -44,17 +44,17 @@ def test_a_plan_leaves_alone_what_is_excluded() -> None:
     moved = set(targets(planned(small(), "placement", "mms", nu=1.0)))
     assert moved
     text = SMALL + f"exclusions: [{{kind: query, subject: {min(moved)}, until: SOON, reason: x}}]\n"
-    excluded = planned(described(text.replace("SOON", soon())), "placement", "mms", nu=1.0)
+    excluded = planned(parse_description(text.replace("SOON", soon())), "placement", "mms", nu=1.0)
     assert set(targets(excluded)) == moved - {min(moved)}
     assert set(excluded.placed) == {"d"}
-    over = described(text.replace("SOON", "2020-01-01T00:00:00Z"))
+    over = parse_description(text.replace("SOON", "2020-01-01T00:00:00Z"))
     assert set(targets(planned(over, "placement", "mms", nu=1.0))) == moved
 
 
 def test_a_shielded_stream_is_named_by_its_id() -> None:
     stream = "{kind: stream, subject: flow, until: SOON, reason: x}"
     text = SMALL + f"exclusions: [{stream}]\n".replace("SOON", soon())
-    snapshot = snapshot_of(described(text))
+    snapshot = snapshot_of(parse_description(text))
     assert snapshot.excluded == [("stream", 2)]
     assert ["b", [2]] in [[name, reads] for _, name, _, reads in snapshot.queries]
 
@@ -63,7 +63,7 @@ def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:
     each = "[9, 1, 1, 1, 1, 1, 1, 1]"
     measured = f"  measured: {{records_per_s: {each}, state_bytes: {each}}}"
     text = SMALL.replace("  tasks: 8\n", f"  tasks: 8\n{measured}\n")
-    found = planned(described(text), "migration", "single_step", tau=0.2)
+    found = planned(parse_description(text), "migration", "single_step", tau=0.2)
     moves = task_moves(Plan(found.computed.actions))
     assert moves
     assert {text.object for text in found.texts} == {"e"}
@@ -74,11 +74,11 @@ def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:
 
 def test_what_cannot_be_planned_says_why() -> None:
     with pytest.raises(Conflict, match="No node"):
-        planned(described(SMALL.replace("capacity: 100", "capacity: 100, active: false")),
+        planned(parse_description(SMALL.replace("capacity: 100", "capacity: 100, active: false")),
                 "placement", "mms")  # fmt: skip
     with pytest.raises(Invalid) as refused:
         planned(small(), "placement", "nonsense")
     assert list(refused.value.fields) == ["algorithm"]
+    text = "weir: 1\ncluster: {slug: x, name: x}\nnodes: [{index: 0, name: n}]\n"
     with pytest.raises(Conflict, match="No query"):
-        planned(described("weir: 1\ncluster: {slug: x, name: x}\nnodes: [{index: 0, name: n}]\n"),
-                "placement", "mms")  # fmt: skip
+        planned(parse_description(text), "placement", "mms")

@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.errors import BadDescription
-from controlplane.cluster_spec.text import as_json, as_yaml, described, queries_in
+from controlplane.cluster_spec.text import as_json, as_yaml, parse_description, parse_queries
 from tests.support.descriptions import SMALL, descriptions, ruled, small
 
 
 @given(descriptions())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_is_read_again(description: ClusterDescription) -> None:
-    assert described(as_yaml(description)) == description
-    assert described(as_json(description)) == description
+    assert parse_description(as_yaml(description)) == description
+    assert parse_description(as_json(description)) == description
     json.loads(as_json(description), parse_constant=_no_constant)
 
 
@@ -26,7 +26,7 @@ def _no_constant(name: str) -> None:
 
 def test_words_that_older_yaml_takes_for_something_else_are_names() -> None:
     """`no` is a stream, and 18:30 a time of day."""
-    found = described(SMALL + "policy: {auto_from: 18:30}\n")
+    found = parse_description(SMALL + "policy: {auto_from: 18:30}\n")
     assert found.streams[2].name == "no"
     assert found.policy.auto_from == time(18, 30)
 
@@ -63,7 +63,7 @@ def test_a_fault_is_told_with_its_place(before: str, after: str, place: str, tol
     text = SMALL.replace("name: south", "name: *x" if not told else
                                                     "name: south")  # fmt: skip
     with pytest.raises(BadDescription) as refused:
-        described(text.replace(before, after, 1))
+        parse_description(text.replace(before, after, 1))
     if told:
         assert told in refused.value.faults[place][0]
     else:
@@ -98,20 +98,20 @@ def test_a_rule_about_what_there_is_not_is_a_fault(
 ) -> None:
     assert before in ruled()
     with pytest.raises(BadDescription) as refused:
-        described(ruled().replace(before, after, 1))
+        parse_description(ruled().replace(before, after, 1))
     assert told in refused.value.faults[place][0]
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "a: [", '{"weir": 1', "{" * 5000, "\t- x", "1" * 5000])
 def test_what_is_no_document_is_refused(text: str) -> None:
     with pytest.raises(BadDescription):
-        described(text)
+        parse_description(text)
 
 
 def test_all_faults_are_told_at_once() -> None:
     text = SMALL.replace("a: 0", "a: 7").replace("[flow]", "[ebb]")
     with pytest.raises(BadDescription) as refused:
-        described(text)
+        parse_description(text)
     assert set(refused.value.faults) == {"placement.a", "queries[1].streams[0]"}
 
 
@@ -119,5 +119,5 @@ ALONE = "queries: [{name: q, streams: [s], text: {aggregates: {n: count(*)}}}]"
 
 
 def test_queries_may_stand_alone() -> None:
-    assert [one.name for one in queries_in(ALONE)] == ["q"]
-    assert queries_in(as_yaml(small())) == list(small().queries)
+    assert [one.name for one in parse_queries(ALONE)] == ["q"]
+    assert parse_queries(as_yaml(small())) == list(small().queries)

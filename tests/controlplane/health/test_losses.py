@@ -17,10 +17,10 @@ from controlplane.health.losses.detection import (
     Facts,
     Kind,
     RedisFacts,
-    losses,
+    detect_losses,
 )
 from controlplane.health.losses.facts import facts_of
-from controlplane.health.losses.repair import begin_again, reconcile
+from controlplane.health.losses.repair import reconcile, restart_queries
 from controlplane.models import (
     AuditEntry,
     Cluster,
@@ -97,7 +97,7 @@ NEW = Generation()
 def test_what_is_lost_follows_from_what_the_three_hold(
     changed: dict[str, Any], found: list[Kind]
 ) -> None:
-    assert losses(facts(**changed)) == found
+    assert detect_losses(facts(**changed)) == found
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_an_older_database_holds_everything_back_until_somebody_decides(sf: Clus
     assert (row.state, row.choices) == ("undecided", ["adopt-database", "stop"])
     submit(actor(name="late"), sf, {"d": ["s4"]})
     placement.drain(sf.pk)
-    background_reconcile.tend_cluster(sf, timezone.now())
+    background_reconcile.reconcile_cluster(sf, timezone.now())
     assert latest_version(redis_client(), "sf") == newest
     check(sf, version=newest)
     assert Incident.objects.count() == 1
@@ -273,7 +273,7 @@ def test_a_version_that_was_published_with_other_contents_is_asked_about(sf: Clu
     placement.drain(sf.pk)
     sf.refresh_from_db()
     assert sf.routing_version == newest
-    background_reconcile.tend_cluster(sf, timezone.now())
+    background_reconcile.reconcile_cluster(sf, timezone.now())
     assert Incident.objects.get().kind == Kind.DATABASE_OLDER
 
 
@@ -296,7 +296,7 @@ def test_only_an_administrator_decides_and_only_once(sf: Cluster) -> None:
 
 def test_a_cluster_without_queries_begins_nothing(redis_url: str) -> None:
     cluster = small_cluster(actor())
-    assert begin_again(cluster, "why") == 0
+    assert restart_queries(cluster, "why") == 0
 
 
 def test_a_batch_that_was_begun_finds_its_tables_after_the_loss(sf: Cluster) -> None:

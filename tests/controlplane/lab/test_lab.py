@@ -96,7 +96,7 @@ def test_what_cannot_be_run_is_refused(
 def test_a_viewer_may_not_decide(operator: Actor, viewer: Actor, small: None) -> None:
     """Looking is not spending the machine."""
     run = asked(operator)
-    for decide in (lab.cancel, lab.delete, lab.run_again):
+    for decide in (lab.cancel, lab.delete, lab.repeat):
         with pytest.raises(Forbidden):
             decide(viewer, run)
     with pytest.raises(Forbidden):
@@ -221,7 +221,7 @@ def test_the_run_of_a_lost_worker_is_queued_anew(
     lost(run, attempts=1)
     run.refresh_from_db()
     report = execution._progress_of(run, lambda: False)
-    lab.tend(timezone.now())
+    lab.requeue_lost(timezone.now())
     assert LabRun.objects.get().state == "queued"
     LabRun.objects.update(state="running", attempts=2)
     with pytest.raises(execution.Unwanted):
@@ -233,7 +233,7 @@ def test_a_run_that_loses_worker_after_worker_fails(operator: Actor, small: None
     """It may well be what ends them."""
     run = asked(operator)
     lost(run, attempts=reconcile.MAX_ATTEMPTS)
-    lab.tend(timezone.now())
+    lab.requeue_lost(timezone.now())
     run.refresh_from_db()
     assert (run.state, run.error) == ("failed", "The worker was lost; run it again")
     assert run.finished_at is not None
@@ -242,7 +242,7 @@ def test_a_run_that_loses_worker_after_worker_fails(operator: Actor, small: None
 def test_a_run_that_beats_is_left_alone(operator: Actor, small: None) -> None:
     run = asked(operator)
     LabRun.objects.update(state="running", beat_at=timezone.now(), attempts=1)
-    lab.tend(timezone.now())
+    lab.requeue_lost(timezone.now())
     run.refresh_from_db()
     assert run.state == "running"
 
@@ -258,7 +258,7 @@ def test_over_is_over(operator: Actor, small: None) -> None:
 
 def test_again_is_the_same_anew(operator: Actor, small: None) -> None:
     first = carried_out(lab.request(operator, PLANNER, NAME, {"height": 7}, [2.0], ["double"]))
-    second = carried_out(lab.run_again(operator, first))
+    second = carried_out(lab.repeat(operator, first))
     assert second.pk != first.pk
     assert (second.parameters, second.table) == (first.parameters, first.table)
 

@@ -14,7 +14,7 @@ from controlplane.models import AuditEntry, Blackout, Cluster
 from controlplane.policies.blackouts import (
     add_blackout,
     blackout_until,
-    cron_told,
+    cron_text,
     in_blackout,
     remove_blackout,
 )
@@ -136,5 +136,5 @@ def test_it_is_added_and_removed_with_its_trace(admin: Actor, operator: Actor, s
 
 
 def test_a_cron_line_has_words() -> None:
-    assert cron_told("30 8 * * 1-5") == "At 08:30 on Monday through Friday"
-    assert cron_told("nonsense") == "nonsense"
+    assert cron_text("30 8 * * 1-5") == "At 08:30 on Monday through Friday"
+    assert cron_text("nonsense") == "nonsense"

@@ -4,7 +4,7 @@ from datetime import time
 
 import pytest
 
-from controlplane.policies.description import days_told, size_told, summary
+from controlplane.policies.description import days_text, size_text, summary
 from controlplane.policies.settings import PolicySettings
 
 
@@ -40,8 +40,8 @@ def test_a_policy_that_acts() -> None:
     ],
 )
 def test_days(days: list[int], told: str) -> None:
-    assert days_told(days) == told
+    assert days_text(days) == told
 
 
 def test_sizes() -> None:
-    assert [size_told(n) for n in (12, 1500, 10_000_000)] == ["12 bytes", "1.5 kB", "10 MB"]
+    assert [size_text(n) for n in (12, 1500, 10_000_000)] == ["12 bytes", "1.5 kB", "10 MB"]

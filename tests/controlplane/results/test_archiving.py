@@ -46,9 +46,9 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
     """As in a process that has just begun."""
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     yield
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_a_kill_between_two_steps_loses_and_doubles_nothing(
     monkeypatch.setattr(of, name, genuine)
     counts = {place: n for place, (n, _) in read(query).items()}
     assert counts == written
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     passed(2)
     expected = {place: (n, "final" if place[0] < 15 else "open") for place, n in written.items()}
     assert read(query) == read(query, newest_first=False) == expected

@@ -37,11 +37,11 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As in a process that has just begun, with a short limit of calls."""
     monkeypatch.setenv(limits.CALL_SECONDS, "1")
     limits.call_seconds.cache_clear()
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     user_results._LIMITS.clear()
     yield
     limits.call_seconds.cache_clear()
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     user_results._LIMITS.clear()
 
 
@@ -127,7 +127,7 @@ def test_windows_that_cannot_be_computed_wait_for_their_function(unreadable: Que
     assert redis_client().zcard(keys.windows_key("sf", unreadable.pk)) == 40
     text = unreadable.text.replace("no_such_function", NAME)
     Query.objects.filter(pk=unreadable.pk).update(text=text)
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     passed(2)
     assert archived(unreadable) == dict.fromkeys(range(40), 1)
 

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from controlplane.runtime import health
-from controlplane.runtime.beats import beat, tell_clusters
+from controlplane.runtime.beats import beat, record_clusters
 from controlplane.runtime.children import Place
 from controlplane.runtime.errors import Stopped
 from controlplane.wire.keys import telemetry_key
@@ -68,9 +68,9 @@ def test_spark_is_ready_when_it_told_of_a_batch_in_this_run(client: "redis.Redis
     probe = health.spark_probe(client, since_ms=1000)
     assert probe() == "agent"
     beat(client, "agent")
-    tell_clusters(client, {"sf": "starting", "ny": "stopped"})
+    record_clusters(client, {"sf": "starting", "ny": "stopped"})
     assert probe() == "Spark of sf (starting)"
-    tell_clusters(client, {"sf": "running", "ny": "stopped"})
+    record_clusters(client, {"sf": "running", "ny": "stopped"})
     client.xadd(telemetry_key("sf"), {"t": json.dumps({"batch": 1, "emitted_ms": 999})})
     assert probe() == "Spark of sf (running)"
     client.xadd(telemetry_key("sf"), {"t": json.dumps({"batch": 2, "emitted_ms": 1001})})

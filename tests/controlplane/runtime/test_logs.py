@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.runtime.logs import Follower, keep_small, last_error, tail
+from controlplane.runtime.logs import Follower, last_error, rotate, tail
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def test_a_large_log_moves_away_while_its_writer_goes_on(log: Path) -> None:
     """The writer keeps its descriptor: renaming would take the log along with it."""
     with log.open("ab", buffering=0) as writer:
         writer.write(b"old\n" * 100)
-        keep_small(log, limit=50)
+        rotate(log, limit=50)
         writer.write(b"new\n")
     assert log.read_text() == "new\n"
     assert log.with_name("x.log.1").read_text() == "old\n" * 100

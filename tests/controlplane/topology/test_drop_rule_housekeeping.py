@@ -66,7 +66,7 @@ def test_a_drop_is_lifted_once_its_last_window_is_over(
     emitted(sf, end, waiting=3, batch=2)
     assert drop_rule_housekeeping.settle(sf) == 0, "records wait at a node"
     emitted(sf, end, batch=3)
-    reconcile.tend_cluster(sf, timezone.now())
+    reconcile.reconcile_cluster(sf, timezone.now())
     assert not Drop.objects.exists()
     assert current_table(sf.pk) == replayed_table(sf)
     assert current_table(sf.pk).sheds == {}

@@ -21,7 +21,7 @@ from controlplane.models import (
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
-from controlplane.watch import LOOPS, judge, prune, watch, watch_cluster
+from controlplane.watch import LOOPS, prune, review_proposal, watch_all, watch_cluster
 from tests.support.cluster import actor
 from tests.support.execution import begun, moves_of, scattered
 from tests.support.watching import measured, newest
@@ -77,7 +77,7 @@ def test_trouble_is_recommended(spread: Cluster, now: datetime) -> None:
     proposal = asked(spread, now)
     assert (proposal.requested_by, proposal.planner) == ("watch", "placement")
     assert newest(spread, "replication").code == "asked"
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert (row.code, row.proposal_id) == ("recommended", proposal.pk)
     assert row.number == pytest.approx(0.5)
@@ -92,7 +92,7 @@ def test_the_policy_approves_and_it_begins(spread: Cluster, now: datetime) -> No
     """With audit row and seal, by a part of Weir that is not the one that asked."""
     set_policy(spread, watch="act", auto_kinds=["placement"], four_eyes=True)
     proposal = asked(spread, now)
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.state, proposal.approved_by) == ("approved", "policy")
     row = newest(spread, "replication")
@@ -100,7 +100,7 @@ def test_the_policy_approves_and_it_begins(spread: Cluster, now: datetime) -> No
     entry = AuditEntry.objects.get(action="proposal.approve")
     assert (entry.actor, entry.seal) == ("policy", proposal.seal)
     assert "Applies by itself: within the policy" in entry.reason
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     assert AuditEntry.objects.filter(action="proposal.approve").count() == 1
     watch_cluster(spread, now)
     row = newest(spread, "replication")
@@ -112,7 +112,7 @@ def test_what_the_policy_does_not_allow_waits_with_the_reason(
 ) -> None:
     set_policy(spread, watch="act", auto_kinds=["placement"], auto_moves=1)
     proposal = asked(spread, now)
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert (row.code, row.unit) == ("recommended", "share")
     assert f"{len_of(proposal)} moves, and at most 1 go by themselves" in row.text
@@ -126,7 +126,7 @@ def len_of(proposal: Proposal) -> int:
 def test_a_plan_that_gains_too_little_is_not_proposed(spread: Cluster, now: datetime) -> None:
     set_policy(spread, auto_gain=0.9)
     proposal = asked(spread, now)
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert (row.code, row.limit) == ("no_gain", 0.9)
     assert row.number == pytest.approx(0.5)
@@ -146,7 +146,7 @@ def test_a_plan_that_helps_another_loop_in_trouble_is_proposed_for_it(
     proposal.refresh_from_db()
     proposal.before["imbalance"] = proposal.after["imbalance"] = 0.15
     proposal.save()
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert (row.code, row.proposal_id) == ("recommended", proposal.pk)
 
@@ -156,7 +156,7 @@ def test_a_loop_whose_plans_come_to_nothing_lets_the_others_ask_first(
 ) -> None:
     set_policy(spread, auto_gain=0.9, cooldown_s=60)
     loads = [400.0, 100.0, 100.0, 100.0]
-    judge(asked(spread, now, loads=loads).pk)
+    review_proposal(asked(spread, now, loads=loads).pk)
     assert newest(spread, "imbalance").code == "no_gain"
     later = timezone.now() + timedelta(minutes=5)
     asked(spread, later, loads=loads)
@@ -172,7 +172,7 @@ def test_exclusions_that_leave_nothing_are_told(
             created_at=now, expires_at=now + timedelta(days=1),
         )  # fmt: skip
     proposal = asked(spread, now)
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert row.code == "excluded"
     assert row.number is not None
@@ -202,7 +202,7 @@ def test_a_waiting_plan_begins_when_the_policy_allows_it(spread: Cluster, now: d
         starts_at=now - timedelta(hours=1), ends_at=now + timedelta(hours=1), reason="rush hour",
         owner="x", created_at=now,
     )  # fmt: skip
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     assert "in a blackout: rush hour" in newest(spread, "replication").text
     blackout.delete()
     watch_cluster(spread, now + timedelta(seconds=10))
@@ -215,10 +215,10 @@ def test_a_withdrawn_approval_is_not_given_again(
 ) -> None:
     set_policy(spread, watch="act", auto_kinds=["placement"], starts=False)
     proposal = asked(spread, now)
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     decisions.withdraw(approver, proposal, "not today")
     watch_cluster(spread, now + timedelta(seconds=10))
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.state, proposal.approved_by) == ("ready", "")
 
@@ -228,7 +228,7 @@ def test_a_waiting_plan_that_fits_no_more_makes_room(
 ) -> None:
     """A stale recommendation must not keep the loops from a better one for ever."""
     proposal = asked(spread, now)
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     Task.objects.filter(query__name="q0").update(node=spread.nodes.get(index=3))
     Task.objects.filter(query__name="q1").update(node=spread.nodes.get(index=3))
     later = timezone.now() + timedelta(hours=1)
@@ -253,11 +253,11 @@ def test_a_persons_plan_applies_by_itself_where_the_policy_says_so(
 ) -> None:
     plan = requests.request(operator, spread, "mms", {})
     computation.compute(plan.pk)
-    judge(plan.pk)
+    review_proposal(plan.pk)
     plan.refresh_from_db()
     assert plan.state == "ready"
     set_policy(spread, auto_kinds=["placement"], four_eyes=True)
-    judge(plan.pk)
+    review_proposal(plan.pk)
     plan.refresh_from_db()
     assert (plan.state, plan.approved_by) == ("approved", "policy")
     assert not Decision.objects.exists(), "no loop had to do with it"
@@ -270,7 +270,7 @@ def test_the_policy_may_not_approve_what_it_asked_for_itself(
     set_policy(spread, watch="act", auto_kinds=["placement"], four_eyes=True)
     proposal = asked(spread, now)
     Proposal.objects.filter(pk=proposal.pk).update(requested_by="policy")
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "ready"
     assert "another person" in newest(spread, "replication").text
@@ -300,7 +300,7 @@ def test_a_lost_node_is_emptied(spread: Cluster, now: datetime) -> None:
     spread.nodes.filter(index=1).update(active=False)
     proposal = asked(spread, now, rf=1.2)
     assert newest(spread, "node lost").code == "asked"
-    judge(proposal.pk)
+    review_proposal(proposal.pk)
     assert newest(spread, "node lost").code == "recommended"
     proposal.refresh_from_db()
     there = Task.objects.filter(node__index=1).count()
@@ -314,7 +314,7 @@ def test_trouble_in_one_cluster_does_not_keep_the_others_waiting(
     Node.objects.create(cluster=broken, index=0, name="node 0")
     measured(broken, now, loads=7)
     measured(spread, now)
-    watch(now)
+    watch_all(now)
     assert not Decision.objects.filter(cluster=broken).exists()
     assert newest(spread, "imbalance").code == "balanced"
 

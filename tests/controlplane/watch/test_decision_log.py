@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.models import Cluster, Decision, Delivery, Webhook
 from controlplane.watch.decision import Outcome
-from controlplane.watch.decision_log import note
+from controlplane.watch.decision_log import record_decision
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -17,7 +17,7 @@ def course(cluster: Cluster, *codes: str) -> list[Decision]:
     """Let a loop decide every ten seconds; return the rows."""
     for at, code in enumerate(codes):
         outcome = Outcome(code, float(at), 9.0, f"told {at}")
-        note(cluster, "imbalance", outcome, NOW + timedelta(seconds=10 * at))
+        record_decision(cluster, "imbalance", outcome, NOW + timedelta(seconds=10 * at))
     return list(Decision.objects.order_by("id"))
 
 
@@ -31,8 +31,8 @@ def test_equal_decisions_go_on_counting(sf: Cluster) -> None:
 
 
 def test_a_pass_that_began_before_a_judgement_stays_behind_it(sf: Cluster) -> None:
-    note(sf, "imbalance", Outcome("acted", 0.5, 0.1, "x"), NOW + timedelta(seconds=3))
-    note(sf, "imbalance", Outcome("execution_running", 0.5, 0.1, "x"), NOW)
+    record_decision(sf, "imbalance", Outcome("acted", 0.5, 0.1, "x"), NOW + timedelta(seconds=3))
+    record_decision(sf, "imbalance", Outcome("execution_running", 0.5, 0.1, "x"), NOW)
     newest = Decision.objects.order_by("-last_at", "-id")[0]
     assert newest.code == "execution_running"
 

@@ -8,22 +8,22 @@ import pytest
 from controlplane.models import Cluster
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.loops import BY_NAME, Reading
-from controlplane.watch.observation import Seen, SeenNode
+from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.watch.replication import Replication
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
-class Looked(Seen):
+class Looked(Observation):
     """What was seen, with a bound that needs no database."""
 
     def replication(self) -> Replication:
         return Replication(1, NOW, 1.8, 1.25)
 
 
-def node(index: int, **changed: Any) -> SeenNode:
+def node(index: int, **changed: Any) -> ObservedNode:
     values = {"capacity": 100.0, "active": True, "tasks": 3, "excluded": False} | changed
-    return SeenNode(index=index, name=f"node {index}", **values)
+    return ObservedNode(index=index, name=f"node {index}", **values)
 
 
 def sample(second: int, **changed: Any) -> dict[str, Any]:

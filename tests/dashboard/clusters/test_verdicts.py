@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.models import Cluster, ClusterHealth
 from dashboard import thresholds as grades
-from dashboard.clusters.verdicts import Verdict, cluster_verdict, fleet_verdict
+from dashboard.clusters.verdicts import ClusterStatus, cluster_status, fleet_status
 
 NOW = datetime(2026, 11, 17, 10, 46, tzinfo=UTC)
 FINE: dict[str, Any] = {"imbalance": 0.05, "p95": 900.0}
@@ -38,7 +38,7 @@ def running(age_s: float = 1.0, **changed: Any) -> Cluster:
 def test_a_running_cluster_is_judged_by_its_limits(
     sample: dict[str, Any], age_s: float, grade: str, title: str
 ) -> None:
-    found = cluster_verdict(running(age_s), sample, NOW)
+    found = cluster_status(running(age_s), sample, NOW)
     assert (found.grade, found.title) == (grade, title)
 
 
@@ -54,40 +54,46 @@ def test_a_cluster_to_which_no_records_come_keeps_its_limits(
     quiet.health = ClusterHealth(
         cluster=quiet, unread=unread, observed_at=NOW - timedelta(seconds=observed_s)
     )
-    found = cluster_verdict(quiet, FINE, NOW)
+    found = cluster_status(quiet, FINE, NOW)
     assert found.grade == grade
     assert ("idle" in found.title) == (grade == grades.GOOD)
 
 
 def test_what_is_near_a_limit_is_told_behind_what_exceeds_one() -> None:
-    found = cluster_verdict(running(), {"imbalance": 0.3, "p95": 5_000.0}, NOW)
+    found = cluster_status(running(), {"imbalance": 0.3, "p95": 5_000.0}, NOW)
     assert found.cause == "Near a limit: p95 latency is 5,000 ms (limit 10.0 s)."
 
 
 def test_a_state_that_is_not_running_is_the_verdict() -> None:
     """Whatever the last sample said before."""
     broken = running(state="crash loop", state_detail="the driver has ended 3 times")
-    assert cluster_verdict(broken, FINE, NOW) == Verdict(
+    assert cluster_status(broken, FINE, NOW) == ClusterStatus(
         grades.BAD, "The Spark application ends again and again", "The driver has ended 3 times."
     )
-    assert cluster_verdict(running(state="stopped"), FINE, NOW).grade == grades.UNKNOWN
-    assert "First figures come" in cluster_verdict(running(state="starting"), {}, NOW).cause
+    assert cluster_status(running(state="stopped"), FINE, NOW).grade == grades.UNKNOWN
+    assert "First figures come" in cluster_status(running(state="starting"), {}, NOW).cause
 
 
 def test_every_state_has_a_verdict() -> None:
     for state in Cluster.State.values:
-        found = cluster_verdict(running(state=state), FINE, NOW)
+        found = cluster_status(running(state=state), FINE, NOW)
         wanted = grades.STATES[state] if state != "running" else grades.GOOD
         assert found.grade == wanted, state
 
 
 def test_a_cluster_without_figures_says_when_they_come() -> None:
-    found = cluster_verdict(running(last_sample_at=None), {}, NOW)
+    found = cluster_status(running(last_sample_at=None), {}, NOW)
     assert (found.grade, found.title) == (grades.UNKNOWN, "No figures yet")
 
 
-GOOD, UNKNOWN = Verdict(grades.GOOD, "Fine"), Verdict(grades.UNKNOWN, "The cluster is stopped")
-WARN, BAD = Verdict(grades.WARN, "Near a limit"), Verdict(grades.BAD, "One limit exceeded")
+GOOD, UNKNOWN = (
+    ClusterStatus(grades.GOOD, "Fine"),
+    ClusterStatus(grades.UNKNOWN, "The cluster is stopped"),
+)
+WARN, BAD = (
+    ClusterStatus(grades.WARN, "Near a limit"),
+    ClusterStatus(grades.BAD, "One limit exceeded"),
+)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,7 @@ WARN, BAD = Verdict(grades.WARN, "Near a limit"), Verdict(grades.BAD, "One limit
     ],
 )  # fmt: skip
 def test_the_fleet_is_as_bad_as_its_worst_cluster(
-    verdicts: list[tuple[str, Verdict]], grade: str, title: str, cause: str
+    verdicts: list[tuple[str, ClusterStatus]], grade: str, title: str, cause: str
 ) -> None:
-    found = fleet_verdict(verdicts)
+    found = fleet_status(verdicts)
     assert (found.grade, found.title, found.cause) == (grade, title, cause)

@@ -6,7 +6,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.figures.attached import attached_figures, shown_phases
+from dashboard.figures.attached import attached_figures, phase_names
 from tests.dashboard.figures.test_figures import coloured
 
 NAMES = ["KafkaV2[Subscribe[orders]], records", "RateStreamV2"]
@@ -56,7 +56,7 @@ def test_phases_add_up_to_what_spark_measured() -> None:
 
 
 def test_phases_keep_sparks_order() -> None:
-    assert shown_phases(progress(1)) == ["queryPlanning", "walCommit", "addBatch", "commitOffsets"]
+    assert phase_names(progress(1)) == ["queryPlanning", "walCommit", "addBatch", "commitOffsets"]
 
 
 def test_long_batches_are_drawn_in_seconds() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.figures.cluster import FULL_SCALE, LOAD_SCALE, NodeShown, cluster_figures
+from dashboard.figures.cluster import FULL_SCALE, LOAD_SCALE, NodeSeries, cluster_figures
 from dashboard.figures.parts import Figure, VersionMark
 from dashboard.figures.proposal import proposal_figures
 from dashboard.figures.results import results_figure
 from tests.dashboard.conftest import sample
 
-NODES = [NodeShown(0, "node 0", 500.0), NodeShown(1, "node 1", 250.0)]
+NODES = [NodeSeries(0, "node 0", 500.0), NodeSeries(1, "node 1", 250.0)]
 MARKS = [VersionMark(1500, 7, "Proposal 3: 2 queries moved", 3), VersionMark(1700, 8, "Placed 1")]
 SAMPLES = [sample(1000, loads=[250.0, 300.0]), sample(2000, loads=[100.0, 50.0], rf=None)]
 

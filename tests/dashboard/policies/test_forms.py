@@ -4,13 +4,13 @@ import pytest
 
 from controlplane.errors import Invalid
 from controlplane.policies.settings import PolicySettings
-from dashboard.policies.forms import SETTINGS, policy_changes, shown_sections
+from dashboard.policies.forms import SETTINGS, form_sections, policy_changes
 
 
 def sent_by(policy: PolicySettings) -> dict[str, list[str]]:
     """Return what a browser sends of the form as it is shown."""
     found = {}
-    for _, settings in shown_sections(policy):
+    for _, settings in form_sections(policy):
         for one in settings:
             ticks = one.setting.kind in ("many", "flag")
             found[one.setting.name] = sorted(one.ticked) if ticks else [one.value]

@@ -12,7 +12,7 @@ from controlplane.models import AuditEntry, Blackout, Cluster, Decision, Exclusi
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
 from controlplane.watch import watch_cluster
-from dashboard.policies.forms import shown_sections
+from dashboard.policies.forms import form_sections
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import actor
@@ -37,7 +37,7 @@ def ruling(admin: Actor) -> Client:
 def form_of(policy: Policy, **changed: Any) -> dict[str, Any]:
     """Return what the browser sends of the form, with some fields typed over."""
     sent: dict[str, Any] = {"stamp": policy.changed_at.isoformat() if policy.changed_at else ""}
-    for _, settings in shown_sections(stored_settings(policy)):
+    for _, settings in form_sections(stored_settings(policy)):
         for one in settings:
             ticks = one.setting.kind in ("many", "flag")
             sent[one.setting.name] = sorted(one.ticked) if ticks else one.value
@@ -103,7 +103,7 @@ def test_viewers_change_nothing_and_nobody_by_get(
 
 def test_blackouts_come_and_go(ruling: Client, sf: Cluster) -> None:
     values = {"how": "cron", "cron": "30 6 * * 1-5", "minutes": "180", "reason": "rush"}
-    assert said(ruling.post(ADD[0], values)) == "The blackout is kept."
+    assert said(ruling.post(ADD[0], values)) == "The blackout was added."
     tomorrow = timezone.now() + timedelta(days=1)
     ends = {"starts_at": "2020-01-01T00:00", "ends_at": f"{tomorrow:%Y-%m-%dT%H:%M}"}
     ruling.post(ADD[0], {"how": "range", "reason": "holidays", **ends})

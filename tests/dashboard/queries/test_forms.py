@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.queries.forms import parsed, shown_faults
+from dashboard.queries.forms import form_faults, parsed
 
 
 def pairs(written: str) -> tuple[list[list[str]], dict[str, list[str]]]:
@@ -35,5 +35,5 @@ def test_a_line_that_is_no_pair_keeps_its_number(wrong: str) -> None:
     found, faults = pairs(f"car <-> car\n{wrong}\nx <-> y")
     assert list(faults) == ["text.on.1"]
     assert (found[0], found[2]) == (["car", "car"], ["x", "y"])
-    (shown,) = shown_faults(faults)["on"]
+    (shown,) = form_faults(faults)["on"]
     assert (shown.of, shown.why) == ("pair 2", "Write left <-> right, once in a line")

@@ -63,7 +63,7 @@ def test_the_beat_wakes_the_worker_for_a_run_whose_message_was_lost(
         channel: Any = broker.default_channel
         assert channel.queue_purge("lab") == 1
     request.getfixturevalue("celery_worker")
-    lab.tend(timezone.now() + reconcile.MESSAGE_LOST_AFTER)
+    lab.requeue_lost(timezone.now() + reconcile.MESSAGE_LOST_AFTER)
     until(lambda: is_in("done", run))
 
 

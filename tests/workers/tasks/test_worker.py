@@ -48,7 +48,7 @@ def test_the_beat_places_what_was_committed_while_the_broker_was_away(redis_url:
     by = actor()
     cluster = small_cluster(by)
     submit(by, cluster, {"q": ["s0"]})
-    reconcile.tend(timezone.now())
+    reconcile.reconcile_all(timezone.now())
     assert Query.objects.get().state == "running"
 
 
@@ -58,7 +58,7 @@ def test_a_redis_that_lost_everything_gets_the_whole_table(redis_url: str) -> No
     cluster = small_cluster(by)
     placed(by, cluster, {f"q{i}": ["s0"] for i in range(3)})
     redis_client().flushdb()
-    reconcile.tend(timezone.now())
+    reconcile.reconcile_all(timezone.now())
     table = read_table(redis_client(), "sf", latest_version(redis_client(), "sf") or 0)
     assert table == rows.current_table(cluster.pk)
     placed(by, cluster, {"after": ["s1"]})

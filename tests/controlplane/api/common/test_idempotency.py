@@ -114,8 +114,8 @@ def test_work_that_lost_its_claim_is_undone(operator: Actor, sf: Cluster) -> Non
     assert isinstance(lost, idempotency.Claim)
     assert isinstance(held, idempotency.Claim)
     with pytest.raises(Conflict):
-        idempotency.keep(lost, 200, "text/plain", b"lost")
-    idempotency.keep(held, 200, "text/plain", b"held")
+        idempotency.store_answer(lost, 200, "text/plain", b"lost")
+    idempotency.store_answer(held, 200, "text/plain", b"held")
     kept = idempotency.claim(user, "k", "x")
     assert isinstance(kept, KeptAnswer)
     assert idempotency.body_of(kept) == b"held"

@@ -149,7 +149,7 @@ def test_it_is_given_up_after_many_tries(admin: Actor, sf: Cluster, receiver: Re
 
 
 def test_waits_grow_to_an_hour() -> None:
-    waits = [deliveries.wait_after(tries).total_seconds() for tries in range(1, 21)]
+    waits = [deliveries.retry_delay(tries).total_seconds() for tries in range(1, 21)]
     assert 4 <= waits[0] <= 6
     assert waits[3] > 2 * waits[0]
     assert max(waits) <= 1.2 * 3600

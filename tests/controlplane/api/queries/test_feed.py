@@ -35,7 +35,7 @@ Event = dict[str, str]
 
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     yield
     assert not feed._OPEN
 

@@ -114,7 +114,7 @@ class Life:
         elif kind == "silence" and self.idles:
             self.pass_time(timedelta(seconds=IDLE_S * self.rng.choice((0.4, 1.1))))
         elif kind == "forget":
-            archiving._KNOWN.clear()
+            archiving._STATES.clear()
             if self.batches:
                 self.pipeline.commit()
         elif kind in self._kinds:

@@ -22,9 +22,9 @@ STEPS = 40
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
     """As in a process that has just begun."""
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     yield
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
 
 
 @pytest.mark.parametrize("seed", range(LIVES))

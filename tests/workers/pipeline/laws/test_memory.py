@@ -128,7 +128,7 @@ def archive() -> int:
 def test_a_day_leaves_nothing_behind(
     db: None, redis_url: str, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     # As many rows as a long-lived cluster has, from the first loop on.
     monkeypatch.setattr(sink, "TELEMETRY_KEPT", BATCHES // 2)
     day = Day(redis_client, redis_url, made.actor("operator"))
@@ -137,7 +137,7 @@ def test_a_day_leaves_nothing_behind(
         day.loop(number)
         found.append(day.sizes())
     day.producer.close()
-    archiving._KNOWN.clear()
+    archiving._STATES.clear()
     assert found[0]["rows"] > 100
     assert found[0]["archived"] > 1_000
     check(found)
