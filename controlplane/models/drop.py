@@ -5,7 +5,7 @@ from django.db import models
 from controlplane.models.cluster import Cluster
 from controlplane.models.query import Query
 from controlplane.models.stream import Stream
-from controlplane.wire.routing.drop_rules import INPUT, Arc, Shed
+from controlplane.wire.routing.drop_rules import INPUT, Edge, Shed
 
 
 class Drop(models.Model):
@@ -50,7 +50,7 @@ class Drop(models.Model):
         return f"drop of {self.stream_id}>{self.query_id or INPUT}"
 
     @property
-    def arc(self) -> Arc:
+    def arc(self) -> Edge:
         """Return the arc as the wire names it."""
         return self.stream_id, self.query_id or INPUT
 

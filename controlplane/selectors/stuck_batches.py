@@ -14,10 +14,10 @@ from controlplane.connections import redis_client
 from controlplane.errors import Away
 from controlplane.models import Cluster, SkippedBatch
 from controlplane.wire import attempts, keys
-from controlplane.wire.errors import LogAway, RoutingMissing
+from controlplane.wire.errors import LogUnavailable, RoutingMissing
 from controlplane.wire.log import Log, open_log
 from controlplane.wire.routing.publication import read_table
-from controlplane.wire.routing.state_transfer import Transfer, transfers
+from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers
 
 logger = logging.getLogger(__name__)
 _AGAIN_S: Final = 5
@@ -46,7 +46,7 @@ class Losses:
     """What is lost if a batch is skipped: records by stream name; tasks that move keep all."""
 
     records: Mapping[str, int]
-    transfers: list[Transfer]
+    transfers: list[TaskTransfer]
 
     @property
     def total(self) -> int:
@@ -94,13 +94,13 @@ def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
             for stream, name in names.items()
         }
         moved = _transfers(cluster, attempt)
-    except (LogAway, RedisError) as error:
+    except (LogUnavailable, RedisError) as error:
         told = f"{error}. What would be lost is not known"
         raise Away("log_away", told, _AGAIN_S) from error
     return Losses({name: count for name, count in sorted(counts.items()) if count}, moved)
 
 
-def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[Transfer]:
+def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[TaskTransfer]:
     """Return the tasks that hand their state on in a batch, or did in the one before."""
     client, found = redis_client(), []
     for before in (attempt.arriving, attempt.leaving):
@@ -108,7 +108,9 @@ def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[Transfer]:
             continue
         try:
             old = read_table(client, cluster.slug, before)
-            found += list(transfers(old, read_table(client, cluster.slug, attempt.version, old)))
+            found += list(
+                task_transfers(old, read_table(client, cluster.slug, attempt.version, old))
+            )
         except RoutingMissing:
             logger.warning("routing %s of %s is not in Redis", before, cluster.slug)
     return found

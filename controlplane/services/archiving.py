@@ -348,7 +348,7 @@ def move_windows(
 def _ready(page: WindowsPage, *, hurry: bool) -> list[StoredWindow]:
     """Return the frozen windows of a page, up to the first that is not computed yet."""
     frozen = [one for one in page.windows if page.is_frozen(one)]
-    return frozen if hurry else list(takewhile(lambda one: one.row.tried, frozen))
+    return frozen if hurry else list(takewhile(lambda one: one.row.attempted, frozen))
 
 
 def _is_last(page: WindowsPage) -> bool:

@@ -7,7 +7,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster
 from controlplane.services import audit
 from controlplane.services.access import Actor, require_operator
-from controlplane.wire.log import shown
+from controlplane.wire.log import without_password
 
 
 @transaction.atomic
@@ -46,7 +46,7 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
 
 
 def _told(cluster: Cluster) -> dict[str, str | int]:
-    return {"log_url": shown(cluster.log_url), "log_limit_mb": cluster.log_limit_mb}
+    return {"log_url": without_password(cluster.log_url), "log_limit_mb": cluster.log_limit_mb}
 
 
 def _others(cluster: Cluster) -> set[str]:

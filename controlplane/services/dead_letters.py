@@ -23,8 +23,8 @@ from controlplane.services.record_bodies.conformed import reason_of
 from controlplane.services.record_bodies.conversion import MAX_FAULTS
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
-from controlplane.wire.errors import BadBlockBytes
-from controlplane.wire.log import Stamp
+from controlplane.wire.errors import InvalidBlock
+from controlplane.wire.log import IdempotencyToken
 from controlplane.wire.records.record_codec import decode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 
@@ -67,7 +67,7 @@ def require_few(found: Conformed) -> None:
         raise Invalid({"records": [f"{told}, and {most}: nothing was appended"]})
 
 
-def keep_faulty(stream: Stream, found: Conformed, stamp: Stamp | None) -> None:
+def keep_faulty(stream: Stream, found: Conformed, stamp: IdempotencyToken | None) -> None:
     """Keep the bad records of a body as dead letters; once for a request that has a stamp."""
     place = _place(stamp)
     letters = [
@@ -80,7 +80,7 @@ def keep_faulty(stream: Stream, found: Conformed, stamp: Stamp | None) -> None:
         )
 
 
-def _place(stamp: Stamp | None) -> str:
+def _place(stamp: IdempotencyToken | None) -> str:
     """Return what stands for the position of records that never were in the log."""
     if stamp is None:
         return f"request-{uuid4().hex[:16]}"
@@ -190,7 +190,7 @@ def _appended_again(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: s
     stream, schema = known
     try:
         found = _conformed(letter, schema, stream.retired, zone)
-    except (BadBlockBytes, ValueError) as error:
+    except (InvalidBlock, ValueError) as error:
         return f"it cannot be read: {error}"
     except Invalid as invalid:
         return reason_of(invalid.fields)
@@ -207,7 +207,7 @@ def _refusal(found: Conformed, schema: StreamSchema) -> str:
 
 def _append(actor: Actor, stream: Stream, batch: Any, letter: DeadLetter) -> str:
     try:
-        records.append(actor, stream, batch, Stamp(f"dead-letter:{letter.id}", 0))
+        records.append(actor, stream, batch, IdempotencyToken(f"dead-letter:{letter.id}", 0))
     except Conflict as conflict:
         # It was appended before, under another schema.
         return "" if conflict.code == "stamp_reused" else str(conflict)

@@ -10,7 +10,7 @@ from controlplane.services import dead_letters, records
 from controlplane.services.access import Actor, require_operator
 from controlplane.services.record_bodies import Format, conform
 from controlplane.services.records import AWAY_S, Appended
-from controlplane.wire.log import Stamp
+from controlplane.wire.log import IdempotencyToken
 
 
 class OnBad(StrEnum):
@@ -25,7 +25,7 @@ def append_body(
     stream: Stream,
     body: bytes,
     kind: Format,
-    stamp: Stamp | None = None,
+    stamp: IdempotencyToken | None = None,
     on_bad: OnBad = OnBad.REJECT,
     zone: str = "",
 ) -> Appended:

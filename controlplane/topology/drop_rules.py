@@ -17,7 +17,7 @@ from controlplane.topology.drop_specs import DropSpec, spec_faults
 from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetDropRule
-from controlplane.wire.routing.drop_rule_steps import first_group, with_step
+from controlplane.wire.routing.drop_rule_steps import add_step, first_group
 from controlplane.wire.routing.drop_rules import INPUT, Shed
 
 # Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
@@ -93,7 +93,7 @@ def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | 
     if shed.window_ms:
         if not shed.steps[-1][1]:
             return drop  # it is being lifted already
-        left = _bounded(with_step(shed, _begin(shed, cluster, stream), 0.0))
+        left = _bounded(add_step(shed, _begin(shed, cluster, stream), 0.0))
     told = f"{arc_told(drop)} drops nothing any more"
     _write(actor, cluster, drop, left, told, reason)
     return _rule(stream, query) if left is not None else None
@@ -149,7 +149,7 @@ def _following(
     if replace(before, steps=()) != replace(wanted, steps=()):
         told = f"It drops {windows_told(before)}: lift that first"
         raise Invalid({"window_s": [told]})
-    after = _bounded(with_step(before, _begin(before, cluster, stream), spec.share))
+    after = _bounded(add_step(before, _begin(before, cluster, stream), spec.share))
     assert after is not None
     return after
 

@@ -20,7 +20,7 @@ from controlplane.topology.apply import Change, apply
 from controlplane.topology.task_ranges import spans_over
 from controlplane.topology.versions import TRIES, is_at
 from controlplane.wire.routing import NOBODY, Action, AddQuery, RemoveQuery, Span
-from controlplane.wire.routing.key_groupings import scheme_text
+from controlplane.wire.routing.key_groupings import key_grouping_text
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +199,7 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
         streams=streams,
         text=query.text,
         spans=place.spans,
-        scheme=scheme_text(query.scheme),
+        scheme=key_grouping_text(query.scheme),
         merge=NOBODY if place.merge is None else place.merge.index,
     )
 

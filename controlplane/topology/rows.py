@@ -19,8 +19,8 @@ from controlplane.wire.routing import (
     TableDraft,
     spans_from,
 )
-from controlplane.wire.routing.drop_rules import Arc
-from controlplane.wire.routing.key_groupings import scheme_text
+from controlplane.wire.routing.drop_rules import Edge
+from controlplane.wire.routing.key_groupings import key_grouping_text
 
 # Databases limit the values of one statement.
 CHUNK: Final = 500
@@ -35,7 +35,7 @@ class Scope:
 
     queries: Collection[int] = ()
     streams: Collection[int] = ()
-    edges: Collection[Arc] = ()
+    edges: Collection[Edge] = ()
     nodes: bool = False
     removed_from: int | None = None
 
@@ -112,7 +112,7 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
             tuple(sorted(streams.get(query, ()))),
             text,
             spans.get(query, ()),
-            scheme_text(scheme),
+            key_grouping_text(scheme),
             NOBODY if merge is None else merge,
         )
         for query, run, node, text, scheme, merge in first.values_list(*columns)

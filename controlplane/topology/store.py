@@ -17,8 +17,8 @@ from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
 from controlplane.selectors.computations import schema_of
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing import NOBODY, NodeState, Route, Span, TableDraft
-from controlplane.wire.routing.drop_rules import INPUT, Arc
-from controlplane.wire.routing.key_groupings import scheme_name
+from controlplane.wire.routing.drop_rules import INPUT, Edge
+from controlplane.wire.routing.key_groupings import key_grouping_name
 
 CHUNK: Final = 500
 
@@ -149,7 +149,9 @@ class _QueryRows:
             if old.run != new.run:
                 runs[new.run].append(query)
             if old.scheme != new.scheme:
-                groupings[scheme_name(new.scheme, aggregated=new.merge != NOBODY)].append(query)
+                groupings[key_grouping_name(new.scheme, aggregated=new.merge != NOBODY)].append(
+                    query
+                )
         for node, queries in whole.items():
             for ids in _chunks(queries):
                 rows = Task.objects.filter(query__in=ids)
@@ -233,7 +235,7 @@ def _write_drop_rules(
             )
 
 
-def _rule(edge: Arc) -> QuerySet[Drop]:
+def _rule(edge: Edge) -> QuerySet[Drop]:
     stream, query = edge
     return Drop.objects.filter(stream=stream, query=query or None)
 

@@ -21,7 +21,7 @@ class LogFull(WireError):
         self.unit = unit
 
 
-class NoMemory(LogFull):
+class RedisOutOfMemory(LogFull):
     """Redis has reached its `maxmemory`; nothing was appended."""
 
     def __init__(self, waiting: int) -> None:
@@ -47,10 +47,10 @@ class AppendTooLarge(WireError):
         self.limit = limit
 
 
-class LogAway(WireError):
+class LogUnavailable(WireError):
     """The log cannot be reached, or its answer was lost: append again, under the same stamp.
 
-    `stamp`: the `controlplane.wire.log.Stamp` that it was tried under, if there was one.
+    `stamp`: the `controlplane.wire.log.IdempotencyToken` that it was tried under, if there was one.
     """
 
     stamp: object = None
@@ -81,7 +81,7 @@ class BadMessage(WireError):
         self.offset = offset
 
 
-class BadStamp(WireError):
+class InvalidIdempotencyToken(WireError):
     """A producer's id or a sequence cannot be one; `part` says which of the two."""
 
     def __init__(self, part: str, why: str) -> None:
@@ -89,7 +89,7 @@ class BadStamp(WireError):
         self.part = part
 
 
-class StaleStamp(WireError):
+class StaleIdempotencyToken(WireError):
     """A sequence is so old that it is not known whether it was appended; nothing was."""
 
     def __init__(self, producer: str, sequence: int, high: int) -> None:
@@ -119,7 +119,7 @@ class Undelivered(WireError):
     """A batching producer was closed, or gave up, before the log had acknowledged something."""
 
 
-class StampReused(WireError):
+class IdempotencyTokenReused(WireError):
     """A stamp was used before, for other records: nothing was appended."""
 
     def __init__(self, producer: str, sequence: int) -> None:
@@ -144,7 +144,7 @@ class BadBlock(WireError):
         self.why = why
 
 
-class BadBlockBytes(WireError):
+class InvalidBlock(WireError):
     """Bytes of the log are no block."""
 
 

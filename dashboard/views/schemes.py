@@ -10,7 +10,7 @@ from controlplane.errors import Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.selectors.queries import query_by_id
 from controlplane.topology import key_groupings
-from controlplane.wire.routing.key_groupings import SCHEMES
+from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shown import tell, tell_refusal
 
@@ -23,7 +23,7 @@ def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
         query = key_groupings.set_scheme(
             request.actor, query, values.get("scheme", ""), values.get("reason", "")
         )
-        tell(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
+        tell(request, f"Keys of {query.name} find their task {KEY_GROUPINGS[query.scheme].title}.")
     except Forbidden:
         raise
     except WeirError as refusal:

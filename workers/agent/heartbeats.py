@@ -9,9 +9,9 @@ from typing import Any, Final
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.errors import LogAway
+from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import Log, open_log
-from controlplane.wire.log.values import order_of
+from controlplane.wire.log.values import position_key
 
 # What Redis answers to a write that it does not take, and the code of each.
 _REFUSALS: Final[Mapping[str, str]] = {
@@ -139,7 +139,7 @@ class Observer:
             return 0, 0
         newest, fields = index[0]
         total, key = int(fields[b"total"]), keys.index_key(cluster)
-        if end and order_of(newest.decode()) <= order_of(end):
+        if end and position_key(newest.decode()) <= position_key(end):
             return 0, total
         before: Any = self._client.xrevrange(key, end, "-", count=1) if end else []
         if before:
@@ -215,6 +215,6 @@ class _OtherLogs:
             self._logs[cluster, url] = open_log(url, cluster, self._redis_url)
         try:
             return self._logs[cluster, url].waiting().records
-        except LogAway:
+        except LogUnavailable:
             self._logs.pop((cluster, url)).close()
             raise

@@ -8,12 +8,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from workers.pipeline.checkpoints.bootstrap import seed_of
+from workers.pipeline.checkpoints.bootstrap import read_bootstrap
 from workers.pipeline.exchange.output import OUTPUT_DDL
 from workers.pipeline.nodes.processor import NodeProcessor
 from workers.pipeline.sink import WeirSink
 from workers.pipeline.spark.session import memory_of
-from workers.pipeline.split_nodes.batch_limits import budget_of
+from workers.pipeline.split_nodes.batch_limits import batch_budget
 from workers.pipeline.split_nodes.source import WeirLog
 
 
@@ -43,7 +43,7 @@ def start(spark: SparkSession, application: Application, *, once: bool = False) 
 
     `once`: only one batch, that which was begun where there is such. Raises `WrongPartitions`.
     """
-    seed = seed_of(Path(application.checkpoint), application.partitions)
+    seed = read_bootstrap(Path(application.checkpoint), application.partitions)
     period = f"{application.trigger_ms} milliseconds"
     trigger: dict[str, Any] = {"once": True} if once else {"processingTime": period}
     spark.dataSource.register(WeirLog)
@@ -57,7 +57,7 @@ def start(spark: SparkSession, application: Application, *, once: bool = False) 
         .option("splits", application.splits)
         .option("max_records", application.max_records)
         .option("max_bytes", application.max_bytes)
-        .option("budget", budget_of(memory_of(spark)))
+        .option("budget", batch_budget(memory_of(spark)))
         .option("log_url", application.log_url)
         .option("seed", json.dumps(seed.offset) if seed else "")
         .load()

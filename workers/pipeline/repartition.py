@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 from controlplane.wire import keys
 from controlplane.wire.routing.publication import read_table
 from workers.pipeline.application import Application, start
-from workers.pipeline.checkpoints.bootstrap import SeedWriter, is_waiting
+from workers.pipeline.checkpoints.bootstrap import BootstrapWriter, has_pending_bootstrap
 from workers.pipeline.checkpoints.files import Checkpoint, CheckpointUnusable
-from workers.pipeline.checkpoints.lock import AlreadyRunning, sole_owner
-from workers.pipeline.checkpoints.swap import draft_of, settle, swap
+from workers.pipeline.checkpoints.lock import AlreadyRunning, exclusive_lock
+from workers.pipeline.checkpoints.swap import create_draft, finish_swap, swap
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.spark.session import session
@@ -38,7 +38,7 @@ logger = logging.getLogger("weir.pipeline")
 _SILENT_SECONDS: Final = 10.0
 
 
-class Refused(Exception):
+class RepartitionRejected(Exception):
     """The number of partitions cannot be changed now."""
 
 
@@ -74,22 +74,25 @@ class Outcome:
 
 
 def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
-    """Change the number of partitions. Raises `Refused`, `AlreadyRunning`, `CheckpointUnusable`."""
-    with sole_owner(plan.checkpoint):
-        settle(plan.checkpoint)
+    """Change the number of partitions.
+
+    Raises `RepartitionRejected`, `AlreadyRunning` or `CheckpointUnusable`.
+    """
+    with exclusive_lock(plan.checkpoint):
+        finish_swap(plan.checkpoint)
         found = _checked(plan)
         outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
-        return outcome if dry_run else _carry_out(plan, found)
+        return outcome if dry_run else _repartition(plan, found)
 
 
-def _carry_out(plan: Plan, found: Checkpoint) -> Outcome:
+def _repartition(plan: Plan, found: Checkpoint) -> Outcome:
     spark = session(plan.cluster, found.partitions)
     try:
         if found.pending is not None:
-            _finish(spark, plan, found)
+            _finish_batch(spark, plan, found)
             found = Checkpoint.read(plan.checkpoint)
         outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
-        draft = draft_of(plan.checkpoint)
+        draft = create_draft(plan.checkpoint)
         outcome.nodes = _write_seed(spark, found, draft, plan.partitions)
     finally:
         spark.stop()
@@ -108,26 +111,30 @@ def _free_name(checkpoint: Path, suffix: str) -> Path:
 def _checked(plan: Plan) -> Checkpoint:
     client = client_of(plan.redis_url)
     _check_silence(client, plan.cluster)
-    if is_waiting(plan.checkpoint):
-        raise Refused("the application has not run since the last change: start it, then stop it")
+    if has_pending_bootstrap(plan.checkpoint):
+        raise RepartitionRejected(
+            "the application has not run since the last change: start it, then stop it"
+        )
     found = Checkpoint.read(plan.checkpoint)
     if found.partitions == plan.partitions:
-        raise Refused(f"the checkpoint has {plan.partitions} partitions already")
+        raise RepartitionRejected(f"the checkpoint has {plan.partitions} partitions already")
     return found
 
 
 def _check_silence(client: "redis.Redis", cluster: str) -> None:
-    """Raise `Refused` where a driver, maybe on another machine, was heard of just now."""
+    """Raise `RepartitionRejected` if a driver on any machine has a recent heartbeat."""
     found: Any = client.hmget(keys.driver_key(cluster), ["state", "beat_ms"])
     state, beat_ms = found
     if beat_ms is None or state in {b"stopped", b"failed"}:
         return
     silent = time.time() - int(beat_ms) / 1000
     if silent < _SILENT_SECONDS:
-        raise Refused(f"a driver was heard of {silent:.0f} s ago: stop the cluster first")
+        raise RepartitionRejected(
+            f"a driver was heard of {silent:.0f} s ago: stop the cluster first"
+        )
 
 
-def _finish(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
+def _finish_batch(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
     """Run the batch that was begun, as Spark does after a crash, and no other."""
     assert found.pending is not None
     table = read_table(client_of(plan.redis_url), plan.cluster, found.pending["version"])
@@ -149,7 +156,7 @@ def _write_seed(
     spark: SparkSession, found: Checkpoint, draft: Path, partitions: int
 ) -> dict[int, int]:
     """Write the state of every node; return its bytes by node."""
-    writer, sizes = SeedWriter(draft), dict[int, int]()
+    writer, sizes = BootstrapWriter(draft), dict[int, int]()
     nodes = node_keys(found.partitions)
     # A partition's rows come in the order of their keys, so one node's values come together.
     for key, rows in groupby(_values(spark, found), lambda row: int(row["key"]["nk"])):
@@ -183,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         outcome = repartition(plan, dry_run=options.dry_run)
-    except (Refused, AlreadyRunning, CheckpointUnusable) as refusal:
+    except (RepartitionRejected, AlreadyRunning, CheckpointUnusable) as refusal:
         logger.error("%s", refusal)
         return 1
     logger.info("%s", outcome)

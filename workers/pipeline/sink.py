@@ -26,11 +26,11 @@ from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
 from workers.pipeline.exchange import block_rows, output, task_states
-from workers.pipeline.exchange.changes import by_query, queries_of, without
+from workers.pipeline.exchange.changes import changed_queries, rows_by_query, without_queries
 from workers.pipeline.exchange.node_report import NodeReport
-from workers.pipeline.reports.activity import count_step, note_sink
+from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
-from workers.pipeline.spark.connections import client_of, settle
+from workers.pipeline.spark.connections import client_of, freeze_garbage_collector
 
 TELEMETRY_KEPT: Final = 4096
 # Batches of which parts are kept for a merge node.
@@ -72,31 +72,31 @@ class SinkWriter(DataSourceStreamArrowWriter):
         """Append the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
         written = Written()
-        collector = output.Collector()
+        collector = output.RowCollector()
         watched = followed(client, self.cluster, time.time_ns() // 1_000_000)
         blocks = Blocks(client, self.cluster, watched)
         for rows in iterator:
             for row in rows.to_pylist():
                 if row["kind"] == output.REPORT:
-                    blocks.settle()
+                    blocks.write_references()
                     written.reports.append(row["payload"].decode())
                 self._write_row(client, row, collector, blocks)
-        blocks.settle()
-        settle()
+        blocks.write_references()
+        freeze_garbage_collector()
         return written
 
     def _write_row(
         self,
         client: "redis.Redis",
         row: Mapping[str, Any],
-        collector: output.Collector,
+        collector: output.RowCollector,
         blocks: "Blocks",
     ) -> None:
         """Write what a row has; windows of a query that continues wait for its last row."""
         report = collector.take(row)
         match row["kind"]:
             case output.REPORT:
-                note_sink(client, self.cluster, report.batch)
+                record_sink_batch(client, self.cluster, report.batch)
                 forget_parts(client, self.cluster, report)
             case output.BLOCKS:
                 blocks.take(report.batch, row["payload"])
@@ -141,7 +141,7 @@ class Blocks:
         """Write the blocks of a row, and remember who is to refer to them."""
         self._batch = batch
         watched = frozenset(self.watched)
-        every = list(block_rows.unpacked(payload))
+        every = list(block_rows.unpack_blocks(payload))
         names = put_blocks(self.client, self.cluster, [sent.data for sent in every])
         for name, sent in zip(names, every, strict=True):
             members: list[bytes] | None = None
@@ -158,7 +158,7 @@ class Blocks:
         told = {query: self._members.pop(query) for query in found if query in self._members}
         return References(found, told)
 
-    def settle(self) -> None:
+    def write_references(self) -> None:
         """Write the references of queries that had nothing else in this batch."""
         if self._refs:
             refs = self.of(list(self._refs))
@@ -179,11 +179,11 @@ def write_results(
     """
     merged = set(report.merged)
     blocks = Blocks(client, cluster) if blocks is None else blocks
-    own = without(changed, merged)
-    refs = blocks.of(queries_of(own))
+    own = without_queries(changed, merged)
+    refs = blocks.of(changed_queries(own))
     results.write(client, cluster, report.batch, own, blocks.watched, refs)
     pipe = client.pipeline(transaction=False)
-    for query, tables in by_query(changed, merged).items():
+    for query, tables in rows_by_query(changed, merged).items():
         fields: dict[Any, Any] = {
             f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
         }

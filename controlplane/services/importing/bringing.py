@@ -19,7 +19,7 @@ from controlplane.services.importing.report import Imported, noted, told_at
 from controlplane.services.importing.rules import bring_blackouts, bring_drops, bring_exclusions
 from controlplane.services.importing.running import bring_queries
 from controlplane.topology import nodes
-from controlplane.wire.log import shown as without_password
+from controlplane.wire.log import without_password
 
 # What a checkpoint, or records that wait, depend on: not changed in passing.
 _FIXED: Final = ("splits", "log_url")

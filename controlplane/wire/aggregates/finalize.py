@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.floats import float_of, plain_float
-from controlplane.wire.aggregates.grouping import grouped
+from controlplane.wire.aggregates.floats import decode_float, plain_float
+from controlplane.wire.aggregates.grouping import merge_rows
 from controlplane.wire.aggregates.layout import Layout, layout_of
-from controlplane.wire.aggregates.sketches import Cell, date_of, finished_sketch
-from controlplane.wire.aggregates.state_schema import OWNER, Form, named, names_of
+from controlplane.wire.aggregates.sketches import Cell, date_of, finalize_sketch
+from controlplane.wire.aggregates.state_schema import OWNER, StateSchema, schema_named, schema_names
 from controlplane.wire.aggregates.user_results import Outcome, user_results
 from controlplane.wire.language.aggregates import Aggregate
 from controlplane.wire.language.registered import registered_aggregate
@@ -36,7 +36,7 @@ class WindowRow(NamedTuple):
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
     name why an aggregate has no value although it should: its last step raised or took too long.
-    `tried`: False where there was no time for a last step, so that another reading may have it.
+    `attempted`: False where there was no time for a last step, so that another reading may have it.
     """
 
     start_ms: int
@@ -45,10 +45,10 @@ class WindowRow(NamedTuple):
     batch: int
     parts: int
     errors: Mapping[str, str] = _NO_ERRORS
-    tried: bool = True
+    attempted: bool = True
 
 
-def finished(
+def finalize(
     computation: Computation, tables: Mapping[str, Any], page_s: float | None = None
 ) -> list[WindowRow]:
     """Return the windows of a query from the newest rows of each of its parts, by form's name.
@@ -56,13 +56,13 @@ def finished(
     Each table has the columns of its form and `batch`. `page_s`: see `user_results`.
     """
     layout = layout_of(computation)
-    slots, cells, blobs = names_of(layout)
+    slots, cells, blobs = schema_names(layout)
     if slots not in tables:
         return []
-    rows = _readable(_merged(named(slots), tables[slots]))
+    rows = _readable(_merged(schema_named(slots), tables[slots]))
     columns = {name: rows[name].to_pylist() for name in rows.column_names}
-    slot_names, places = layout.shape.slot_names, _places(columns, layout.shape.key_names)
-    extra = _Extra(layout, tables.get(cells), tables.get(blobs), page_s)
+    slot_names, places = layout.schema.slot_names, _places(columns, layout.schema.key_names)
+    extra = _SketchValues(layout, tables.get(cells), tables.get(blobs), page_s)
     outcomes = [
         [extra.outcome(place, at, aggregate) for place in places]
         if aggregate.kept.sketch
@@ -96,14 +96,14 @@ def _rows(
     for (start_ms, batch, parts), key, mine in zip(about, every_key, every_value, strict=False):
         values = dict(zip(names, mine, strict=True))
         errors: dict[str, str] = {}
-        tried = True
+        attempted = True
         for name, one in values.items():
             if isinstance(one, Outcome):
-                values[name], tried = one.value, tried and one.tried
+                values[name], attempted = one.value, attempted and one.attempted
                 if one.error:
                     errors[name] = one.error
         row_key = dict(zip(key_names, key, strict=True))
-        found.append(WindowRow(start_ms, row_key, values, batch, parts, errors, tried))
+        found.append(WindowRow(start_ms, row_key, values, batch, parts, errors, attempted))
     return found
 
 
@@ -137,9 +137,9 @@ def _plain_column(kind: Kind, column: Sequence[Any]) -> list[Any]:
     return [_plain(value, kind) for value in column]
 
 
-def _failed(aggregate: Aggregate, why: str, *, tried: bool = True) -> Outcome:
+def _failed(aggregate: Aggregate, why: str, *, attempted: bool = True) -> Outcome:
     name = aggregate.kept.sketch or aggregate.function
-    return Outcome(None, f"{name} {why}"[:250], tried)
+    return Outcome(None, f"{name} {why}"[:250], attempted)
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
@@ -164,7 +164,7 @@ def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
 
 def _extreme(value: Any, kind: Kind, function: str) -> Any:
     if kind is Kind.FLOAT and function == "max" and value is not None:
-        return float_of(value)
+        return decode_float(value)
     return _plain(value, kind)
 
 
@@ -209,13 +209,13 @@ def _readable(table: Any) -> Any:
     return table
 
 
-def _merged(form: Form, table: Any) -> Any:
+def _merged(form: StateSchema, table: Any) -> Any:
     """Merge the parts of each window; `parts` counts them."""
     names = [name for name in form.identity if name not in _PARTS]
-    return grouped(form, table, names, [(_BATCH, "max", _BATCH), ("", "count_all", "parts")])
+    return merge_rows(form, table, names, [(_BATCH, "max", _BATCH), ("", "count_all", "parts")])
 
 
-class _Extra:
+class _SketchValues:
     """Sketches and users' aggregates by place: window and key."""
 
     def __init__(self, layout: Layout, cells: Any, blobs: Any, page_s: float | None) -> None:
@@ -223,14 +223,14 @@ class _Extra:
         self._users = {one.at for one in users}
         self._cells: dict[Any, list[Cell]] = {}
         states: dict[Any, list[bytes]] = {}
-        keys, cells_name, blobs_name = layout.shape.key_names, *names_of(layout)[1:]
+        keys, cells_name, blobs_name = layout.schema.key_names, *schema_names(layout)[1:]
         if cells is not None:
-            for row in _readable(_merged(named(cells_name), cells)).to_pylist():
+            for row in _readable(_merged(schema_named(cells_name), cells)).to_pylist():
                 number = row["largest"] if row["added"] is None else row["added"]
                 cell = Cell(row["c"] if row["t"] is None else row["t"], number)
                 self._cells.setdefault((*_place(row, keys), row["a"]), []).append(cell)
         if blobs is not None:
-            for row in _readable(_merged(named(blobs_name), blobs)).to_pylist():
+            for row in _readable(_merged(schema_named(blobs_name), blobs)).to_pylist():
                 states[*_place(row, keys), row["a"]] = row["state"]
         self._results = {one.at: _results(one.at, one.aggregate, states, page_s) for one in users}
 
@@ -242,7 +242,7 @@ class _Extra:
         cells = self._cells.get((*place, at), [])
         try:
             return Outcome(
-                finished_sketch(
+                finalize_sketch(
                     aggregate.kept.sketch, cells, aggregate.setting or 0.0, aggregate.argument.kind
                 )
             )
@@ -257,12 +257,14 @@ def _results(
     mine = sorted((one for one in states if one[-1] == at and states[one]), key=lambda one: one[0])
     outcomes = user_results(aggregate.kept.sketch, [states[one] for one in mine], page_s)
     return {
-        one[:-1]: _failed(aggregate, found.error, tried=found.tried) if found.error else found
+        one[:-1]: _failed(aggregate, found.error, attempted=found.attempted)
+        if found.error
+        else found
         for one, found in zip(mine, outcomes, strict=True)
     }
 
 
-def newest(form: Form, entries: Sequence[tuple[int, Any]]) -> Any:
+def newest_rows(form: StateSchema, entries: Sequence[tuple[int, Any]]) -> Any:
     """Return the newest row of each part of each window, with the `batch` it is of.
 
     `entries`: batch and table, oldest first. A window is written whole whenever it changes, but of

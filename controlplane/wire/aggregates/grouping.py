@@ -8,9 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.layout import Moments
-from controlplane.wire.aggregates.moments import merged_moments
+from controlplane.wire.aggregates.moments import merge_moments
 from controlplane.wire.aggregates.sketches import coarse_cells, is_coarse, is_exact
-from controlplane.wire.aggregates.state_schema import CELL, Form
+from controlplane.wire.aggregates.state_schema import CELL, StateSchema
 
 # Arrow's stubs know few of the overloads that are used here.
 _pa: Any = pa
@@ -22,7 +22,7 @@ EXACT_VALUES: Final = 1_000
 More = Sequence[tuple[str, str, str]]
 
 
-def grouped(form: Form, table: Any, names: Sequence[str], more: More = ()) -> Any:
+def merge_rows(form: StateSchema, table: Any, names: Sequence[str], more: More = ()) -> Any:
     """Return one row per different values of the columns `names`, with all others merged.
 
     `names`: the columns that identify a row, or some of them. `more`: further aggregates.
@@ -39,10 +39,10 @@ def grouped(form: Form, table: Any, names: Sequence[str], more: More = ()) -> An
     found = found.rename_columns(columns)
     if form.moments:
         found = _with_moments(form, table, found)
-    return with_coarse_cells(found, names) if CELL[1] in names else found
+    return coarsen_full_sketches(found, names) if CELL[1] in names else found
 
 
-def _with_moments(form: Form, table: Any, found: Any) -> Any:
+def _with_moments(form: StateSchema, table: Any, found: Any) -> Any:
     """Replace the lists of rows by the merged moments of these rows."""
     rows = found[_ROWS].combine_chunks()
     found = found.drop_columns([_ROWS])
@@ -52,18 +52,18 @@ def _with_moments(form: Form, table: Any, found: Any) -> Any:
 
 
 def _with_moment(columns: Moments, table: Any, found: Any, rows: Any) -> Any:
-    order, starts = flat_lists(rows)
+    order, starts = flatten_lists(rows)
     weight, mean, rest, spread = (table[name].fill_null(0).to_numpy()[order] for name in columns)
     values = (weight, mean, rest, spread)
     if len(starts):
-        values = merged_moments(weight, mean, rest, spread, starts)
+        values = merge_moments(weight, mean, rest, spread, starts)
     found = found.drop_columns([columns[0]])
     for name, column in zip(columns, values, strict=True):
         found = found.append_column(name, _pa.array(column))
     return found
 
 
-def flat_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def flatten_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the values of all lists one behind the other, and where each list begins.
 
     No list may be empty.
@@ -73,7 +73,7 @@ def flat_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return values, (offsets[:-1] - offsets[0]).astype(np.int64) if len(lists) else values
 
 
-def with_coarse_cells(cells: Any, names: Sequence[str]) -> Any:
+def coarsen_full_sketches(cells: Any, names: Sequence[str]) -> Any:
     """Make the cells of each sketch coarse that has too many exact ones, or coarse ones already.
 
     What is coarse does not depend on how records were put together before: exact cells are lost
@@ -86,7 +86,7 @@ def with_coarse_cells(cells: Any, names: Sequence[str]) -> Any:
         return cells
     rows = np.flatnonzero(exact | coarse)
     place = [name for name in names if name not in CELL[1:]]
-    group = group_of(cells.select(place).take(_pa.array(rows)), place)
+    group = group_numbers(cells.select(place).take(_pa.array(rows)), place)
     count = np.bincount(group)
     some_coarse = np.bincount(group, coarse[rows]) > 0
     some_exact = np.bincount(group, exact[rows] & (cell[rows] != 0)) > 0
@@ -115,11 +115,11 @@ def _merged_again(
     return found.rename_columns([*names, *others])
 
 
-def group_of(table: Any, names: Sequence[str]) -> NDArray[np.int64]:
+def group_numbers(table: Any, names: Sequence[str]) -> NDArray[np.int64]:
     """Return for each row the number of its group of equal rows."""
     marked = table.append_column(_ROWS, _pa.array(np.arange(len(table))))
     lists = marked.group_by(list(names), use_threads=False).aggregate([(_ROWS, "list")])
-    order, starts = flat_lists(lists[f"{_ROWS}_list"].combine_chunks())
+    order, starts = flatten_lists(lists[f"{_ROWS}_list"].combine_chunks())
     group = np.empty(len(table), np.int64)
     group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
     return group

@@ -53,7 +53,7 @@ def stored_type(merge: Merge, kind: Kind) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AggregateSchema:
     """The columns of a state table: `k0…` for the keys, `s0…` for the slots; s0 counts records.
 
     Computations of one shape keep their rows in one table.
@@ -69,7 +69,7 @@ class Shape:
         return f"{','.join(self.keys)}|{','.join(slots)}"
 
     @classmethod
-    def named(cls, name: str) -> "Shape":
+    def named(cls, name: str) -> "AggregateSchema":
         """Return the shape that a name was made of."""
         keys, _, slots = name.partition("|")
         pairs = [slot.partition("-") for slot in slots.split(",") if slot]
@@ -112,7 +112,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Sketched:
+class SketchAggregate:
     """An aggregate that is kept as a sketch: its place among the aggregates, and the aggregate."""
 
     at: int
@@ -127,10 +127,10 @@ class Layout:
     its slots; empty for a sketch.
     """
 
-    shape: Shape
+    schema: AggregateSchema
     slots: tuple[tuple[Expression | None, Slot], ...]
     places: tuple[tuple[int, ...], ...]
-    sketches: tuple[Sketched, ...]
+    sketches: tuple[SketchAggregate, ...]
 
 
 @lru_cache(maxsize=KEPT)
@@ -147,9 +147,9 @@ def layout_of(computation: Computation) -> Layout:
             mine.append(slots.index(wanted))
         places.append(tuple(mine))
         if aggregate.kept.sketch:
-            sketches.append(Sketched(at, aggregate))
-    shape = Shape(
+            sketches.append(SketchAggregate(at, aggregate))
+    schema = AggregateSchema(
         tuple(expression.kind for _, expression in computation.key),
         tuple((slot.merge, slot.kind) for _, slot in slots),
     )
-    return Layout(shape, tuple(slots), tuple(places), tuple(sketches))
+    return Layout(schema, tuple(slots), tuple(places), tuple(sketches))

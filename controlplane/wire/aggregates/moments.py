@@ -33,7 +33,7 @@ def moments_of(values: Floats, valid: NDArray[np.bool_], starts: Int64s) -> Mome
         return weight, mean, rest, np.maximum(spread, 0.0)
 
 
-def merged_moments(
+def merge_moments(
     weight: Int64s, mean: Floats, rest: Floats, spread: Floats, starts: Int64s
 ) -> Moments:
     """Return the moments of each group of parts, which lie side by side."""

@@ -40,12 +40,12 @@ _FRAME: Final = 1 << 10
 class Outcome:
     """What became of one window: its value, or why it has none.
 
-    `tried`: False where it was not the window's turn, so that another call may give its value.
+    `attempted`: False where it was not the window's turn, so that another call may give its value.
     """
 
     value: Any = None
     error: str = ""
-    tried: bool = True
+    attempted: bool = True
 
 
 def user_results(
@@ -69,7 +69,7 @@ def user_results(
             break
         rest_s = page_s - (time.monotonic() - started)
     _note(name, blamed=blamed)
-    late = Outcome(error=f"no time was left for it after {page_s:g} s", tried=False)
+    late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
     return found + [late] * (len(windows) - len(found))
 
 

@@ -44,12 +44,12 @@ def check_url(url: str) -> None:
         raise BadLogUrl("begins with redis://, rediss://, unix:// or kafka://")
 
 
-def shown(url: str) -> str:
+def without_password(url: str) -> str:
     """Return a URL without its password."""
     return _SECRET.sub(r"\1:***", url)
 
 
-def identity(url: str) -> str:
+def log_identity(url: str) -> str:
     """Return what names a log: its URL without login and options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

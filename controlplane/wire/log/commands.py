@@ -6,7 +6,7 @@ command.
 """
 
 
-class WholeCommands:
+class SingleWritePacker:
     """Packs a command into one piece of bytes: a connection's `command_packer`."""
 
     def pack(self, *arguments: bytes | str | int | float) -> list[bytes]:

@@ -13,9 +13,15 @@ from typing import Any, Final
 import redis
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from controlplane.wire.errors import AppendTooLarge, BadLogUrl, LogAway, LogGap, StampReused
+from controlplane.wire.errors import (
+    AppendTooLarge,
+    BadLogUrl,
+    IdempotencyTokenReused,
+    LogGap,
+    LogUnavailable,
+)
 from controlplane.wire.log.address import KafkaAddress
-from controlplane.wire.log.kafka_backlog import Backlog, note_of, total_of
+from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
 from controlplane.wire.log.kafka_message import (
     HEADER,
     Append,
@@ -23,20 +29,20 @@ from controlplane.wire.log.kafka_message import (
     offset_at,
     position_behind,
 )
-from controlplane.wire.log.kafka_prefix import KeptPrefixes
-from controlplane.wire.log.kafka_reader import PARTITION, PATIENCE_S, QUIET, KafkaReader
+from controlplane.wire.log.kafka_prefix import PrefixStore
+from controlplane.wire.log.kafka_reader import LOG_SETTINGS, PARTITION, TIMEOUT_S, KafkaReader
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
     UNBOUNDED,
-    Behind,
     Block,
-    Cut,
     Entry,
+    IdempotencyToken,
     Limits,
-    Stamp,
-    Tip,
-    Waiting,
+    LogBacklog,
+    LogHead,
+    LogPosition,
+    StreamBacklog,
     bytes_of,
     digest_of,
 )
@@ -59,21 +65,21 @@ class KafkaLog:
         self.cluster = cluster
         self._address = address
         self._site = site
-        self._appended: OrderedDict[Stamp, tuple[str, str]] = OrderedDict()
+        self._appended: OrderedDict[IdempotencyToken, tuple[str, str]] = OrderedDict()
         self._lock = Lock()
         self._last_error = ""
         try:
             self._producer = self._new_producer()
             self._reader = KafkaReader(address, f"weir-{cluster}")
             # A reader of its own: it looks at the end, where the pipeline does not read.
-            self._backlog = Backlog(KafkaReader(address, f"weir-{cluster}"))
+            self._backlog = BacklogMeter(KafkaReader(address, f"weir-{cluster}"))
         except KafkaException as error:
             raise BadLogUrl(str(error.args[0])) from error
 
     def append(
         self,
         blocks: Mapping[int, Block],
-        stamp: Stamp | None = None,
+        stamp: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
         """Append one message with all blocks and return its position; see `Log.append`.
@@ -84,7 +90,7 @@ class KafkaLog:
         digest = "" if stamp is None else digest_of(blocks)
         if stamp is not None and (known := self._appended.get(stamp)):
             if known[1] != digest:
-                raise StampReused(stamp.producer, stamp.sequence)
+                raise IdempotencyTokenReused(stamp.producer, stamp.sequence)
             return known[0]
         size = bytes_of(blocks)
         if size > limits.bytes:
@@ -97,33 +103,39 @@ class KafkaLog:
             self._remember(stamp, position, digest)
         return position
 
-    def waiting(self) -> Waiting:
+    def waiting(self) -> LogBacklog:
         """Return what is not read yet; an estimate where other processes append, too."""
         return self._backlog.waiting()
 
-    def tip(self, streams: Sequence[int]) -> Tip:
+    def head(self, streams: Sequence[int]) -> LogHead:
         """Return how far the driver has looked at the log; what is behind it nobody knows yet."""
         try:
             position, prefix = self._kept().newest()
         except redis.RedisError as error:
-            raise LogAway(str(error)) from error
+            raise LogUnavailable(str(error)) from error
         newest = {one: prefix.newest[one] for one in streams if one in prefix.newest}
-        return Tip(position, newest)
+        return LogHead(position, newest)
 
-    def committed_cut(self) -> Cut:
+    def committed_position(self) -> LogPosition:
         """Return the last committed cut, by the site's Redis, else by the consumer group."""
         kept = self._kept().committed()
         if kept is not None:
-            return Cut(*kept)
+            return LogPosition(*kept)
         told = self._reader.committed()
-        return Cut(START, 0) if told is None else Cut(f"{told[0]}-0", total_of(told[1]))
+        return (
+            LogPosition(START, 0)
+            if told is None
+            else LogPosition(f"{told[0]}-0", total_of(told[1]))
+        )
 
-    def cut_after(self, start: Cut, max_records: int, max_bytes: int = UNBOUNDED) -> Cut:
+    def position_after(
+        self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
+    ) -> LogPosition:
         """Return the furthest cut within both bounds of `start`, and keep what is before it.
 
         Raises `LogGap` where Kafka has deleted what was to be read.
         """
-        begin, end = self._span(start)
+        begin, end = self._offset_range(start)
         if begin >= end:
             return start
         kept = self._kept()
@@ -138,7 +150,7 @@ class KafkaLog:
             prefix.take(append)
             position = append.position
         kept.keep(start.position, position, prefix)
-        return Cut(position, start.total + prefix.total - before)
+        return LogPosition(position, start.total + prefix.total - before)
 
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
@@ -152,11 +164,11 @@ class KafkaLog:
                 _collect(entries, append, marks, wanted)
         return entries
 
-    def behind(self, streams: Sequence[int], end: str) -> dict[int, Behind]:
+    def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
         """Return nothing: Kafka says how much waits of all streams together, not of each."""
         return {}
 
-    def mark_committed(self, cut: Cut) -> None:
+    def mark_committed(self, cut: LogPosition) -> None:
         """Record that everything up to `cut` is processed, here and for Kafka's own tools.
 
         Kafka deletes by its own rule of retention, which must leave what is not yet read.
@@ -174,12 +186,14 @@ class KafkaLog:
         if self._site is not None:
             self._site.close()
 
-    def _kept(self) -> KeptPrefixes:
+    def _kept(self) -> PrefixStore:
         if self._site is None:
-            raise LogAway("a log in Kafka is read with the site's Redis, which was not named")
-        return KeptPrefixes(self._site, self.cluster, self._address.topic)
+            raise LogUnavailable(
+                "a log in Kafka is read with the site's Redis, which was not named"
+            )
+        return PrefixStore(self._site, self.cluster, self._address.topic)
 
-    def _span(self, start: Cut) -> tuple[int, int]:
+    def _offset_range(self, start: LogPosition) -> tuple[int, int]:
         """Return the offsets to read from and up to."""
         first, end = self._reader.ends()
         wanted = offset_at(start.position)
@@ -201,9 +215,9 @@ class KafkaLog:
                 "bootstrap.servers": self._address.servers,
                 "enable.idempotence": True,
                 "linger.ms": 0,
-                "delivery.timeout.ms": int(PATIENCE_S * 1000),
+                "delivery.timeout.ms": int(TIMEOUT_S * 1000),
                 "error_cb": self._note,
-                **QUIET,
+                **LOG_SETTINGS,
                 **self._address.options,
             }
         )
@@ -221,11 +235,11 @@ class KafkaLog:
             done.set()
 
         self._send(head, value, delivered)
-        deadline = monotonic() + 2 * PATIENCE_S
+        deadline = monotonic() + 2 * TIMEOUT_S
         while not done.is_set() and monotonic() < deadline:
             self._producer.poll(0.05)
         if not told:
-            raise LogAway("Kafka does not answer")
+            raise LogUnavailable("Kafka does not answer")
         if isinstance(told[0], KafkaError):
             raise self._failure(told[0], len(value))
         return int(told[0])
@@ -237,20 +251,20 @@ class KafkaLog:
                 partition=PARTITION, on_delivery=delivered,
             )  # fmt: skip
         except BufferError as error:
-            raise LogAway("Kafka does not take appends as fast as they come") from error
+            raise LogUnavailable("Kafka does not take appends as fast as they come") from error
         except KafkaException as error:
             raise self._failure(error.args[0], len(value)) from error
 
-    def _failure(self, error: KafkaError, size: int) -> LogAway | AppendTooLarge:
+    def _failure(self, error: KafkaError, size: int) -> LogUnavailable | AppendTooLarge:
         if error.code() in _TOO_LARGE:
             return AppendTooLarge(size, None)
         if error.fatal():
             # librdkafka cannot go on without a doubt; our stamps can.
             self._producer = self._new_producer()
         told = f"; {self._last_error}" if self._last_error else ""
-        return LogAway(f"{error.str()} (topic {self._address.topic}){told}")
+        return LogUnavailable(f"{error.str()} (topic {self._address.topic}){told}")
 
-    def _remember(self, stamp: Stamp, position: str, digest: str) -> None:
+    def _remember(self, stamp: IdempotencyToken, position: str, digest: str) -> None:
         with self._lock:
             self._appended[stamp] = position, digest
             if len(self._appended) > _REMEMBERED:

@@ -12,7 +12,12 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 
 from controlplane.wire.errors import BadMessage
-from controlplane.wire.log.values import DEFAULT_MAX_FUTURE_MS, Block, Stamp, believed
+from controlplane.wire.log.values import (
+    DEFAULT_MAX_FUTURE_MS,
+    Block,
+    IdempotencyToken,
+    plausible_newest_ms,
+)
 
 HEADER: Final = "weir"
 
@@ -39,7 +44,7 @@ class Append:
     appended_ms: int
     pieces: tuple[Piece, ...]
     data: bytes
-    stamp: Stamp | None
+    stamp: IdempotencyToken | None
 
     @property
     def position(self) -> str:
@@ -48,7 +53,7 @@ class Append:
 
     def newest_of(self, piece: Piece) -> int:
         """Return the newest event time (ms) of one of its blocks; `NO_TIME` for none."""
-        return believed(piece.newest_ms, self.appended_ms, piece.max_future_ms)
+        return plausible_newest_ms(piece.newest_ms, self.appended_ms, piece.max_future_ms)
 
     @property
     def records(self) -> int:
@@ -77,7 +82,7 @@ def offset_at(position: str) -> int:
     return int(position.partition("-")[0])
 
 
-def encode(blocks: Mapping[int, Block], stamp: Stamp | None) -> tuple[bytes, bytes]:
+def encode(blocks: Mapping[int, Block], stamp: IdempotencyToken | None) -> tuple[bytes, bytes]:
     """Return the head and the value of the message of an append."""
     pieces = [
         [stream, b.records, b.newest_ms, len(b.data), b.max_future_ms]
@@ -99,7 +104,7 @@ def decode(message: "Message[Any, Any]") -> Append:
     try:
         told = json.loads(head)
         pieces = tuple(_piece(*row) for row in told["blocks"])
-        stamp = Stamp(told["producer"], told["sequence"]) if "producer" in told else None
+        stamp = IdempotencyToken(told["producer"], told["sequence"]) if "producer" in told else None
     except (ValueError, TypeError, KeyError) as error:
         raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error
     data = message.value() or b""

@@ -16,7 +16,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
-from controlplane.wire.log.values import NO_TIME, START, WINDOW, Stamp, order_of
+from controlplane.wire.log.values import NO_TIME, START, WINDOW, IdempotencyToken, position_key
 
 # Producers whose stamps are remembered: those that appended last.
 _PRODUCERS: Final = 1000
@@ -50,7 +50,7 @@ class Prefix:
         self.size += len(append.data)
         return marks
 
-    def _is_new(self, stamp: Stamp) -> bool:
+    def _is_new(self, stamp: IdempotencyToken) -> bool:
         high, mask = self.seen.pop(stamp.producer, (stamp.sequence - 1, 0))
         behind = high - stamp.sequence
         new = behind < 0 or (behind < WINDOW and not mask >> behind & 1)
@@ -74,7 +74,7 @@ class Prefix:
         return cls(total, size, dict(newest), {name: (high, mask) for name, high, mask in seen})
 
 
-class KeptPrefixes:
+class PrefixStore:
     """The prefixes of one topic in the site's Redis, by position, and the last committed cut."""
 
     def __init__(self, client: "redis.Redis", cluster: str, topic: str) -> None:
@@ -93,7 +93,7 @@ class KeptPrefixes:
     def newest(self) -> tuple[str, Prefix]:
         """Return the furthest position of which something is kept, and what follows from there."""
         names: Any = self._client.hkeys(self._prefixes)
-        position = max((name.decode() for name in names), key=order_of, default=START)
+        position = max((name.decode() for name in names), key=position_key, default=START)
         return position, self.at(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
@@ -114,10 +114,10 @@ class KeptPrefixes:
     def commit(self, position: str, total: int) -> bool:
         """Remember a committed cut and forget the prefixes before it; tell whether it is new."""
         before = self.committed()
-        if before is not None and order_of(position) <= order_of(before[0]):
+        if before is not None and position_key(position) <= position_key(before[0]):
             return False
         names: Any = self._client.hkeys(self._prefixes)
-        old = [name for name in names if order_of(name.decode()) < order_of(position)]
+        old = [name for name in names if position_key(name.decode()) < position_key(position)]
         pipe = self._client.pipeline(transaction=True)
         pipe.hset(self._committed, mapping={"position": position, "total": total})
         if old:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from controlplane.wire.errors import BadStamp
+from controlplane.wire.errors import InvalidIdempotencyToken
 
 START: Final = "0-0"
 DEFAULT_MAX_FUTURE_MS: Final = 3_600_000
@@ -25,7 +25,7 @@ MAX_SEQUENCE: Final = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class LogPosition:
     """A place in the log: its position and the records appended up to it."""
 
     position: str
@@ -63,11 +63,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class IdempotencyToken:
     """What makes an append repeatable: who appends, and a number that is used once.
 
     Appending again under the same stamp adds nothing. The log tells the last `WINDOW` sequences
-    of a producer apart, so they should grow. Raises `BadStamp`.
+    of a producer apart, so they should grow. Raises `InvalidIdempotencyToken`.
     """
 
     producer: str
@@ -75,13 +75,15 @@ class Stamp:
 
     def __post_init__(self) -> None:
         if not 0 < len(self.producer) <= MAX_PRODUCER:
-            raise BadStamp("producer", f"a producer's id has 1 to {MAX_PRODUCER} characters")
+            raise InvalidIdempotencyToken(
+                "producer", f"a producer's id has 1 to {MAX_PRODUCER} characters"
+            )
         if not 0 <= self.sequence <= MAX_SEQUENCE:
-            raise BadStamp("sequence", f"a sequence is 0 to {MAX_SEQUENCE}")
+            raise InvalidIdempotencyToken("sequence", f"a sequence is 0 to {MAX_SEQUENCE}")
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
+class LogHead:
     """How far a log goes: the position of its end, and the newest event time (ms) by stream.
 
     What is appended behind it has marks that are no older than these.
@@ -103,27 +105,27 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class LogBacklog:
     """How much waits in the log to be read."""
 
     records: int
     bytes: int
 
 
-class Behind(NamedTuple):
+class StreamBacklog(NamedTuple):
     """What of one stream is not read yet: records, and when the oldest was appended (ms)."""
 
     records: int
     oldest_ms: int
 
 
-def order_of(position: str) -> tuple[int, int]:
+def position_key(position: str) -> tuple[int, int]:
     """Return what positions are compared by."""
     major, _, minor = position.partition("-")
     return int(major), int(minor)
 
 
-def believed(newest_ms: int | None, appended_ms: int, max_future_ms: int) -> int:
+def plausible_newest_ms(newest_ms: int | None, appended_ms: int, max_future_ms: int) -> int:
     """Return the newest event time of a block that was appended then; `NO_TIME` for none."""
     if newest_ms is None:
         return appended_ms

@@ -24,7 +24,7 @@ _FAULTS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError, KeyEr
 _SHOWN: Final = 120
 
 
-def batch_of(stream: int, data: Any, schema: StreamSchema) -> pa.RecordBatch:
+def to_record_batch(stream: int, data: Any, schema: StreamSchema) -> pa.RecordBatch:
     """Return records as one record batch of a stream's schema.
 
     `data`: a record batch, a table, a data frame, or a list of dictionaries. Raises `BadBlock` with
@@ -57,7 +57,7 @@ def _whole(table: Any) -> pa.RecordBatch:
 
 
 def _cast(stream: int, batch: pa.RecordBatch, schema: StreamSchema) -> pa.RecordBatch:
-    _refuse_unknown(stream, batch.schema.names, schema)
+    _reject_unknown_columns(stream, batch.schema.names, schema)
     columns = []
     for field in schema.arrow:
         at = batch.schema.get_field_index(field.name)
@@ -77,7 +77,7 @@ def _plain(column: Any) -> Any:
 
 def _of_frame(stream: int, frame: "pd.DataFrame", schema: StreamSchema) -> pa.RecordBatch:
     """Return a data frame's records; NaN is null, but in columns of floats, where it is NaN."""
-    _refuse_unknown(stream, [str(name) for name in frame.columns], schema)
+    _reject_unknown_columns(stream, [str(name) for name in frame.columns], schema)
     columns = []
     for field in schema.arrow:
         if field.name not in frame.columns:
@@ -99,7 +99,7 @@ def _of_rows(stream: int, rows: "Sequence[Row]", schema: StreamSchema) -> pa.Rec
         if not isinstance(row, Mapping):
             raise BadBlock(stream, "is no dictionary", record=at)
         if not row.keys() <= schema.names:
-            _refuse_unknown(stream, list(row), schema, at)
+            _reject_unknown_columns(stream, list(row), schema, at)
     columns = [_column(stream, rows, field) for field in schema.arrow]
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
@@ -131,7 +131,7 @@ def _missing(stream: int, field: Any, count: int) -> Any:
     return pa.nulls(count, field.type)
 
 
-def _refuse_unknown(
+def _reject_unknown_columns(
     stream: int, names: Sequence[Any], schema: StreamSchema, record: int | None = None
 ) -> None:
     for name in names:

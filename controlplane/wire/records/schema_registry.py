@@ -10,12 +10,12 @@ from typing import cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.errors import LogAway, UnknownSchema
+from controlplane.wire.errors import LogUnavailable, UnknownSchema
 from controlplane.wire.schema import StreamSchema
 
 
-class Schemas:
-    """The schemas of one cluster's streams, each read once and again on `refreshed`."""
+class SchemaRegistry:
+    """The schemas of one cluster's streams, each read once and again on `refresh`."""
 
     def __init__(
         self,
@@ -30,11 +30,11 @@ class Schemas:
         self._known: dict[int, StreamSchema] = {}
 
     def of(self, stream: int) -> StreamSchema:
-        """Return the schema of a stream. Raises `UnknownSchema`, and `LogAway` without Redis."""
+        """Return the schema of a stream. Raises `UnknownSchema` or `LogUnavailable`."""
         found = self._given.get(stream) or self._known.get(stream)
-        return found or self.refreshed(stream)
+        return found or self.refresh(stream)
 
-    def refreshed(self, stream: int) -> StreamSchema:
+    def refresh(self, stream: int) -> StreamSchema:
         """Return the schema as it is published now; raises as `of`."""
         if stream in self._given:
             return self._given[stream]
@@ -55,5 +55,5 @@ class Schemas:
         try:
             found = self._client.hget(keys.schemas_key(self._cluster), str(stream))
         except redis.RedisError as error:
-            raise LogAway(str(error)) from error
+            raise LogUnavailable(str(error)) from error
         return cast("bytes | None", found)

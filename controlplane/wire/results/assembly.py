@@ -7,10 +7,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.finalize import WindowRow, finished
-from controlplane.wire.aggregates.grouping import group_of
+from controlplane.wire.aggregates.finalize import WindowRow, finalize
+from controlplane.wire.aggregates.grouping import group_numbers
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import PLACE, Form, converted, named, names_of
+from controlplane.wire.aggregates.state_schema import (
+    PLACE,
+    StateSchema,
+    convert_rows,
+    schema_named,
+    schema_names,
+)
 from controlplane.wire.query import Computation
 from controlplane.wire.results.block_reader import Found
 from controlplane.wire.results.places import PART_BYTES, place_of, start_of
@@ -47,7 +53,7 @@ class Stored:
 
 def places_of(computation: Computation, stored: Stored, found: Found) -> set[bytes]:
     """Return the places of all windows of which there are rows."""
-    slots = names_of(layout_of(computation))[0]
+    slots = schema_names(layout_of(computation))[0]
     return {place_of(member) for member in (*stored.members, *found.members.get(slots, ()))}
 
 
@@ -75,13 +81,13 @@ def assembled(
         count += len(piece.places)
     if not count:
         return [[] for _ in pieces]
-    slots = names_of(layout_of(computation))[0]
+    slots = schema_names(layout_of(computation))[0]
     parts = [_tables(computation, pieces, numbers)]
     parts += [_numbered(piece.found, mine) for piece, mine in zip(pieces, numbers, strict=True)]
     tables = _together(parts, slots, is_once=all(_is_once(piece, slots) for piece in pieces))
     # They come in no order, and their keys as people read them: the number of the place, which
     # stands for the start, says which is which.
-    done = {row.start_ms: row for row in finished(computation, tables, page_s)}
+    done = {row.start_ms: row for row in finalize(computation, tables, page_s)}
     return [_windows(piece, mine, done) for piece, mine in zip(pieces, numbers, strict=True)]
 
 
@@ -132,13 +138,13 @@ def _together(parts: Sequence[Mapping[str, Any]], slots: str, *, is_once: bool) 
     }
     if is_once:
         return found
-    return {name: _newest(table, [*PLACE, *key_columns(named(name))], name == slots)
+    return {name: _newest(table, [*PLACE, *key_columns(schema_named(name))], name == slots)
             for name, table in found.items()}  # fmt: skip
 
 
 def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
     """Return the rows of each part that are of its newest batch; of slots there is one."""
-    groups = group_of(table, part)
+    groups = group_numbers(table, part)
     batch = np.asarray(table["batch"])
     best = np.full(groups.max() + 1, -1, np.int64)
     np.maximum.at(best, groups, batch)
@@ -153,15 +159,15 @@ def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
 def _tables(
     computation: Computation, pieces: Sequence[Piece], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
-    """Return the rows as `finished` takes them: by the form's name, with the batch of each."""
+    """Return the rows as `finalize` takes them: by the form's name, with the batch of each."""
     stored = _stored_together(pieces)
     identity = _identity(pieces, stored.members, numbers)
     found: dict[str, Any] = {}
-    for name in names_of(layout_of(computation)):
+    for name in schema_names(layout_of(computation)):
         values = stored.rows.get(section_of(name), ())
         if not any(values):
             continue
-        form = named(name)
+        form = schema_named(name)
         there = [at for at, value in enumerate(values) if value]
         some = [values[at] for at in there]
         table, lengths, batches = _decoded(name, form, some, stored.known)
@@ -181,7 +187,7 @@ def _whole(column: Any) -> Any:
 
 
 def _decoded(
-    name: str, form: Form, values: Sequence[bytes], known: Mapping[int, str]
+    name: str, form: StateSchema, values: Sequence[bytes], known: Mapping[int, str]
 ) -> tuple[Any, list[int], list[int]]:
     """Return the columns of rows, of whatever form they were written in; lengths and batches."""
     numbers = {HEAD.unpack_from(value)[1] for value in values}
@@ -193,8 +199,8 @@ def _decoded(
     for number in sorted(numbers):
         mine = [at for at, value in enumerate(values) if HEAD.unpack_from(value)[1] == number]
         written = known[number]
-        table, some, of = unpacked(written, named(written), [values[at] for at in mine])
-        tables.append(converted(table, written, name))
+        table, some, of = unpacked(written, schema_named(written), [values[at] for at in mine])
+        tables.append(convert_rows(table, written, name))
         order += [at for at, length in zip(mine, some, strict=True) for _ in range(length)]
         for at, length, batch in zip(mine, some, of, strict=True):
             lengths[at], batches[at] = length, batch

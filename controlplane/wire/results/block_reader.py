@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import converted, named, names_of
+from controlplane.wire.aggregates.state_schema import convert_rows, schema_named, schema_names
 from controlplane.wire.query import Computation
 from controlplane.wire.results.blocks import Ref, decoded
 from controlplane.wire.results.places import members_of, place_of
@@ -43,7 +43,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TaskOwnership:
     """The blocks of a query that were read, and what of them has left Redis.
 
     `moved`: the last place that has, `moved_to_ms`: the newest start up to which all have.
@@ -56,7 +56,7 @@ class Held:
 
 def read_overlapping(
     client: "redis.Redis", cluster: str, query: int, starts: Sequence[int]
-) -> Held:
+) -> TaskOwnership:
     """Return the blocks of a query that may have windows with these starts (ms)."""
     found = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
     refs = [Ref.from_bytes(name, data) for name, data in found.items()]
@@ -67,10 +67,10 @@ def read_overlapping(
     pipe.hmget(keys.rows_key(cluster, query), "moved", "moved_to")
     *datas, (moved, moved_to) = pipe.execute()
     blocks = [(ref, data) for ref, data in zip(near, datas, strict=True) if data]
-    return Held(blocks, moved or b"", None if moved_to is None else int(moved_to))
+    return TaskOwnership(blocks, moved or b"", None if moved_to is None else int(moved_to))
 
 
-def rows_of(computation: Computation, query: int, held: Held, wanted: Wanted) -> Found:
+def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: Wanted) -> Found:
     """Return the rows of the wanted windows, whatever form they were written in."""
     parts: dict[str, list[Any]] = {}
     for ref, data in held.blocks:
@@ -79,13 +79,13 @@ def rows_of(computation: Computation, query: int, held: Held, wanted: Wanted) ->
             if len(mine):
                 parts.setdefault(name, []).append(_as_of(mine, query, ref))
     tables = _joined(computation, parts)
-    slots = names_of(layout_of(computation))[0]
+    slots = schema_names(layout_of(computation))[0]
     if slots not in tables:
         return Found({}, {})
     return _near_end(tables, slots, held, wanted)
 
 
-def _within(rows: Any, ref: Ref, held: Held, wanted: Wanted) -> Any:
+def _within(rows: Any, ref: Ref, held: TaskOwnership, wanted: Wanted) -> Any:
     """Return the rows whose starts are wanted, and that this query has in Redis."""
     gone = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
     first = max(wanted.first_ms, *(ms + 1 for ms in gone)) if gone else wanted.first_ms
@@ -105,19 +105,19 @@ def _as_of(rows: Any, query: int, ref: Ref) -> Any:
 def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Return one table for each form that the computation has now."""
     found: dict[str, list[Any]] = {}
-    now = {section_of(name): name for name in names_of(layout_of(computation))}
+    now = {section_of(name): name for name in schema_names(layout_of(computation))}
     for name, tables in parts.items():
         wanted = now.get(section_of(name))
         if wanted is None:
             continue
         for table in tables:
             rows, batch = table.drop_columns(["batch"]), table["batch"]
-            same = rows if name == wanted else converted(rows, name, wanted)
+            same = rows if name == wanted else convert_rows(rows, name, wanted)
             found.setdefault(wanted, []).append(same.append_column("batch", batch))
     return {name: pa.concat_tables(tables).combine_chunks() for name, tables in found.items()}
 
 
-def _near_end(tables: Mapping[str, Any], slots: str, held: Held, wanted: Wanted) -> Found:
+def _near_end(tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted: Wanted) -> Found:
     """Return the rows of at least so many windows from one end, if there are so many."""
     starts = np.asarray(tables[slots]["pane"])
     order = np.sort(starts)[:: -1 if wanted.newest_first else 1]
@@ -139,16 +139,16 @@ def _up_to(table: Any, edge: int, newest_first: bool) -> Any:
     return table if mine.all() else table.filter(pa.array(mine))
 
 
-def _of_places(tables: Mapping[str, Any], held: Held, wanted: Wanted) -> Found:
+def _of_places(tables: Mapping[str, Any], held: TaskOwnership, wanted: Wanted) -> Found:
     found, members = {}, {}
     for name, table in tables.items():
-        every = members_of(table, key_columns(named(name)))
+        every = members_of(table, key_columns(schema_named(name)))
         mine = _taken(every, held, wanted)
         members[name] = [member for member, taken in zip(every, mine, strict=True) if taken]
         found[name] = table if mine.all() else table.filter(pa.array(mine))
     return Found(found, members)
 
 
-def _taken(members: Iterable[bytes], held: Held, wanted: Wanted) -> NDArray[np.bool_]:
+def _taken(members: Iterable[bytes], held: TaskOwnership, wanted: Wanted) -> NDArray[np.bool_]:
     places = [place_of(member) for member in members]
     return np.array([place > held.moved and wanted.is_wanted(place) for place in places], np.bool_)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.state_schema import Form, named
+from controlplane.wire.aggregates.state_schema import StateSchema, schema_named
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, section_of
 from controlplane.wire.results.scripts import PUT
@@ -42,7 +42,7 @@ class Block:
     """
 
     recipients: Sequence[tuple[int, int]]
-    tables: Sequence[tuple[str, Form, Any]]
+    tables: Sequence[tuple[str, StateSchema, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Ref:
                    int(after) if after else None)  # fmt: skip
 
 
-def encoded(tables: Iterable[tuple[str, Form, Any]]) -> bytes:
+def encoded(tables: Iterable[tuple[str, StateSchema, Any]]) -> bytes:
     """Return the bytes of a block."""
     data = pack(tables)
     return _SIZE.pack(len(data)) + pa.compress(data, _CODEC, asbytes=True)
@@ -92,7 +92,7 @@ def id_of(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=ID_BYTES).digest()
 
 
-def extent_of(tables: Sequence[tuple[str, Form, Any]]) -> tuple[int, int, int]:
+def extent_of(tables: Sequence[tuple[str, StateSchema, Any]]) -> tuple[int, int, int]:
     """Return the first and last start (ms) of the windows in tables, and how many rows they have.
 
     `tables`: the slots of the windows first.
@@ -120,5 +120,5 @@ def members_in(data: bytes) -> list[bytes]:
         member
         for name, rows in decoded(data)
         if section_of(name) == SLOTS
-        for member in members_of(rows, key_columns(named(name)))
+        for member in members_of(rows, key_columns(schema_named(name)))
     ]

@@ -10,10 +10,16 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.aggregates.finalize import WindowRow, has_users_aggregates
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import named, names_of
+from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
 from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
-from controlplane.wire.results.block_reader import Found, Held, Wanted, read_overlapping, rows_of
+from controlplane.wire.results.block_reader import (
+    Found,
+    TaskOwnership,
+    Wanted,
+    read_overlapping,
+    rows_of,
+)
 from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import (
     START_BYTES,
@@ -173,10 +179,10 @@ def _page_of(
     page = WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
     if not members and not blocks:
         return page, Piece(query, Stored([], {}, {}), Found({}, {}), [])
-    names = names_of(layout_of(computation))
+    names = schema_names(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
     stored = Stored(members, dict(zip(asked.sections, rows, strict=True)), known)
-    held = Held(_blocks(blocks), moved or b"", _int(moved_to))
+    held = TaskOwnership(_blocks(blocks), moved or b"", _int(moved_to))
     is_wanted = partial(_is_wanted, asked.least, asked.most, asked.key)
     some = Wanted(*asked.starts, is_wanted, wanted.limit, wanted.newest_first)
     found = rows_of(computation, query, held, some)
@@ -255,7 +261,7 @@ def read_places(
     answers: list[Any] = pipe.execute()
     members = [member for answer in answers for member in answer[3]]
     rows = [[row for answer in answers for row in answer[4][at]] for at in range(len(sections))]
-    known = _names_of_forms(client, names[1], rows, names_of(layout_of(computation)))
+    known = _names_of_forms(client, names[1], rows, schema_names(layout_of(computation)))
     held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
     asked = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
                    len(places), newest_first=True)  # fmt: skip
@@ -305,14 +311,14 @@ def _int(value: bytes | None) -> int | None:
 def _sections(computation: Computation) -> str:
     """Return the sections that rows of a computation can have, slots first."""
     layout = layout_of(computation)
-    names = names_of(layout) if layout.sketches else names_of(layout)[:1]
+    names = schema_names(layout) if layout.sketches else schema_names(layout)[:1]
     return "".join(dict.fromkeys(section_of(name) for name in names))
 
 
 def bytes_of_key(computation: Computation, key: Sequence[Any]) -> bytes:
     """Return what a key is in places, from its values in the order of the query's key."""
-    form = named(names_of(layout_of(computation))[0])
-    return key_bytes(key, [form.schema.field(name).type for name in key_columns(form)])
+    form = schema_named(schema_names(layout_of(computation))[0])
+    return key_bytes(key, [form.arrow.field(name).type for name in key_columns(form)])
 
 
 def _bounds(wanted: Range) -> tuple[bytes, bytes]:

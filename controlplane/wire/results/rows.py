@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.state_schema import PLACE, Form
+from controlplane.wire.aggregates.state_schema import PLACE, StateSchema
 from controlplane.wire.results.places import Bytes2D, raw_bytes, split
 
 # Batch, number of the form, rows.
@@ -34,18 +34,20 @@ def number_of(name: str) -> int:
     return crc32(name.encode())
 
 
-def columns_of(name: str, form: Form) -> list[str]:
+def columns_of(name: str, form: StateSchema) -> list[str]:
     """Return the columns of a form that a row has; the others follow from member and slots."""
     kept = {*PLACE} if section_of(name) == SLOTS else {*PLACE, *key_columns(form)}
-    return [column for column in form.schema.names if column not in kept]
+    return [column for column in form.arrow.names if column not in kept]
 
 
-def key_columns(form: Form) -> list[str]:
+def key_columns(form: StateSchema) -> list[str]:
     """Return the key columns of a form."""
     return [column for column in form.identity if column[0] == "k" and column[1:].isdigit()]
 
 
-def packed(name: str, form: Form, table: Any, lengths: Sequence[int], batch: int) -> list[bytes]:
+def packed(
+    name: str, form: StateSchema, table: Any, lengths: Sequence[int], batch: int
+) -> list[bytes]:
     """Return the rows of a table as bytes: the first `lengths[0]` together, and so on."""
     columns = [_whole(table[column]) for column in columns_of(name, form)]
     fixed = _matrix([column for column in columns if _is_fixed(column.type)], len(table))
@@ -66,11 +68,13 @@ def packed(name: str, form: Form, table: Any, lengths: Sequence[int], batch: int
     return found
 
 
-def unpacked(name: str, form: Form, values: Sequence[bytes]) -> tuple[Any, list[int], list[int]]:
+def unpacked(
+    name: str, form: StateSchema, values: Sequence[bytes]
+) -> tuple[Any, list[int], list[int]]:
     """Return the columns that `packed` took as a table, and rows and batch of each value."""
     heads = [HEAD.unpack_from(value) for value in values]
     lengths = [head[2] for head in heads]
-    fields = [form.schema.field(column) for column in columns_of(name, form)]
+    fields = [form.arrow.field(column) for column in columns_of(name, form)]
     fixed = [field for field in fields if _is_fixed(field.type)]
     width = sum(1 + _width(field.type) for field in fixed)
     total = sum(lengths)
@@ -87,11 +91,11 @@ def unpacked(name: str, form: Form, values: Sequence[bytes]) -> tuple[Any, list[
     return table, lengths, [head[0] for head in heads]
 
 
-def with_identity(form: Form, table: Any, identity: dict[str, Any]) -> Any:
+def with_identity(form: StateSchema, table: Any, identity: dict[str, Any]) -> Any:
     """Return a table with the columns of its form, those of its identity from elsewhere."""
     for name, values in identity.items():
         table = table.append_column(name, values)
-    return table.select(form.schema.names)
+    return table.select(form.arrow.names)
 
 
 def _whole(column: Any) -> Any:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, number_of, packed, section_of
@@ -102,7 +102,7 @@ def _by_query(changes: Changes, batch: int) -> Mapping[int, _Query]:
 
 def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> None:
     """Add the rows of one form: encoded together, then handed to their queries."""
-    form, section = named(name), section_of(name).encode()
+    form, section = schema_named(name), section_of(name).encode()
     members = members_of(table, key_columns(form))
     queries = np.asarray(table["query"])
     gone: Any = np.zeros(len(table), np.bool_)

@@ -22,7 +22,7 @@ def first_group(shed: Shed, after_ms: int | None) -> int:
     return (after_ms // group + 1) * group
 
 
-def with_step(shed: Shed, since_ms: int, share: float) -> Shed | None:
+def add_step(shed: Shed, since_ms: int, share: float) -> Shed | None:
     """Return the drop with another share from `since_ms` on; None if it drops nothing any more.
 
     Steps from there on go: no record they speak of has been seen.
@@ -31,7 +31,7 @@ def with_step(shed: Shed, since_ms: int, share: float) -> Shed | None:
     return _of(shed, [*before, (since_ms, share)])
 
 
-def without_old(shed: Shed, since_ms: int) -> Shed | None:
+def remove_old_steps(shed: Shed, since_ms: int) -> Shed | None:
     """Return the drop with the steps from `since_ms` on; None if it drops nothing any more."""
     return _of(shed, [step for step in shed.steps if step[0] >= since_ms])
 

@@ -12,7 +12,7 @@ from controlplane.wire.errors import InconsistentDelta
 
 # The split arc of a stream to a query is (stream, query); the input arc has no query.
 INPUT: Final = 0
-Arc = tuple[int, int]
+Edge = tuple[int, int]
 # From an event time (ms) on, the share that is dropped.
 Step = tuple[int, float]
 ALWAYS: Final = -(2**62)

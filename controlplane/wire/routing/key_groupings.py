@@ -8,7 +8,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class KeyScheme:
+class KeyGrouping:
     """A scheme: its name, how people call it, what it does, whether the key alone decides."""
 
     name: str
@@ -18,12 +18,12 @@ class KeyScheme:
 
 
 HASH: Final = "hash"
-SCHEMES: Final[Mapping[str, KeyScheme]] = MappingProxyType(
+KEY_GROUPINGS: Final[Mapping[str, KeyGrouping]] = MappingProxyType(
     {
         one.name: one
         for one in (
-            KeyScheme(HASH, "by hash", "each key has one task", by_key=True),
-            KeyScheme(
+            KeyGrouping(HASH, "by hash", "each key has one task", by_key=True),
+            KeyGrouping(
                 "two_choices", "by two choices",
                 "the records of a key go to the less loaded of two tasks", by_key=False,
             ),
@@ -32,12 +32,12 @@ SCHEMES: Final[Mapping[str, KeyScheme]] = MappingProxyType(
 )  # fmt: skip
 
 
-def scheme_text(name: str) -> str:
+def key_grouping_text(name: str) -> str:
     """Return a scheme as a route has it: empty for the hash, which needs no word."""
     return "" if name in ("", HASH) else json.dumps({"kind": name})
 
 
-def scheme_name(text: str, *, aggregated: bool) -> str:
+def key_grouping_name(text: str, *, aggregated: bool) -> str:
     """Return the name of a scheme from its text in a route; "" for a query without aggregator."""
     if text:
         name: str = json.loads(text)["kind"]
@@ -47,4 +47,4 @@ def scheme_name(text: str, *, aggregated: bool) -> str:
 
 def splits_keys(name: str) -> bool:
     """Tell whether a key may have several tasks under a scheme, "" for the hash."""
-    return bool(name) and not SCHEMES[name].by_key
+    return bool(name) and not KEY_GROUPINGS[name].by_key

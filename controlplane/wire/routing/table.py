@@ -11,7 +11,7 @@ from controlplane.wire.errors import RoutingGap
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, schema_of
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.draft import NodeState, TableDraft
-from controlplane.wire.routing.drop_rules import Arc, Shed
+from controlplane.wire.routing.drop_rules import Edge, Shed
 from controlplane.wire.routing.route import NOBODY, Route, Span
 from controlplane.wire.routing.upgrade import upgraded_row, upgraded_table
 from controlplane.wire.schema import StreamSchema
@@ -49,7 +49,7 @@ class RoutingTable:
     queries: Mapping[int, Route] = field(default_factory=dict)
     splits: Mapping[int, int] = field(default_factory=dict)
     schemas: Mapping[int, StreamSchema] = field(default_factory=dict)
-    sheds: Mapping[Arc, Shed] = field(default_factory=dict)
+    sheds: Mapping[Edge, Shed] = field(default_factory=dict)
     nodes: Mapping[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0

@@ -13,7 +13,7 @@ from django.test import Client
 from controlplane.models import AuditEntry, Cluster
 from controlplane.services import records, tokens
 from controlplane.services.access import Actor
-from controlplane.wire.log import START, Cut, Entry, Log, open_log
+from controlplane.wire.log import START, Entry, Log, LogPosition, open_log
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.cluster import stream_id
 from tests.support.kafka import running_kafka
@@ -54,7 +54,7 @@ def post(client: Client, body: Any, path: str = RECORDS, kind: str = "applicatio
 
 def entries(log: Log, name: str = "s1") -> list[Entry]:
     stream = stream_id(Cluster.objects.get(slug="sf"), name)
-    end = log.cut_after(Cut(START, 0), 10**9)
+    end = log.position_after(LogPosition(START, 0), 10**9)
     return log.read_streams([stream], START, end.position).get(stream, [])
 
 
@@ -229,7 +229,7 @@ def test_a_full_log_answers_429_with_when_to_come_back(
     assert body["data"]["unit"] == "bytes"
     assert 0 < body["data"]["waiting"] <= body["data"]["limit"] == 1024 * 1024
     assert "start the cluster" in body["detail"]
-    log.mark_committed(log.cut_after(Cut(START, 0), 10**9))
+    log.mark_committed(log.position_after(LogPosition(START, 0), 10**9))
     assert post(script, batch).status_code == 201
 
 

@@ -11,8 +11,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.generation import read_generation
-from controlplane.wire.log import Cut, Log, RedisLog
-from controlplane.wire.log.values import order_of
+from controlplane.wire.log import Log, LogPosition, RedisLog
+from controlplane.wire.log.values import position_key
 
 # Batches that the lost checkpoint may have written beyond its last telemetry row.
 _MARGIN: Final = 1000
@@ -25,16 +25,16 @@ def first_batch(client: "redis.Redis", cluster: str) -> int:
     return known + _MARGIN if known else 0
 
 
-def first_cut(client: "redis.Redis", cluster: str, log: Log) -> Cut:
+def first_position(client: "redis.Redis", cluster: str, log: Log) -> LogPosition:
     """Return where in the log a new checkpoint starts: behind the newest finished batch.
 
     Spark marks a batch as committed when it plans the next one, so the newest finished batch may
     end behind what is marked; read again, its records would count twice. Where the log cannot say
     how many records that are, as Kafka cannot, the marked place holds.
     """
-    cut = log.committed_cut()
+    cut = log.committed_position()
     end = _newest(client, cluster).get("end") or cut.position
-    if order_of(end) <= order_of(cut.position):
+    if position_key(end) <= position_key(cut.position):
         return cut
     if not isinstance(log, RedisLog):
         return cut
@@ -42,7 +42,7 @@ def first_cut(client: "redis.Redis", cluster: str, log: Log) -> Cut:
     if not found or found[0][0].decode() != end:
         # Redis was emptied or is older: whatever it has now came later.
         return cut
-    return Cut(end, int(found[0][1][b"total"]))
+    return LogPosition(end, int(found[0][1][b"total"]))
 
 
 def _newest(client: "redis.Redis", cluster: str) -> dict[str, Any]:

@@ -13,55 +13,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import Computation
 from controlplane.wire.results.blocks import Block
 from workers.pipeline.engine.aggregation.panes import Panes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
-from workers.pipeline.engine.evaluation.records import NO_MARK
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 
 _NEVER = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Passing:
+class CompleteWindows:
     """Between which event times windows of a batch are complete.
 
     `before`, `after`: the newest event time (ms) of each stream that the node had met before and
-    after this batch. `apart`: queries whose windows somebody else puts together.
+    after this batch. `aggregated_elsewhere`: queries whose windows somebody else puts together.
     """
 
     before: Mapping[int, int]
     after: Mapping[int, int]
-    apart: Collection[int] = ()
+    aggregated_elsewhere: Collection[int] = ()
 
     def takers(self, group: Group) -> tuple[Group | None, Group | None]:
         """Return the group of the queries whose complete windows pass, and that of all others."""
         window = group.computation.window
         if group.computation.join is not None or window.panes != 1 or group.intake.windows:
             return None, group
-        apart = [one.query for one in group.subscriptions if one.query in self.apart]
-        if not apart:
+        aggregated_elsewhere = [
+            one.query for one in group.subscriptions if one.query in self.aggregated_elsewhere
+        ]
+        if not aggregated_elsewhere:
             return group, None
-        others = {one.query for one in group.subscriptions}.difference(apart)
-        return (group.of_queries(others) if others else None), group.of_queries(apart)
+        others = {one.query for one in group.subscriptions}.difference(aggregated_elsewhere)
+        return (group.of_queries(others) if others else None), group.of_queries(
+            aggregated_elsewhere
+        )
 
     def is_complete(self, rows: Any, computation: Computation) -> NDArray[np.bool_]:
         """Return which rows of panes are whole windows that are complete, bool[rows]."""
         streams, stream_of = np.unique(np.asarray(rows["stream"]), return_inverse=True)
         known = streams.tolist()
         before = np.array([self.before.get(one, _NEVER) for one in known], np.int64)[stream_of]
-        after = np.array([self.after.get(one, NO_MARK) for one in known], np.int64)[stream_of]
+        after = np.array([self.after.get(one, NO_WATERMARK) for one in known], np.int64)[stream_of]
         start = np.asarray(rows["pane"])
         end = start + computation.window.size_ms
-        is_past = (after != NO_MARK) & (end <= np.where(after == NO_MARK, 0, after)
+        is_past = (after != NO_WATERMARK) & (end <= np.where(after == NO_WATERMARK, 0, after)
                                         - computation.lateness_ms)  # fmt: skip
         return np.asarray(is_past & (start > before))
 
 
-def divided(
-    passing: Passing, computation: Computation, panes: Sequence[Panes]
+def split_complete(
+    passing: CompleteWindows, computation: Computation, panes: Sequence[Panes]
 ) -> list[tuple[Panes | None, Panes | None]]:
     """Return of each part of a batch the panes that are complete, and the others; None for none.
 
@@ -97,7 +101,7 @@ def _some(part: Panes, tables: Sequence[Any], masks: Sequence[Any]) -> Panes:
     return replace(part, rows=rows, cells=cells, blobs=blobs)
 
 
-def alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
+def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
     """Yield queries of a group with the same streams and tasks: the group of one, and all."""
     found: dict[tuple[Any, ...], list[Subscription]] = {}
     for one in group.subscriptions:
@@ -110,5 +114,5 @@ def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any
     """Return the block of complete windows, from rows of the first recipient's tasks by form."""
     return Block(
         [(one.query, one.run) for one in recipients],
-        [(name, named(name), rows) for name, rows in tables],
+        [(name, schema_named(name), rows) for name, rows in tables],
     )

@@ -5,26 +5,26 @@ from numpy.typing import NDArray
 
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.evaluation.records import Records
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 
 Mask = NDArray[np.bool_]
 
 
-def dropped_by(group: Group, records: Records, gone: Mask) -> dict[tuple[int, int], int]:
+def dropped_records(group: Group, records: Records, gone: Mask) -> dict[tuple[int, int], int]:
     """Return the records that each split arc (stream, query) of a group dropped on this node.
 
     `gone`: bool[n], which records the arcs of the group drop. A node may have records of a query
     whose task is elsewhere, for the sake of another query; they are counted there.
     """
     found: dict[tuple[int, int], int] = {}
-    for stream, _ in group.intake.drops:
+    for stream, _ in group.intake.drop_rules:
         mine = np.flatnonzero(gone & (records.stream == stream))
         for one in group.subscriptions if len(mine) else ():
             found[stream, one.query] = int(_is_here(group, one, records, stream)[mine].sum())
     return found
 
 
-def late_of(group: Group, records: Records, late: Mask) -> int:
+def late_records(group: Group, records: Records, late: Mask) -> int:
     """Return how many of the late records have their task of the group's first query here.
 
     `late`: bool[n]. Queries that share a computation have the same late records.
@@ -48,5 +48,5 @@ def _is_here(group: Group, one: Subscription, records: Records, stream: int) -> 
         # The condition of a join is about pairs.
         where = None if computation.join else computation.where
         keys = records.evaluator.hashable(computation.task_key(stream), where)
-        task = (hashes_of(keys, len(records)) % np.uint64(one.tasks)).astype(np.int64)
+        task = (hash_rows(keys, len(records)) % np.uint64(one.tasks)).astype(np.int64)
     return np.asarray(one.mine[task])

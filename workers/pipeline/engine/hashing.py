@@ -28,7 +28,7 @@ _MOST_UNITS: Final = 2**62
 _FLOAT_DIGITS: Final = 15
 
 
-def hashes_of(columns: Sequence[Any], records: int) -> Hashes:
+def hash_rows(columns: Sequence[Any], records: int) -> Hashes:
     """Return the hash of each record's values in these Arrow arrays; one constant for none."""
     found = np.zeros(records, np.uint64)
     with np.errstate(over="ignore"):

@@ -10,20 +10,20 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import named, names_of, pairs_name
+from controlplane.wire.aggregates.state_schema import pairs_name, schema_named, schema_names
 from controlplane.wire.language.tree import Column, Expression
 from controlplane.wire.query import Computation, Join
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
-from workers.pipeline.engine.aggregation.selection import kept_of
+from workers.pipeline.engine.aggregation.selection import select_records
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.subscriptions import Intake
-from workers.pipeline.engine.evaluation.records import NO_MARK, Int64s, Records
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Int64s, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.engine.kernels.types import canonical
-from workers.pipeline.engine.storage.window_state import containing_records
+from workers.pipeline.engine.storage.window_state import windows_of_records
 
 # Pairs of one batch and task at most; more is an error of the query, not of the machine.
-MOST_PAIRS: Final = 20_000_000
+MAX_PAIRS: Final = 20_000_000
 _OWNER: Final = ("query", "run", "task")
 
 
@@ -32,13 +32,13 @@ class TooManyPairs(QueryFault):
 
     def __init__(self, query: int, pairs: int) -> None:
         super().__init__(
-            f"joins {pairs:,} pairs of records in a batch, at most {MOST_PAIRS:,} are allowed: "
+            f"joins {pairs:,} pairs of records in a batch, at most {MAX_PAIRS:,} are allowed: "
             "narrow its windows or what must be equal",
             query,
         )
 
 
-def sides_of(
+def join_sides(
     records: Records, computation: Computation, streams: frozenset[int], intake: Intake
 ) -> Panes:
     """Return the records of a join as rows of its form, each in all of its windows.
@@ -47,7 +47,7 @@ def sides_of(
     """
     join = computation.join
     assert join is not None
-    kept, late, gone = kept_of(records, replace(computation, where=None), streams, intake)
+    kept, late, gone = select_records(records, replace(computation, where=None), streams, intake)
     right = np.isin(records.stream, list(join.right))
     taken = np.ones(len(records), np.bool_) if kept is None else kept
     # Records of one side have not the columns of the other, where these are of other streams.
@@ -68,7 +68,7 @@ def _side(records: Records, computation: Computation, join: Join, side: int, min
     for key in keys:
         valid &= np.asarray(key.is_valid())
     keys, mine = [key.filter(pa.array(valid)) for key in keys], mine[valid]
-    row, start = containing_records(records.ts_ms[mine], computation.window)
+    row, start = windows_of_records(records.ts_ms[mine], computation.window)
     found: dict[str, Any] = {"stream": pa.array(records.stream[mine][row]), "pane": pa.array(start)}
     found["side"] = pa.array(np.full(len(row), side))
     found |= {f"k{place}": key.take(pa.array(row)) for place, key in enumerate(keys)}
@@ -76,9 +76,9 @@ def _side(records: Records, computation: Computation, join: Join, side: int, min
         for place, column in enumerate(of):
             found[f"{name}{place}"] = _taken(records, column, mine[row], there)
     found["s0"] = pa.array(np.ones(len(row), np.int64))
-    form = named(pairs_name(computation))
-    names = [field for field in form.schema.names if field not in _OWNER]
-    return pa.table(found).select(names).cast(pa.schema([form.schema.field(n) for n in names]))
+    form = schema_named(pairs_name(computation))
+    names = [field for field in form.arrow.names if field not in _OWNER]
+    return pa.table(found).select(names).cast(pa.schema([form.arrow.field(n) for n in names]))
 
 
 def _taken(records: Records, column: Column, rows: Int64s, there: bool) -> Any:
@@ -95,7 +95,7 @@ def _values(records: Records, expression: Expression, rows: Int64s) -> Any:
         return records.evaluator.within(rows).array(expression)
 
 
-def joined(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
+def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
     """Return the windows of these rows, by the name of their form: paired and aggregated whole.
 
     `rows`: all of one query and the windows that changed. Raises `TooManyPairs`.
@@ -108,14 +108,14 @@ def joined(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
     columns = dict(zip(names, (pairs[n] for n in _columns(join)), strict=True))
     pane = np.asarray(pairs["pane"])
     task = np.asarray(pairs["task"])
-    marks = np.full(len(task), NO_MARK)
+    watermarks = np.full(len(task), NO_WATERMARK)
     # The task stands where a stream would: both tell parts of a window apart.
-    records = Records(pa.table(columns), pane, task, marks, frozenset(task.tolist()))
+    records = Records(pa.table(columns), pane, task, watermarks, frozenset(task.tolist()))
     found = panes_of(records, bare)
     run = int(rows["run"][0].as_py())
-    tables = zip(names_of(layout), (found.rows, found.cells, found.blobs), strict=True)
+    tables = zip(schema_names(layout), (found.rows, found.cells, found.blobs), strict=True)
     return {
-        name: _owned(table, query, run).select(named(name).schema.names)
+        name: _owned(table, query, run).select(schema_named(name).arrow.names)
         for name, table in tables
         if table is not None and len(table)
     }
@@ -137,7 +137,7 @@ def _paired(join: Join, query: int, rows: Any) -> Any:
         sides.append(mine.select([*meet, *names, "s0"]).rename_columns([*meet, *names, f"n{name}"]))
     met = sides[0].join(sides[1], keys=meet, join_type="inner", use_threads=False)
     count = np.asarray(met["na"]) * np.asarray(met["nb"])
-    if count.sum() > MOST_PAIRS:
+    if count.sum() > MAX_PAIRS:
         raise TooManyPairs(query, int(count.sum()))
     return met.take(pa.array(np.repeat(np.arange(len(met)), count)))
 

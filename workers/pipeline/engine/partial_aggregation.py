@@ -7,19 +7,35 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import is_pairs, named, names_of, pairs_name
+from controlplane.wire.aggregates.state_schema import (
+    is_pairs,
+    pairs_name,
+    schema_named,
+    schema_names,
+)
 from controlplane.wire.limits import TimeLimit, time_limit
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import Changed, Operator
-from workers.pipeline.engine.complete_windows import Passing, alike, block_of, divided
-from workers.pipeline.engine.edge_counts import dropped_by, late_of
+from workers.pipeline.engine.changes import BatchChanges, OperatorCost
+from workers.pipeline.engine.complete_windows import (
+    CompleteWindows,
+    block_of,
+    group_alike,
+    split_complete,
+)
+from workers.pipeline.engine.edge_counts import dropped_records, late_records
 from workers.pipeline.engine.evaluation.records import Int64s, Records
 from workers.pipeline.engine.evaluation.samples import sample_of, sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
-from workers.pipeline.engine.failures.isolation import ASSIGN, COUNT, EVALUATE, attempted, isolated
-from workers.pipeline.engine.joins import sides_of
+from workers.pipeline.engine.failures.isolation import (
+    ASSIGN,
+    COUNT,
+    EVALUATE,
+    run_isolated,
+    run_stage,
+)
+from workers.pipeline.engine.joins import join_sides
 
 # A query has fewer tasks than this: query and task fit into one number.
 _TASKS: Final = 1 << 20
@@ -29,15 +45,15 @@ LEAST_SLICE: Final = 1_000
 _SEARCH_SECONDS: Final = 1.0
 
 
-def added_by(
+def partial_aggregates(
     tasks: Tasks,
     records: Records | Sequence[Records] | None,
-    found: Changed,
-    passing: Passing | None = None,
+    found: BatchChanges,
+    complete: CompleteWindows | None = None,
 ) -> dict[str, list[Any]]:
     """Return the rows that a batch adds to the state, by form.
 
-    `records`: those of the same columns together; `passing`: which windows need no state, None for
+    `records`: those of the same columns together; `complete`: which windows need no state, None for
     none.
     """
     every = [records] if isinstance(records, Records) else list(records or ())
@@ -46,18 +62,18 @@ def added_by(
         # Records of other streams may lack its columns, and what split nodes add for this query.
         mine = [one for one in every if one.streams & group.streams]
         if mine:
-            for name, rows in _added_by_group(group, mine, found, passing):
+            for name, rows in _group_aggregates(group, mine, found, complete):
                 added.setdefault(name, []).append(rows)
     return added
 
 
-def _added_by_group(
-    group: Group, records: Sequence[Records], found: Changed, passing: Passing | None
+def _group_aggregates(
+    group: Group, records: Sequence[Records], found: BatchChanges, complete: CompleteWindows | None
 ) -> Iterator[tuple[str, Any]]:
     """Yield by form the rows that the queries of one computation take of the records."""
     started = time.thread_time_ns()
     taken = [part for one in records for part in _evaluated(group, one, found.faults)]
-    for some, part in _without_complete(group, taken, found, passing):
+    for some, part in _without_complete(group, taken, found, complete):
         yield from _assigned(some, part, found)
     for part in taken:
         _count(group, part, found)
@@ -67,26 +83,26 @@ def _added_by_group(
 
 
 def _without_complete(
-    group: Group, taken: Sequence["_Taken"], found: Changed, passing: Passing | None
+    group: Group, taken: Sequence["_Taken"], found: BatchChanges, complete: CompleteWindows | None
 ) -> Iterator[tuple[Group, "_Taken"]]:
     """Yield what goes into the state of which queries; complete windows become blocks."""
-    takers, others = (None, group) if passing is None or not taken else passing.takers(group)
+    takers, others = (None, group) if complete is None or not taken else complete.takers(group)
     if others is not None:
         yield from ((others, part) for part in taken)
-    if passing is None or takers is None:
+    if complete is None or takers is None:
         return
-    parts = divided(passing, group.computation, [part.panes for part in taken])
-    for part, (complete, rest) in zip(taken, parts, strict=True):
-        if complete is not None:
-            _add_blocks(takers, part._replace(panes=complete), found)
+    parts = split_complete(complete, group.computation, [part.panes for part in taken])
+    for part, (whole, rest) in zip(taken, parts, strict=True):
+        if whole is not None:
+            _add_blocks(takers, part._replace(panes=whole), found)
         if rest is not None:
             yield takers, part._replace(panes=rest)
 
 
-def _add_blocks(group: Group, complete: "_Taken", found: Changed) -> None:
+def _add_blocks(group: Group, complete: "_Taken", found: BatchChanges) -> None:
     """Add complete windows, once for all queries with the same streams and tasks."""
-    for one, recipients in alike(group):
-        counts = Changed()
+    for one, recipients in group_alike(group):
+        counts = BatchChanges()
         # Of a query that is split, other nodes may have all of these windows.
         tables = [(name, rows) for name, rows in _assigned(one, complete, counts) if len(rows)]
         found.faults |= counts.faults
@@ -122,7 +138,7 @@ def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list
         return []
     can_halve = len(records) > LEAST_SLICE
     try:
-        return attempted(
+        return run_stage(
             EVALUATE, queries, lambda: _taken(group, records), faults,
             lambda error: sample_of_records(_culprit(group, records, error), group.streams),
             (MemoryError,) if can_halve else (),
@@ -161,7 +177,7 @@ def _raises(group: Group, records: Records) -> bool:
     return False
 
 
-def _assigned(group: Group, taken: _Taken, found: Changed) -> Iterator[tuple[str, Any]]:
+def _assigned(group: Group, taken: _Taken, found: BatchChanges) -> Iterator[tuple[str, Any]]:
     """Yield the rows of the group's tasks by form."""
     tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
     for at, (name, rows) in enumerate(tables):
@@ -169,8 +185,8 @@ def _assigned(group: Group, taken: _Taken, found: Changed) -> Iterator[tuple[str
             continue
         for owned in _owned(group, name, rows, taken.keys, found.faults):
             if at == 0:
-                found.tasks.append(_records_of_tasks(owned))
-            yield name, owned.select(named(name).schema.names)
+                found.tasks.append(_task_records(owned))
+            yield name, owned.select(schema_named(name).arrow.names)
 
 
 def _owned(
@@ -183,15 +199,15 @@ def _owned(
         return _under_one_mark(found) if is_pairs(name) else found
 
     queries = [one.query for one in group.subscriptions]
-    return isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
+    return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
 
 
-def _count(group: Group, taken: _Taken, found: Changed) -> None:
+def _count(group: Group, taken: _Taken, found: BatchChanges) -> None:
     """Count the records that came too late and those that arcs dropped."""
     if taken.panes.late is None and taken.panes.gone is None:
         return
     queries = [one.query for one in group.subscriptions]
-    counts = isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
+    counts = run_isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
                       found.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
     found.late += counts[0].late if counts else 0
@@ -209,8 +225,8 @@ class _Counted(NamedTuple):
 
 def _counted(group: Group, taken: _Taken) -> _Counted:
     records, panes = taken.records, taken.panes
-    late = 0 if panes.late is None else late_of(group, records, panes.late)
-    return _Counted(late, {} if panes.gone is None else dropped_by(group, records, panes.gone))
+    late = 0 if panes.late is None else late_records(group, records, panes.late)
+    return _Counted(late, {} if panes.gone is None else dropped_records(group, records, panes.gone))
 
 
 def _taken(group: Group, records: Records) -> _Taken:
@@ -219,8 +235,8 @@ def _taken(group: Group, records: Records) -> _Taken:
     if computation.join is None:
         layout = layout_of(computation)
         panes = panes_of(records, computation, group.streams, group.intake)
-        return _Taken(records, panes, names_of(layout), layout.shape.key_names)
-    sides = sides_of(records, computation, group.streams, group.intake)
+        return _Taken(records, panes, schema_names(layout), layout.schema.key_names)
+    sides = join_sides(records, computation, group.streams, group.intake)
     keys = [f"k{at}" for at in range(len(computation.join.on))]
     return _Taken(records, sides, (pairs_name(computation), "", ""), keys)
 
@@ -232,12 +248,12 @@ def _under_one_mark(rows: Any) -> Any:
 
 def _operator(
     group: Group, records: Sequence[Records], taken: Sequence[_Taken], cpu_us: int
-) -> Operator:
+) -> OperatorCost:
     mine = sum(_read_by(group, one) for one in records)
     first = min(one.query for one in group.subscriptions)
     selected = sum(part.panes.selected for part in taken)
     rows = sum(len(part.panes.rows) for part in taken)
-    return Operator(first, len(group.subscriptions), mine, selected, rows, cpu_us)
+    return OperatorCost(first, len(group.subscriptions), mine, selected, rows, cpu_us)
 
 
 def _read_by(group: Group, records: Records) -> int:
@@ -246,14 +262,14 @@ def _read_by(group: Group, records: Records) -> int:
     return int(np.isin(records.stream, list(group.streams)).sum())
 
 
-def bytes_of_tasks(rows: Any, size: int) -> Int64s:
+def task_bytes(rows: Any, size: int) -> Int64s:
     """Return rows of query, task, no records and bytes: each row of state is as long as another."""
     pairs, row = _tasks_of(rows)
     share = np.rint(np.bincount(row, minlength=len(pairs)) * (size / max(1, len(rows))))
     return np.column_stack([pairs, np.zeros(len(pairs), np.int64), share.astype(np.int64)])
 
 
-def _records_of_tasks(owned: Any) -> Int64s:
+def _task_records(owned: Any) -> Int64s:
     """Return rows of query, task, records and no bytes."""
     pairs, row = _tasks_of(owned)
     records = np.bincount(row, np.asarray(owned["s0"]), len(pairs))

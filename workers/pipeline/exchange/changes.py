@@ -10,12 +10,12 @@ from controlplane.wire.results import Changes
 from controlplane.wire.results.table_codec import unpacked
 
 
-def changes_of(data: bytes) -> Changes:
+def unpack_changes(data: bytes) -> Changes:
     """Return the changed windows that `pack` wrote."""
     return Changes(list(unpacked(data)))
 
 
-def by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
+def rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
     """Return the changed windows of each wanted query: the bytes of its rows, by form."""
     found: dict[int, dict[str, list[bytes]]] = {}
     for name, rows in changes.tables:
@@ -26,7 +26,7 @@ def by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, l
     return found
 
 
-def without(changes: Changes, queries: Collection[int]) -> Changes:
+def without_queries(changes: Changes, queries: Collection[int]) -> Changes:
     """Return the changed windows of all other queries."""
     if not queries:
         return changes
@@ -39,7 +39,7 @@ def without(changes: Changes, queries: Collection[int]) -> Changes:
     )
 
 
-def queries_of(changes: Changes) -> list[int]:
+def changed_queries(changes: Changes) -> list[int]:
     """Return the queries that have changed windows."""
     found = {
         one for _, rows in changes.tables for one in np.unique(np.asarray(rows["query"])).tolist()

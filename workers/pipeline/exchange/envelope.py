@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.log.values import NO_TIME
-from controlplane.wire.records.record_codec import described, descriptor_of
-from workers.pipeline.engine.evaluation.records import Extras, Records, Run
-from workers.pipeline.engine.storage.idle_streams import Appended
+from controlplane.wire.records.record_codec import descriptor_of, parse_descriptor
+from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
+from workers.pipeline.engine.storage.idle_streams import LogTimes
 from workers.pipeline.split_nodes.projection import TIME_COLUMN
 
 _HEAD: Final = struct.Struct("<I")
@@ -52,10 +52,10 @@ class Envelope:
     event_time: str = ""
     read_ms: int = 0
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[BlockRun]:
         """Return the runs as the engine takes them."""
         parts = zip(self.streams, self.lengths, self.marks_ms, strict=True)
-        return [Run(stream, records, mark) for stream, records, mark in parts]
+        return [BlockRun(stream, records, mark) for stream, records, mark in parts]
 
     def encode(self) -> bytes:
         """Return the envelope as bytes."""
@@ -86,7 +86,7 @@ class Envelope:
             at += length
         records = EMPTY
         if columns:
-            schema = described(columns.encode()).schema
+            schema = parse_descriptor(columns.encode()).schema
             records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[at:]), schema)
         streams, appended, lengths, newest, marks = runs
         return cls(
@@ -132,7 +132,7 @@ class Envelope:
         )
 
 
-def packed(envelopes: Sequence[Envelope]) -> bytes:
+def pack_envelopes(envelopes: Sequence[Envelope]) -> bytes:
     """Return the envelopes of one split node for one node as bytes."""
     found: list[Any] = []
     for one in envelopes:
@@ -141,8 +141,8 @@ def packed(envelopes: Sequence[Envelope]) -> bytes:
     return b"".join(found)
 
 
-def unpacked(data: bytes) -> list[Envelope]:
-    """Return the envelopes that `packed` wrote."""
+def unpack_envelopes(data: bytes) -> list[Envelope]:
+    """Return the envelopes that `pack_envelopes` wrote."""
     found, at, view = [], 0, memoryview(data)
     while at < len(data):
         (size,) = _HEAD.unpack_from(data, at)
@@ -193,11 +193,11 @@ def newest_of(envelopes: Sequence[Envelope]) -> Mapping[int, int]:
     return {stream: ms for stream, ms in newest.items() if ms != NO_TIME}
 
 
-def appended_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> Appended:
+def log_times_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> LogTimes:
     """Return what these envelopes say of the log: of its newest append and of each stream's."""
     streams: dict[int, int] = {}
     for envelope in envelopes:
         for stream, ms in zip(envelope.streams, envelope.appended_ms, strict=True):
             streams[stream] = max(ms, streams.get(stream, ms))
     now_ms = max((envelope.read_ms for envelope in envelopes), default=0)
-    return Appended(max(now_ms, 0, *streams.values()), streams, idle_ms)
+    return LogTimes(max(now_ms, 0, *streams.values()), streams, idle_ms)

@@ -18,7 +18,7 @@ class NodeReport:
     latencies; `sources` is what the split nodes report (in one node's envelopes only). `ended` are
     queries that left the table; `split` those of which other nodes may have tasks, `merged` those
     that a merge node puts together. `moves` are the tasks that it handed on (query, task, bytes of
-    state, records that waited); `came` those it got (query, task). `dropped`: stream, query and
+    state, records that waited); `imported` those it got (query, task). `dropped`: stream, query and
     records of its split arcs. `faults`: query, run, reason, stage and sample (JSON) of what the
     node could not compute, in this batch or before. `emitted`: bytes of windows and
     states that it gave out. `executor` is where it ran; `elapsed_ms`: since the batch before.
@@ -40,7 +40,7 @@ class NodeReport:
     split: list[int] = field(default_factory=list)
     merged: list[int] = field(default_factory=list)
     moves: list[list[int]] = field(default_factory=list)
-    came: list[list[int]] = field(default_factory=list)
+    imported: list[list[int]] = field(default_factory=list)
     executor: str = ""
     taken: int = 0
     waiting: int = 0

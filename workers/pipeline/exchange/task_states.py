@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.routing.state_transfer import Transfer
+from controlplane.wire.routing.state_transfer import TaskTransfer
 from workers.pipeline.engine.assignment.tasks import Task
 
 _HEAD: Final = struct.Struct("<I")
@@ -23,10 +23,10 @@ _MARK: Final = b"."
 States = Mapping[Task, Mapping[str, bytes]]
 
 
-class StateMissing(Exception):
+class TaskStateMissing(Exception):
     """The state of a task that was handed on is not in Redis."""
 
-    def __init__(self, one: Transfer, batch: int) -> None:
+    def __init__(self, one: TaskTransfer, batch: int) -> None:
         super().__init__(
             f"the state of task {one.query}.{one.task}, handed on by node {one.source} to node "
             f"{one.target} in batch {batch}, is not in Redis: it has lost data"
@@ -72,16 +72,16 @@ def write(client: "redis.Redis", cluster: str, batch: int, states: States) -> No
 
 
 def read(
-    client: "redis.Redis", cluster: str, batch: int, wanted: Sequence[Transfer]
+    client: "redis.Redis", cluster: str, batch: int, wanted: Sequence[TaskTransfer]
 ) -> dict[Task, dict[str, bytes]]:
-    """Return the states that tasks handed on in a batch. Raises `StateMissing`."""
+    """Return the states that tasks handed on in a batch. Raises `TaskStateMissing`."""
     pipe = client.pipeline(transaction=False)
     for one in wanted:
         pipe.hgetall(keys.transfer_key(cluster, batch, one.query, one.task))
     found: dict[Task, dict[str, bytes]] = {}
     for one, fields in zip(wanted, cast("list[dict[bytes, bytes]]", pipe.execute()), strict=True):
         if _MARK not in fields:
-            raise StateMissing(one, batch)
+            raise TaskStateMissing(one, batch)
         forms = {name.decode(): data for name, data in fields.items() if name != _MARK}
         found[one.query, one.task] = forms
     return found

@@ -39,7 +39,7 @@ class NodeStore:
             self._read[name] = None if found is None else bytes(found[0])
         return self._read[name]
 
-    def everything(self) -> dict[str, bytes]:
+    def items_by_name(self) -> dict[str, bytes]:
         """Return all that is kept, by name; read from the JVM now, so none of it is asked later."""
         names = {*self._names, *self._written}
         found = {name: self.get(name) for name in names}

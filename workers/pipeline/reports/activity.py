@@ -21,6 +21,6 @@ def count_step(client: "redis.Redis", cluster: str) -> None:
         client.hincrby(keys.activity_key(cluster), "steps", 1)
 
 
-def note_sink(client: "redis.Redis", cluster: str, batch: int) -> None:
+def record_sink_batch(client: "redis.Redis", cluster: str, batch: int) -> None:
     """Record that a batch begins to write its results. Raises `redis.RedisError`."""
     client.hset(keys.activity_key(cluster), SINK, batch)

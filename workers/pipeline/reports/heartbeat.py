@@ -46,7 +46,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def __enter__(self) -> "Heartbeat":
-        self.say(state="starting")
+        self.update(state="starting")
         self._thread.start()
         return self
 
@@ -59,7 +59,7 @@ class Heartbeat:
         self._stopped.set()
         self._thread.join(timeout=5)
 
-    def say(self, **fields: str | int) -> None:
+    def update(self, **fields: str | int) -> None:
         """Change fields and write them at once; a Redis that is away is tried again."""
         with self._lock:
             self._fields = {**self._fields, **fields}
@@ -81,11 +81,11 @@ class Heartbeat:
             except Exception as error:  # noqa: BLE001 - a JVM that refuses has not answered
                 logger.warning("the JVM did not answer: %s", error)
                 continue
-            self.say(jvm_ms=_now_ms(), phase=phase[:100])
+            self.update(jvm_ms=_now_ms(), phase=phase[:100])
 
     def _run(self) -> None:
         while not self._stopped.wait(BEAT_SECONDS):
-            self.say()
+            self.update()
 
     def _write(self) -> None:
         pipe = self._client.pipeline()

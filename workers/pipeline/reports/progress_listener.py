@@ -37,7 +37,7 @@ class ProgressListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Write the report down."""
         report = json.loads(event.progress.json)
-        self._heartbeat.say(state="running", batch=report["batchId"])
+        self._heartbeat.update(state="running", batch=report["batchId"])
         row = json.dumps(progress_row(report), separators=(",", ":"))
         # A lost progress report is a gap in a chart, no more.
         with suppress(redis.RedisError):
@@ -45,7 +45,7 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Say that the application is alive, waiting for input."""
-        self._heartbeat.say(state="running")
+        self._heartbeat.update(state="running")
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Do nothing: the main thread sees the end and says why."""

@@ -24,21 +24,21 @@ from controlplane.wire.schema import StreamSchema, common_kinds
 _KEPT = 16_384
 
 
-class BadRoute(Exception):
+class InvalidRoute(Exception):
     """A query cannot be computed: its streams have not the columns that it reads."""
 
 
-class Undeclared(BadRoute):
+class SchemaMissing(InvalidRoute):
     """A stream has no schema yet. It has no records either: its queries wait, and have no fault."""
 
 
 def computation_of_route(route: Route, schemas: Mapping[int, StreamSchema]) -> Computation:
-    """Return what a route's query computes. Raises `BadRoute`."""
+    """Return what a route's query computes. Raises `InvalidRoute`."""
     right = _right_of(route.text)
     left = [stream for stream in route.streams if stream not in right]
     found = _compiled(route.text, _schemas_of(left, schemas), _schemas_of(right, schemas))
     if isinstance(found, str):
-        raise BadRoute(found)
+        raise InvalidRoute(found)
     return found
 
 
@@ -48,7 +48,7 @@ def _schemas_of(
     try:
         return frozenset([schemas[stream] for stream in streams])
     except KeyError as missing:
-        raise Undeclared(f"stream {missing} has no schema: declare it") from None
+        raise SchemaMissing(f"stream {missing} has no schema: declare it") from None
 
 
 @lru_cache(maxsize=_KEPT)

@@ -20,7 +20,7 @@ Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class NodeLoad:
     """How busy a node said it was: records that wait there, and its share of time at work."""
 
     waiting: int
@@ -28,24 +28,24 @@ class Signal:
 
 
 # What all nodes said after one of the batches before; the offset names them, so a replay sees them.
-Signals = Mapping[int, Signal]
+NodeLoads = Mapping[int, NodeLoad]
 
 
-class Scheme(Protocol):
+class KeyGrouping(Protocol):
     """Keys to tasks. `by_key`: whether the key alone decides."""
 
     by_key: bool
 
-    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: NodeLoads) -> Int64s:
         """Return the task of each record, by the hash of its key; `owners`: the tasks' nodes."""
 
 
-class ByHash:
+class HashGrouping:
     """The task of a key is its hash modulo their number (paper 004, section 3.1)."""
 
     by_key = True
 
-    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: NodeLoads) -> Int64s:
         """Return the tasks; nobody's load matters."""
         return np.asarray((hashes % np.uint64(len(owners))).astype(np.int64))
 
@@ -59,7 +59,7 @@ class TwoChoices:
 
     by_key = False
 
-    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: NodeLoads) -> Int64s:
         """Return the less loaded task of each record's two."""
         # Compiled code is slow to import and large: only who uses it has it.
         from algorithms.partitioning.two_choices import choices_of, less_loaded  # noqa: PLC0415
@@ -72,14 +72,17 @@ class TwoChoices:
         return less_loaded(*choices_of(hashes, len(owners)), load)
 
 
-_SCHEMES: Final[Mapping[str, Callable[..., Scheme]]] = {"hash": ByHash, "two_choices": TwoChoices}
+_KEY_GROUPINGS: Final[Mapping[str, Callable[..., KeyGrouping]]] = {
+    "hash": HashGrouping,
+    "two_choices": TwoChoices,
+}
 
 
 @cache
-def scheme_of(text: str) -> Scheme:
+def key_grouping_of(text: str) -> KeyGrouping:
     """Return the scheme that a route names. Raises `LookupError` where there is none."""
     row: dict[str, Any] = json.loads(text) if text else {"kind": "hash"}
     kind = row.pop("kind")
-    if kind not in _SCHEMES:
-        raise LookupError(f"there is no key scheme {kind}; there are {', '.join(_SCHEMES)}")
-    return _SCHEMES[kind](**row)
+    if kind not in _KEY_GROUPINGS:
+        raise LookupError(f"there is no key scheme {kind}; there are {', '.join(_KEY_GROUPINGS)}")
+    return _KEY_GROUPINGS[kind](**row)

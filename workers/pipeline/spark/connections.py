@@ -31,7 +31,7 @@ def tables_of(redis_url: str, cluster: str) -> TableCache:
 
 
 @cache
-def settle() -> None:
+def freeze_garbage_collector() -> None:
     """Take what this process has loaded out of the garbage collector's sight, once.
 
     Spark's Python workers collect garbage in full after every task: with pandas and pyarrow loaded

@@ -23,7 +23,7 @@ def partitions_for(master: str, wanted: int, nodes: int) -> int:
     return cores_of(master) or max(1, nodes)
 
 
-def note_on(there: int | None, wanted: int) -> str:
+def partition_warning(there: int | None, wanted: int) -> str:
     """Return what to tell operators of a checkpoint's partitions; empty where they are as wanted.
 
     `there`: the partitions of the checkpoint, None for a new one.

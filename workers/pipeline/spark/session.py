@@ -41,12 +41,12 @@ _FIXED: Final = frozenset({
 })  # fmt: skip
 
 
-class SettingRefused(ValueError):
+class SettingRejected(ValueError):
     """A Spark setting that Weir must choose itself."""
 
 
 @dataclass(frozen=True)
-class Engine:
+class SparkSettings:
     """Which Spark runs an application.
 
     `driver_host`: the address at which executors reach the driver; empty: found by itself. `conf`:
@@ -63,12 +63,12 @@ class Engine:
         return self.master.startswith("local")
 
 
-def session(cluster: str, partitions: int, engine: Engine | None = None) -> SparkSession:
+def session(cluster: str, partitions: int, engine: SparkSettings | None = None) -> SparkSession:
     """Return a session whose stateful operators have so many partitions.
 
-    Raises `SettingRefused`.
+    Raises `SettingRejected`.
     """
-    engine = engine or Engine()
+    engine = engine or SparkSettings()
     # Workers must find the packages that this driver has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # The JVM and all workers of this machine inherit it.
@@ -84,14 +84,14 @@ def session(cluster: str, partitions: int, engine: Engine | None = None) -> Spar
     return spark
 
 
-def settings(partitions: int, engine: Engine, folder: str | None = None) -> dict[str, str]:
+def settings(partitions: int, engine: SparkSettings, folder: str | None = None) -> dict[str, str]:
     """Return the Spark settings of an application; sockets are in `folder` (None: TCP is used).
 
-    Raises `SettingRefused`.
+    Raises `SettingRejected`.
     """
     for name in engine.conf:
         if name in _FIXED:
-            raise SettingRefused(f"{name} is Weir's to choose: the checkpoint depends on it")
+            raise SettingRejected(f"{name} is Weir's to choose: the checkpoint depends on it")
     place = _loopback() if engine.is_local else {**_spread(partitions), **_reachable(engine)}
     return {**_common(partitions), **place, **_sockets(folder), **engine.conf}
 
@@ -173,7 +173,7 @@ def _spread(partitions: int) -> dict[str, str]:
     }
 
 
-def _reachable(engine: Engine) -> dict[str, str]:
+def _reachable(engine: SparkSettings) -> dict[str, str]:
     """Return at which address executors reach the driver; nothing where Spark has to find it."""
     if engine.driver_host:
         # The name may be that of a gateway or a service, which is no address of this machine.

@@ -8,33 +8,33 @@ from typing import Any, cast
 import redis
 
 from controlplane.wire import keys
-from workers.pipeline.split_nodes.batch_limits import REMEMBERED, Load
+from workers.pipeline.split_nodes.batch_limits import RECENT_BATCHES, BatchLoad
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LoadFeedback:
     """Records that wait at all nodes, and by node its waiting records and utilisation."""
 
     waiting: int = 0
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
 
-def last_heard(client: "redis.Redis", cluster: str) -> Heard:
+def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
     """Return what the newest telemetry row says; nothing before the first."""
     found = _rows(client, cluster, 1)
     if not found:
-        return Heard()
+        return LoadFeedback()
     row = found[0]
     nodes = row.get("nodes", [])
     signals = {
         str(one["node"]): (one.get("waiting", 0), one.get("utilisation") or 0.0) for one in nodes
     }
-    return Heard(row.get("waiting", 0), signals)
+    return LoadFeedback(row.get("waiting", 0), signals)
 
 
-def recent_loads(client: "redis.Redis", cluster: str) -> list[Load]:
+def recent_loads(client: "redis.Redis", cluster: str) -> list[BatchLoad]:
     """Return what the last batches read and became, oldest first."""
-    return [Load.of(row) for row in reversed(_rows(client, cluster, REMEMBERED))]
+    return [BatchLoad.of(row) for row in reversed(_rows(client, cluster, RECENT_BATCHES))]
 
 
 def _rows(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:

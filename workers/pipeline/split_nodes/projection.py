@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
-from controlplane.wire.errors import BadBlockBytes
+from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.log import Entry
 from controlplane.wire.records.record_codec import (
-    Decoded,
-    Description,
+    BlockSchema,
+    DecodedBlock,
     decode_block,
     encode_block,
-    leaf,
+    nested_column,
     times_ms,
 )
 from controlplane.wire.schema import StreamSchema, widest
@@ -51,7 +51,7 @@ class Projected(NamedTuple):
 
 
 @dataclass
-class Dead:
+class DeadLetterBuffer:
     """The dead letters of one split node in one batch: those to be kept, and how many of each."""
 
     letters: list[DeadLetter] = field(default_factory=list)
@@ -78,11 +78,11 @@ class Projection:
     schema: StreamSchema
     columns: tuple[str, ...]
 
-    def of(self, entries: Sequence[Entry], dead: Dead) -> Projected:
+    def of(self, entries: Sequence[Entry], dead: DeadLetterBuffer) -> Projected:
         """Return the records of these entries; what cannot be evaluated is added to `dead`."""
-        undescribed = Description(self.schema.arrow, self.schema.event_time)
+        legacy_schema = BlockSchema(self.schema.arrow, self.schema.event_time)
         fits: dict[int, str] = {}
-        blocks = [self._decoded(entry, undescribed, fits, dead) for entry in entries]
+        blocks = [self._decoded(entry, legacy_schema, fits, dead) for entry in entries]
         lengths = np.array([0 if one is None else one.records.num_rows for one in blocks], np.int64)
         appended = np.repeat(np.array([one.appended_ms for one in entries], np.int64), lengths)
         batch, ts_ms, missing = self._together([one for one in blocks if one is not None], appended)
@@ -92,8 +92,8 @@ class Projection:
         if missing is not None or future.any():
             missing = np.zeros(len(ts_ms), np.bool_) if missing is None else missing
             good = ~(future | missing)
-            self._bury(entries, blocks, lengths, missing, dead, Reason.NO_TIME)
-            self._bury(entries, blocks, lengths, future & ~missing, dead, Reason.FUTURE)
+            self._add_dead_letters(entries, blocks, lengths, missing, dead, Reason.NO_TIME)
+            self._add_dead_letters(entries, blocks, lengths, future & ~missing, dead, Reason.FUTURE)
         return Projected(batch, lengths, good, self._read_time)
 
     @property
@@ -102,23 +102,25 @@ class Projection:
         return name if name in self.columns else ""
 
     def _decoded(
-        self, entry: Entry, undescribed: Description, fits: dict[int, str], dead: Dead
-    ) -> Decoded | None:
+        self, entry: Entry, legacy_schema: BlockSchema, fits: dict[int, str], dead: DeadLetterBuffer
+    ) -> DecodedBlock | None:
         """Return a block's records; `fits`: what was found of descriptions, by identity."""
         try:
-            block = decode_block(entry.block, undescribed)
-        except BadBlockBytes as error:
-            self._bury_block(entry, Reason.UNREADABLE, str(error), dead)
+            block = decode_block(entry.block, legacy_schema)
+        except InvalidBlock as error:
+            self._add_dead_block(entry, Reason.UNREADABLE, str(error), dead)
             return None
         known = id(block.description)
         if known not in fits:
-            fits[known] = misfit(block.description, self.schema, self.columns)
+            fits[known] = schema_mismatch(block.description, self.schema, self.columns)
         if why := fits[known]:
-            self._bury_block(entry, Reason.SCHEMA, why, dead)
+            self._add_dead_block(entry, Reason.SCHEMA, why, dead)
             return None
         return block
 
-    def _bury_block(self, entry: Entry, reason: Reason, why: str, dead: Dead) -> None:
+    def _add_dead_block(
+        self, entry: Entry, reason: Reason, why: str, dead: DeadLetterBuffer
+    ) -> None:
         dead.add(
             DeadLetter(
                 self.stream, entry.position, WHOLE_BLOCK, reason, why, entry.block, entry.records
@@ -126,7 +128,7 @@ class Projection:
         )
 
     def _together(
-        self, blocks: Sequence[Decoded], appended: Int64s
+        self, blocks: Sequence[DecodedBlock], appended: Int64s
     ) -> tuple[Any, Int64s, Mask | None]:
         """Return one batch of all blocks, the event times, and which records have none."""
         # Equal descriptions are one value: `described` keeps them.
@@ -171,20 +173,20 @@ class Projection:
 
     def _column(self, records: Any, name: str, count: int, *, unified: bool) -> Any:
         kind = ARROW[self.schema.kinds[name]]
-        column = leaf(records, name)
+        column = nested_column(records, name)
         if column is None:
             return pa.nulls(count, kind)
         if pa.types.is_timestamp(column.type) and column.type.unit != "ms":
             column = _whole_ms(column)
         return column.cast(kind) if unified else column
 
-    def _bury(
+    def _add_dead_letters(
         self,
         entries: Sequence[Entry],
-        blocks: Sequence[Decoded | None],
+        blocks: Sequence[DecodedBlock | None],
         lengths: Int64s,
         bad: Mask,
-        dead: Dead,
+        dead: DeadLetterBuffer,
         reason: Reason,
     ) -> None:
         """Make records dead letters: so many are kept, all are counted."""
@@ -210,7 +212,9 @@ class Projection:
 
 
 @lru_cache(maxsize=4096)
-def misfit(description: Description, schema: StreamSchema, columns: tuple[str, ...]) -> str:
+def schema_mismatch(
+    description: BlockSchema, schema: StreamSchema, columns: tuple[str, ...]
+) -> str:
     """Return why queries of these columns cannot read such a block; empty where they can."""
     if description.event_time != schema.event_time:
         return (
@@ -219,7 +223,7 @@ def misfit(description: Description, schema: StreamSchema, columns: tuple[str, .
         )
     empty = description.schema.empty_table().to_batches() or [_empty(description.schema)]
     for name in columns:
-        found = leaf(empty[0], name)
+        found = nested_column(empty[0], name)
         if found is None:
             continue
         kind, wanted = kind_of(found.type), schema.kinds[name]

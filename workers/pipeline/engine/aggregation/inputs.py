@@ -13,7 +13,7 @@ import numpy as np
 from controlplane.wire.aggregates.layout import Layout
 from controlplane.wire.language.aggregates import Merge
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.aggregation.slots import taken
+from workers.pipeline.engine.aggregation.slots import slot_input
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.evaluator import Evaluator, Rows
 from workers.pipeline.engine.evaluation.records import Records
@@ -66,11 +66,11 @@ def _inputs(
     columns: dict[str, Any] = {"stream": pa.array(records.stream[only]), "pane": pa.array(panes)}
     if task:
         columns["task"] = pa.array(records.extras[task][only].astype(np.int64))
-    for name, (_, key) in zip(layout.shape.key_names, computation.key, strict=True):
+    for name, (_, key) in zip(layout.schema.key_names, computation.key, strict=True):
         columns[name] = canonical(evaluator.array(key))
     for at, (expression, slot) in enumerate(layout.slots[1:], start=1):
         assert expression is not None
-        columns[f"s{at}"] = taken(evaluator, expression, slot)
+        columns[f"s{at}"] = slot_input(evaluator, expression, slot)
     if any(slot.merge is Merge.WEIGHT for _, slot in layout.slots):
         columns["row"] = pa.array(np.arange(len(panes)))
     values = {

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.arrow import pc
-from workers.pipeline.engine.assignment.subscriptions import Drops, Intake
+from workers.pipeline.engine.assignment.subscriptions import DropRules, Intake
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped
-from workers.pipeline.engine.evaluation.records import LUCK, Records
+from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 
 Mask = NDArray[np.bool_]
 
 
-def kept_of(
+def select_records(
     records: Records,
     computation: Computation,
     streams: frozenset[int] | None,
@@ -27,21 +27,21 @@ def kept_of(
 
     Raises `QueryFault` where the condition cannot be computed.
     """
-    gone = _dropped(records, intake.drops)
+    gone = _dropped(records, intake.drop_rules)
     return *_kept(records, computation, streams, gone), gone
 
 
-def _dropped(records: Records, drops: Drops) -> Any:
+def _dropped(records: Records, drop_rules: DropRules) -> Any:
     """Return which records the arcs drop, None for none."""
-    if not drops:
+    if not drop_rules:
         return None
     gone = np.zeros(len(records), np.bool_)
-    for stream, shed in drops:
+    for stream, rule in drop_rules:
         mine = np.flatnonzero(records.stream == stream)
         if not len(mine):
             # Where no stream's arc drops, split nodes say nothing of luck.
             continue
-        gone[mine] = is_dropped(shed, records.extras[LUCK][mine], records.ts_ms[mine])
+        gone[mine] = is_dropped(rule, records.extras[SAMPLE_HASH][mine], records.ts_ms[mine])
     return gone
 
 

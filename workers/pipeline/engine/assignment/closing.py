@@ -6,7 +6,7 @@ from controlplane.wire.query import Window
 
 
 @dataclass(frozen=True)
-class Closing:
+class WindowClosing:
     """When windows of a query end for good: its windows, and its allowed lateness."""
 
     window: Window

@@ -11,30 +11,30 @@ from controlplane.wire.query import Computation
 from controlplane.wire.routing.drop_rules import Shed
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.records import Int64s
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 
 # What a stream's records or windows are dropped by.
-Drops = tuple[tuple[int, Shed], ...]
+DropRules = tuple[tuple[int, Shed], ...]
 
 
 @dataclass(frozen=True)
 class Intake:
     """How records come to a group of queries.
 
-    `column`: what says the task of each record, empty where its key does. `drops`: what the split
-    arcs from streams to the group drop; `windows`: by which drops whole windows go, on these arcs
-    or on the streams' input arcs.
+    `column`: what says the task of each record, empty where its key does. `drop_rules`: what the
+    split arcs from streams to the group drop; `windows`: by which drops whole windows go, on these
+    arcs or on the streams' input arcs.
     """
 
     column: str = ""
-    drops: Drops = ()
-    windows: Drops = ()
+    drop_rules: DropRules = ()
+    windows: DropRules = ()
 
 
 DIRECT: Final = Intake()
 
 
-class Held(NamedTuple):
+class TaskOwnership(NamedTuple):
     """What a node had of a query when records came that wait: its run, its tasks.
 
     `column`: what says the task of each of these records, empty where their key does.
@@ -58,12 +58,12 @@ class Subscription:
     tasks: int
     mine: NDArray[np.bool_]
 
-    def within(self, held: Held) -> "Subscription | None":
+    def within(self, ownership: TaskOwnership) -> "Subscription | None":
         """Return this one with these of its tasks alone, in this run; None where it has none."""
         allowed = np.zeros(self.tasks, np.bool_)
-        allowed[[task for task in held.tasks if task < self.tasks]] = True
+        allowed[[task for task in ownership.tasks if task < self.tasks]] = True
         mine = self.mine & allowed
-        return replace(self, mine=mine) if held.run == self.run and mine.any() else None
+        return replace(self, mine=mine) if ownership.run == self.run and mine.any() else None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Group:
         if self.intake.column:
             task = np.asarray(rows["task"])[row]
         else:
-            hashes = hashes_of([rows[name] for name in key_names], len(rows))
+            hashes = hash_rows([rows[name] for name in key_names], len(rows))
             task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
         offsets = np.cumsum([0, *(one.tasks for one in self.subscriptions)])
         mine = np.concatenate([one.mine for one in self.subscriptions])

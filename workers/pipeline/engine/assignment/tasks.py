@@ -10,9 +10,14 @@ import numpy as np
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.language.tree import NUMBERS, Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.assignment.closing import Closing
-from workers.pipeline.engine.assignment.subscriptions import Drops, Group, Held, Subscription
-from workers.pipeline.engine.evaluation.user_aggregates import work_of
+from workers.pipeline.engine.assignment.closing import WindowClosing
+from workers.pipeline.engine.assignment.subscriptions import (
+    DropRules,
+    Group,
+    Subscription,
+    TaskOwnership,
+)
+from workers.pipeline.engine.evaluation.user_aggregates import user_aggregate
 
 Task = tuple[int, int]
 
@@ -22,9 +27,9 @@ class Member:
     """A query as a node knows it: its subscription, windows, and aggregates of users by place."""
 
     subscription: Subscription
-    closing: Closing
-    works: Mapping[int, str]
-    windows: Drops = ()
+    closing: WindowClosing
+    user_aggregates: Mapping[int, str]
+    windows: DropRules = ()
     computation: Computation | None = None
 
     @property
@@ -48,7 +53,7 @@ class Tasks:
                           for one in group.subscriptions})  # fmt: skip
 
     @property
-    def closing(self) -> dict[int, Closing]:
+    def closing(self) -> dict[int, WindowClosing]:
         """Return by query when its windows close."""
         return {query: member.closing for query, member in self.members.items()}
 
@@ -67,15 +72,15 @@ class Tasks:
         """Return the queries of which other nodes may have tasks."""
         return [query for query, one in self.members.items() if one.subscription.tasks > 1]
 
-    def within(self, allowed: Mapping[int, Held]) -> "Tasks":
+    def within(self, allowed: Mapping[int, TaskOwnership]) -> "Tasks":
         """Return these tasks alone that are allowed, with records that find them as they did."""
         groups = []
         for group in self.groups:
             kept: dict[str, list[Subscription]] = {}
             for one in group.subscriptions:
-                held = allowed.get(one.query)
-                if held is not None and (left := one.within(held)) is not None:
-                    kept.setdefault(held.column, []).append(left)
+                ownership = allowed.get(one.query)
+                if ownership is not None and (left := one.within(ownership)) is not None:
+                    kept.setdefault(ownership.column, []).append(left)
             groups += [
                 Group.of(group.computation, those, replace(group.intake, column=column))
                 for column, those in kept.items()
@@ -93,17 +98,19 @@ class Tasks:
                 groups.append(Group.of(group.computation, kept, group.intake))
         return Tasks.of(groups)
 
-    def owned(self) -> dict[int, Held]:
+    def owned(self) -> dict[int, TaskOwnership]:
         """Return by query what the node has of it."""
         return {
-            one.query: Held(one.run, np.flatnonzero(one.mine).tolist(), group.intake.column)
+            one.query: TaskOwnership(
+                one.run, np.flatnonzero(one.mine).tolist(), group.intake.column
+            )
             for group in self.groups
             for one in group.subscriptions
         }
 
     def work(self, query: int, at: int) -> Any:
         """Return the user's aggregate of a query."""
-        return work_of(self.members[query].works[at])
+        return user_aggregate(self.members[query].user_aggregates[at])
 
 
 def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
@@ -129,6 +136,6 @@ def counted_by(computation: Computation) -> dict[int, Kind]:
 
 def _member(group: Group, subscription: Subscription) -> Member:
     computation = group.computation
-    works = {one.at: one.aggregate.kept.sketch for one in layout_of(computation).sketches}
-    closing = Closing(computation.window, computation.lateness_ms)
-    return Member(subscription, closing, works, group.intake.windows, computation)
+    user_aggregates = {one.at: one.aggregate.kept.sketch for one in layout_of(computation).sketches}
+    closing = WindowClosing(computation.window, computation.lateness_ms)
+    return Member(subscription, closing, user_aggregates, group.intake.windows, computation)

@@ -10,7 +10,7 @@ from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.registered import registered
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.failures.fault import QueryFault, users_code
+from workers.pipeline.engine.failures.fault import QueryFault, user_code
 from workers.pipeline.engine.kernels import KERNELS, Value
 from workers.pipeline.engine.kernels.columns import column_of
 from workers.pipeline.engine.kernels.types import has_nan, in_kind
@@ -237,7 +237,7 @@ def _by_python(call: Call, arrays: list[Value]) -> Value:
         np.asarray(_filled(in_kind(array, kinds[0]), kinds[0]))
         for array, kinds in zip(arrays, found.signature.takes, strict=True)
     ]
-    with users_code(call.function):
+    with user_code(call.function):
         return _result(found.call(*plain), valid, ARROW[call.kind])
 
 

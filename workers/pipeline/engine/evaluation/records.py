@@ -15,7 +15,7 @@ from workers.pipeline.engine.evaluation.evaluator import Evaluator
 Int64s = NDArray[np.int64]
 # What a split node says of each record, uint64[n] by name: its luck, its task of a query.
 Extras = Mapping[str, NDArray[np.uint64]]
-LUCK = "luck"
+SAMPLE_HASH = "luck"
 
 
 def task_column(query: int) -> str:
@@ -25,11 +25,11 @@ def task_column(query: int) -> str:
 
 TIME = pa.timestamp("ms", tz="UTC")
 # What is before every time: no record has come yet.
-NO_MARK = np.iinfo(np.int64).min
+NO_WATERMARK = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Run:
+class BlockRun:
     """Records of one block: how many, of which stream, and the newest event time before them."""
 
     stream: int
@@ -60,15 +60,15 @@ class Records:
         cls,
         columns: Any,
         ts_ms: Int64s,
-        runs: Sequence[Run],
+        runs: Sequence[BlockRun],
         extras: Extras | None = None,
         event_time: str = "",
     ) -> "Records":
         """Put the records of these runs together; there are as many rows as they say."""
         lengths = [run.records for run in runs]
-        marks = [NO_MARK if run.mark_ms is None else run.mark_ms for run in runs]
+        watermarks = [NO_WATERMARK if run.mark_ms is None else run.mark_ms for run in runs]
         streams = np.array([run.stream for run in runs], np.int64)
-        of_record = np.repeat(streams, lengths), np.repeat(np.array(marks, np.int64), lengths)
+        of_record = np.repeat(streams, lengths), np.repeat(np.array(watermarks, np.int64), lengths)
         known = frozenset(streams[np.array(lengths, np.int64) > 0].tolist())
         return cls(columns, ts_ms, *of_record, known, extras or {}, event_time)
 
@@ -88,7 +88,7 @@ class Records:
             self.event_time,
         )
 
-    def shown(self, rows: Int64s) -> Any:
+    def to_table(self, rows: Int64s) -> Any:
         """Return some of the records as a table: stream, event time, and the columns."""
         at = pa.array(rows)
         times = pa.array(self.ts_ms[rows]).view(TIME)
@@ -108,7 +108,7 @@ class Records:
         The newest event time before a block is part of the log, so that what is late does not
         depend on how the log was cut into batches.
         """
-        known = self.mark_ms != NO_MARK
+        known = self.mark_ms != NO_WATERMARK
         return np.asarray(known & (self.ts_ms < np.where(known, self.mark_ms - lateness_ms, 0)))
 
     def newest(self) -> dict[int, int]:

@@ -53,7 +53,7 @@ def _plain(value: Any) -> Any:
 def sample_of_records(records: Records, streams: frozenset[int]) -> str:
     """Return the first records of these streams with the id of their stream."""
     mine = np.flatnonzero(np.isin(records.stream, list(streams)))[:_ROWS]
-    return sample_of(records.shown(mine))
+    return sample_of(records.to_table(mine))
 
 
 def sample_of_query(query: int, *tables: Any) -> str:

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from controlplane.wire.aggregates.layout import Sketched
+from controlplane.wire.aggregates.layout import SketchAggregate
 from controlplane.wire.language.registered import RegisteredAggregate, registered_aggregate
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.failures.fault import users_code
+from workers.pipeline.engine.failures.fault import user_code
 from workers.pipeline.engine.kernels.types import in_kind
 
 # The user's aggregate by query and place among the query's aggregates.
-WorkOf = Callable[[int, int], Any]
+AggregateLookup = Callable[[int, int], Any]
 
 
-def work_of(name: str) -> Any:
+def user_aggregate(name: str) -> Any:
     """Return a user's aggregate. Raises `LookupError` where this process has none of the name."""
     return _registered(name).work
 
@@ -32,28 +32,28 @@ def _registered(name: str) -> RegisteredAggregate:
     return found
 
 
-def is_users(sketch: Sketched) -> bool:
+def is_user_aggregate(sketch: SketchAggregate) -> bool:
     """Return whether an aggregate is a user's."""
     return registered_aggregate(sketch.aggregate.kept.sketch) is not None
 
 
-def partial_states(sketch: Sketched, places: Any, values: Any) -> Any:
+def partial_states(sketch: SketchAggregate, places: Any, values: Any) -> Any:
     """Return one row per place and key: what the user's `partial` makes of its values."""
-    work = work_of(sketch.aggregate.kept.sketch)
+    work = user_aggregate(sketch.aggregate.kept.sketch)
     names, wanted = places.column_names, _registered(sketch.aggregate.kept.sketch).takes
     values = in_kind(values, wanted)
     grouped = places.append_column("value", values).group_by(names, use_threads=False)
     found = grouped.aggregate([("value", "list")]).rename_columns([*names, "value"])
     lists = found["value"].combine_chunks()
     plain, edges = np.asarray(lists.values), np.asarray(lists.offsets).tolist()
-    with users_code(sketch.aggregate.kept.sketch):
+    with user_code(sketch.aggregate.kept.sketch):
         states = [bytes(work.partial(plain[first:past])) for first, past in pairwise(edges)]
     which = pa.repeat(pa.scalar(sketch.at, pa.int64()), len(states))
     bare = found.select(names).append_column("a", which)
     return bare.append_column("state", pa.array(states, pa.binary()))
 
 
-def folded(rows: Any, work: WorkOf) -> Any:
+def merge_user_states(rows: Any, work: AggregateLookup) -> Any:
     """Return rows whose `state` is a list of states with the merge of each list instead.
 
     Raises `QueryFault`, with the query whose aggregate cannot.
@@ -69,7 +69,7 @@ def folded(rows: Any, work: WorkOf) -> Any:
 
 def _merged(states: Sequence[bytes], query: int, work: Any) -> bytes:
     found = states[0]
-    with users_code(type(work).__name__, query):
+    with user_code(type(work).__name__, query):
         for other in states[1:]:
             found = bytes(work.merge(found, other))
     return found

@@ -57,7 +57,7 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextmanager
-def users_code(name: str, query: int | None = None) -> Iterator[None]:
+def user_code(name: str, query: int | None = None) -> Iterator[None]:
     """Make what a user's function or aggregate raises a fault of its query.
 
     The calls on one batch of records together have a time limit (`limits.call_seconds`).
@@ -88,7 +88,7 @@ def _fault(told: Any) -> Fault:
     return Fault(told) if isinstance(told, str) else Fault(*told)
 
 
-def keep_faults(store: "Store", faults: Faults) -> None:
+def write_faults(store: "Store", faults: Faults) -> None:
     """Keep the faults in the node's state for the batches to come."""
     kept = {
         query: (run, fault if at < _KEPT_SAMPLES else fault._replace(sample=""))
@@ -99,7 +99,7 @@ def keep_faults(store: "Store", faults: Faults) -> None:
         store.put(FAULTS, written)
 
 
-def reported(faults: Faults) -> list[tuple[int, int, str, str, str]]:
+def fault_rows(faults: Faults) -> list[tuple[int, int, str, str, str]]:
     """Return query, run, reason, stage and sample of each fault, with a bounded sum of samples."""
     rows, left = [], _REPORTED_BYTES
     for query, (run, fault) in faults.items():

@@ -16,8 +16,8 @@ from workers.pipeline.engine.kernels.types import (
     INT,
     Kernel,
     Value,
-    alike,
     as_float,
+    group_alike,
     is_decimal,
     is_float,
     nonzero,
@@ -27,14 +27,14 @@ from workers.pipeline.engine.kernels.types import (
 
 def _operator(of_numbers: Kernel, of_decimals: Kernel) -> Kernel:
     def call(left: Value, right: Value) -> Value:
-        one, other = alike(left, right)
+        one, other = group_alike(left, right)
         return of_decimals(one, other) if is_decimal(one) else of_numbers(one, other)
 
     return call
 
 
 def _difference(left: Value, right: Value) -> Value:
-    one, other = alike(left, right)
+    one, other = group_alike(left, right)
     if pa.types.is_date(one.type):
         # Arrow's own difference is in seconds.
         return pc.subtract_checked(one.cast(pa.int32()).cast(INT), other.cast(pa.int32()).cast(INT))
@@ -46,7 +46,7 @@ def _difference(left: Value, right: Value) -> Value:
 
 def _quotient(left: Value, right: Value) -> Value:
     if any(is_decimal(one) for one in (left, right)) and not any(map(is_float, (left, right))):
-        return decimals.divide(*alike(left, right))
+        return decimals.divide(*group_alike(left, right))
     return pc.divide(as_float(left), nonzero(as_float(right)))
 
 

@@ -6,8 +6,8 @@ from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.kernels.types import (
     Kernel,
     Value,
-    alike,
     canonical,
+    group_alike,
     has_nan,
     is_float,
     nothing_like,
@@ -19,7 +19,7 @@ def _comparison(kernel: Kernel, of_floats: Kernel) -> Kernel:
     def compare(left: Value, right: Value) -> Value:
         if pa.types.is_null(left.type) or pa.types.is_null(right.type):
             return nothing_like(left, right)
-        one, other = alike(left, right)
+        one, other = group_alike(left, right)
         return of_floats(one, other) if is_float(one) else kernel(one, other)
 
     return compare
@@ -50,7 +50,7 @@ def _may_be_nan(left: Value, right: Value) -> bool:
 
 def _among(value: Value, *options: Value) -> Value:
     """Return whether a value is one of the constants: null for null, as a comparison would be."""
-    alone, *others = (canonical(one) for one in alike(value, *options))
+    alone, *others = (canonical(one) for one in group_alike(value, *options))
     known = [option.as_py() for option in others if option.is_valid]
     found = pc.is_in(alone, value_set=pa.array(known, alone.type))
     unknown = pa.scalar(None, pa.bool_())
@@ -89,7 +89,7 @@ def _case(*given: Value) -> Value:
     found = given[-1]
     for at in range(len(given) - 3, -1, -2):
         condition = pc.fill_null(given[at].cast(pa.bool_()), fill_value=False)
-        found = pc.if_else(condition, *alike(given[at + 1], found))
+        found = pc.if_else(condition, *group_alike(given[at + 1], found))
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.kernels.rounding import to_whole
 from workers.pipeline.engine.kernels.types import (
     DECIMAL,
@@ -77,7 +77,7 @@ def _days(value: Value) -> Value:
 @on_arrays
 def _hashed(value: Value) -> Value:
     """Return a 64-bit hash that is the same in every process and version."""
-    hashes = hashes_of([value], len(value)).view(np.int64)
+    hashes = hash_rows([value], len(value)).view(np.int64)
     return pa.array(hashes, mask=np.asarray(value.is_null()))
 
 

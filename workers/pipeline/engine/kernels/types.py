@@ -58,7 +58,7 @@ def widest_type(values: Sequence[Value]) -> Any:
     return types[0] if types else pa.null()
 
 
-def alike(*values: Value) -> list[Value]:
+def group_alike(*values: Value) -> list[Value]:
     """Return the values in the type that holds all of them; a null takes the others' type."""
     wanted = widest_type(values)
     return [value if value.type == wanted else _cast(value, wanted) for value in values]
@@ -85,7 +85,7 @@ def widened(kernel: Kernel) -> Kernel:
     def call(first: Value, *others: Value) -> Value:
         found = first
         for other in others:
-            found = kernel(*alike(found, other))
+            found = kernel(*group_alike(found, other))
         return found
 
     return call

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.wire.aggregates.state_schema import Form, from_bytes, to_bytes
+from controlplane.wire.aggregates.state_schema import StateSchema, from_bytes, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.store import Store
@@ -30,7 +30,7 @@ class Pages:
     """The pages of one form of rows in a store; what is read is remembered for one batch."""
 
     store: Store
-    form: Form
+    form: StateSchema
     name: str
     sizes: dict[str, int] = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ class Pages:
             for page in pages
             if self.sizes.get(self._key(page))
         ]
-        return pa.concat_tables([self.form.schema.empty_table(), *found])
+        return pa.concat_tables([self.form.arrow.empty_table(), *found])
 
     def save(self, rows: Any, pages: Iterable[int]) -> None:
         """Write the rows of these pages; a page without rows is removed."""
