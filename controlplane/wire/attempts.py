@@ -73,8 +73,8 @@ def newest(client: "redis.Redis", cluster: str) -> Attempt | None:
 
 
 def _row(client: "redis.Redis", cluster: str) -> Mapping[str, str]:
-    found = cast("dict[bytes, bytes]", client.hgetall(keys.attempts_key(cluster)))
-    return {name.decode(): value.decode() for name, value in found.items()}
+    result = cast("dict[bytes, bytes]", client.hgetall(keys.attempts_key(cluster)))
+    return {name.decode(): value.decode() for name, value in result.items()}
 
 
 def skip(client: "redis.Redis", cluster: str, batch: int) -> None:
@@ -84,5 +84,5 @@ def skip(client: "redis.Redis", cluster: str, batch: int) -> None:
 
 def is_skipped(client: "redis.Redis", cluster: str, batch: int) -> bool:
     """Return whether a batch reads no records."""
-    found = cast("bytes | None", client.get(keys.skip_key(cluster)))
-    return found is not None and int(found) == batch
+    result = cast("bytes | None", client.get(keys.skip_key(cluster)))
+    return result is not None and int(result) == batch

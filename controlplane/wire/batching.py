@@ -203,18 +203,18 @@ class BatchingProducer:
         """Return the position of the group in the log, or why it is not there."""
         try:
             encoded = _encoded(group)
-            stamp = log.IdempotencyToken(self._id, self._sequence)
+            token = log.IdempotencyToken(self._id, self._sequence)
             self._sequence += 1
-            return self._append(encoded, stamp)
+            return self._append(encoded, token)
         except Exception as error:  # noqa: BLE001 - whatever it is, the sender must know
             return error
 
-    def _append(self, encoded: dict[int, log.Block], stamp: log.IdempotencyToken) -> str:
+    def _append(self, encoded: dict[int, log.Block], token: log.IdempotencyToken) -> str:
         deadline = time.monotonic() + self._delivery_s
         pause, last = _FIRST_PAUSE_S, WireError("its turn had not come")
         while not self._aborted.is_set():
             try:
-                return self._log.append(encoded, stamp, self.limits)
+                return self._log.append(encoded, token, self.limits)
             except (LogFull, LogUnavailable) as error:
                 last = error
             if time.monotonic() + pause > deadline:

@@ -117,8 +117,8 @@ def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> 
     if not letters:
         return 0
     arguments: list[Any] = [MAX_COUNT, MAX_BYTES]
-    for one in letters[:MAX_OF_BATCH]:
-        arguments += [one.id, _encoded(one)]
+    for letter in letters[:MAX_OF_BATCH]:
+        arguments += [letter.id, _encoded(letter)]
     return int(cast("int", client.eval(_KEEP, 3, *_names(cluster), *arguments)))
 
 
@@ -127,13 +127,13 @@ def page(
 ) -> list[DeadLetter]:
     """Return kept dead letters in the order of their numbers, from behind `after`."""
     order, data, _ = _names(cluster)
-    found = cast(
+    result = cast(
         "list[tuple[bytes, float]]",
         client.zrangebyscore(
             order, f"({after}", "+inf", start=0, num=min(limit, MAX_PAGE), withscores=True
         ),
     )
-    return _with_data(client, data, found)
+    return _with_data(client, data, result)
 
 
 def newest(
@@ -141,14 +141,14 @@ def newest(
 ) -> list[DeadLetter]:
     """Return kept dead letters, the newest first, from before a number (0: from the end)."""
     order, data, _ = _names(cluster)
-    found = cast(
+    result = cast(
         "list[tuple[bytes, float]]",
         client.zrevrangebyscore(
             order, f"({before}" if before else "+inf", "-inf", start=0, num=min(limit, MAX_PAGE),
             withscores=True,
         ),
     )  # fmt: skip
-    return _with_data(client, data, found)
+    return _with_data(client, data, result)
 
 
 def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[DeadLetter]:
@@ -160,12 +160,12 @@ def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[Dead
 
 
 def _with_data(
-    client: "redis.Redis", data: str, found: Sequence[tuple[bytes, float]]
+    client: "redis.Redis", data: str, result: Sequence[tuple[bytes, float]]
 ) -> list[DeadLetter]:
-    if not found:
+    if not result:
         return []
-    rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in found]))
-    pairs = zip(found, rows, strict=True)
+    rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in result]))
+    pairs = zip(result, rows, strict=True)
     return [
         replace(_decoded(name.decode(), row), number=int(number))
         for (name, number), row in pairs
@@ -175,9 +175,9 @@ def _with_data(
 
 def every(client: "redis.Redis", cluster: str, after: int = 0) -> Iterator[DeadLetter]:
     """Yield all kept dead letters, page by page, from behind a number."""
-    while found := page(client, cluster, after=after, limit=MAX_PAGE):
-        yield from found
-        after = found[-1].number
+    while result := page(client, cluster, after=after, limit=MAX_PAGE):
+        yield from result
+        after = result[-1].number
 
 
 def remove(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> int:
@@ -210,22 +210,24 @@ def add_count(
 
 def counted(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
     """Return how many dead letters there ever were, by stream and reason."""
-    found: dict[int, dict[Reason, int]] = {}
+    result: dict[int, dict[Reason, int]] = {}
     rows = cast("dict[bytes, bytes]", client.hgetall(keys.dead_counts_key(cluster)))
     for name, records in rows.items():
         stream, colon, reason = name.decode().partition(":")
         if colon:
-            found.setdefault(int(stream), {})[Reason(reason)] = int(records)
-    return found
+            result.setdefault(int(stream), {})[Reason(reason)] = int(records)
+    return result
 
 
 def _names(cluster: str) -> tuple[str, str, str]:
     return keys.dead_order_key(cluster), keys.dead_data_key(cluster), keys.dead_state_key(cluster)
 
 
-def _encoded(one: DeadLetter) -> bytes:
-    head = json.dumps([one.reason, one.message, one.records], separators=(",", ":")).encode()
-    return head + b"\n" + (one.data if len(one.data) <= MAX_RECORD_BYTES else b"")
+def _encoded(dead_letter: DeadLetter) -> bytes:
+    head = json.dumps(
+        [dead_letter.reason, dead_letter.message, dead_letter.records], separators=(",", ":")
+    ).encode()
+    return head + b"\n" + (dead_letter.data if len(dead_letter.data) <= MAX_RECORD_BYTES else b"")
 
 
 def _decoded(name: str, row: bytes) -> DeadLetter:

@@ -50,10 +50,10 @@ class AppendTooLarge(WireError):
 class LogUnavailable(WireError):
     """The log cannot be reached, or its answer was lost: append again, under the same stamp.
 
-    `stamp`: the `controlplane.wire.log.IdempotencyToken` that it was tried under, if there was one.
+    `token`: the `controlplane.wire.log.IdempotencyToken` that it was tried under, if there was one.
     """
 
-    stamp: object = None
+    token: object = None
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the log cannot be reached: {why}")
@@ -136,8 +136,8 @@ class BadBlock(WireError):
 
     def __init__(self, stream: int, why: str, column: str = "", record: int | None = None) -> None:
         where = f"column {column}: " if column else ""
-        at = "" if record is None else f"record {record}: "
-        super().__init__(f"stream {stream}: {at}{where}{why}")
+        place = "" if record is None else f"record {record}: "
+        super().__init__(f"stream {stream}: {place}{where}{why}")
         self.stream = stream
         self.column = column
         self.record = record

@@ -94,10 +94,10 @@ def limit_memory() -> int:
     """
     wanted = int(max(_LEAST_MB, _number(WORKER_MEMORY_MB, _DEFAULT_MB))) << 20
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    known = [one for one in (soft, hard, wanted) if one != resource.RLIM_INFINITY]
-    found = min(known)
-    resource.setrlimit(resource.RLIMIT_DATA, (found, hard))
-    return found
+    known = [item for item in (soft, hard, wanted) if item != resource.RLIM_INFINITY]
+    result = min(known)
+    resource.setrlimit(resource.RLIMIT_DATA, (result, hard))
+    return result
 
 
 def has_headroom() -> bool:

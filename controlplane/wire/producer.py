@@ -58,12 +58,12 @@ class Producer:
     def append(
         self,
         records: Mapping[int, Any],
-        stamp: log.IdempotencyToken | None = None,
+        token: log.IdempotencyToken | None = None,
         schemas: Mapping[int, StreamSchema] | None = None,
     ) -> str | None:
         """Append records of one or more streams, all at one position, and return the position.
 
-        An empty mapping appends nothing and returns None. With a `stamp` that was appended
+        An empty mapping appends nothing and returns None. With a `token` that was appended
         before, nothing is added and the first position returned; without one, each call is an
         append of its own. `schemas`: of these streams, where the caller knows them better.
 
@@ -78,11 +78,11 @@ class Producer:
             stream: to_block(*self.conform(stream, given, (schemas or {}).get(stream)))
             for stream, given in records.items()
         }
-        stamp = stamp or log.IdempotencyToken(self._id, next(self._sequences))
+        token = token or log.IdempotencyToken(self._id, next(self._sequences))
         try:
-            return self._log.append(encoded, stamp, self.limits)
+            return self._log.append(encoded, token, self.limits)
         except LogUnavailable as error:
-            error.stamp = stamp
+            error.token = token
             raise
 
     def conform(

@@ -136,7 +136,7 @@ class Computation:
     def task_key(self, stream: int) -> tuple[Expression, ...]:
         """Return by which values a record of a stream finds its task."""
         if self.join is None:
-            return tuple(one for _, one in self.key)
+            return tuple(item for _, item in self.key)
         return tuple(pair[stream in self.join.right] for pair in self.join.on)
 
 
@@ -158,8 +158,8 @@ def computation_of(
     on = reader.on(query, _sides(columns, right)) if joins else ()
     if reader.faults:
         raise BadQuery(reader.faults)
-    found = Computation(where, key, aggregates, window, lateness)
-    return replace(found, join=_join(query, on, found)) if joins else found
+    result = Computation(where, key, aggregates, window, lateness)
+    return replace(result, join=_join(query, on, result)) if joins else result
 
 
 def is_join(query: QueryText) -> bool:
@@ -190,11 +190,11 @@ def _sides(
 
 
 def _join(
-    query: QueryText, on: tuple[tuple[Expression, Expression], ...], found: Computation
+    query: QueryText, on: tuple[tuple[Expression, Expression], ...], computation: Computation
 ) -> Join:
-    every = [found.where, *(one for _, one in found.key),
-             *(aggregate.argument for _, aggregate in found.aggregates)]  # fmt: skip
-    used = sorted({column for one in every if one is not None for column in columns_in(one)},
+    every = [computation.where, *(item for _, item in computation.key),
+             *(aggregate.argument for _, aggregate in computation.aggregates)]  # fmt: skip
+    used = sorted({column for value in every if value is not None for column in columns_in(value)},
                   key=lambda column: column.name)  # fmt: skip
     left, right = (
         tuple(column for column in used if column.name.startswith(f"{side}.")) for side in SIDES
@@ -208,8 +208,8 @@ def columns_in(expression: Expression) -> Iterator[Column]:
         case Column():
             yield expression
         case Call():
-            for one in expression.arguments:
-                yield from columns_in(one)
+            for argument in expression.arguments:
+                yield from columns_in(argument)
 
 
 class _Reader:
@@ -246,10 +246,10 @@ class _Reader:
             self.too_large.add(name)
 
     def expression(self, where: str, text: str) -> Expression | None:
-        found = self.parsed(where, text, self.kinds)
-        if found is None or not self._fits(where, text, found):
+        result = self.parsed(where, text, self.kinds)
+        if result is None or not self._fits(where, text, result):
             return None
-        return inlined(found, self.named)
+        return inlined(result, self.named)
 
     def parsed(self, where: str, text: str, kinds: Mapping[str, Kind]) -> Expression | None:
         try:
@@ -273,22 +273,22 @@ class _Reader:
         return False
 
     def where(self, text: str) -> Expression | None:
-        found = self.expression("where", text)
-        if found is not None and found.kind not in (Kind.BOOL, Kind.NULL):
-            self.faults["where"] = f"must be true or false for each record, but is {found.kind}"
-        return found
+        result = self.expression("where", text)
+        if result is not None and result.kind not in (Kind.BOOL, Kind.NULL):
+            self.faults["where"] = f"must be true or false for each record, but is {result.kind}"
+        return result
 
     def key(self, names: Sequence[str]) -> tuple[tuple[str, Expression], ...]:
-        found: dict[str, Expression] = {}
+        result: dict[str, Expression] = {}
         for name in names:
             if name not in self.kinds:
                 self.faults["key"] = no_column(name, self.kinds)
             else:
-                found[name] = self.named.get(name, Column(name, self.kinds[name]))
-        return tuple(found.items())
+                result[name] = self.named.get(name, Column(name, self.kinds[name]))
+        return tuple(result.items())
 
     def aggregates(self, texts: Mapping[str, str]) -> tuple[tuple[str, Aggregate], ...]:
-        found = []
+        result = []
         for name, text in texts.items():
             where = f"aggregates.{name}"
             try:
@@ -301,10 +301,10 @@ class _Reader:
                     continue
                 argument = inlined(aggregate.argument, self.named)
                 aggregate = replace(aggregate, argument=argument)
-            found.append((name, aggregate))
+            result.append((name, aggregate))
         if not texts:
             self.faults["aggregates"] = "names none; count(*) counts records"
-        return tuple(found)
+        return tuple(result)
 
     def on(
         self, query: QueryText, sides: tuple[Mapping[str, Kind], Mapping[str, Kind]]
@@ -317,9 +317,9 @@ class _Reader:
             self.faults["right"] = "names no stream: a join has a right side"
         if not query.on:
             self.faults["on"] = "names no pair of columns that must be equal"
-        found = []
-        for at, pair in enumerate(query.on):
-            where = f"on.{at}"
+        result = []
+        for index, pair in enumerate(query.on):
+            where = f"on.{index}"
             if len(pair) != len(SIDES):
                 self.faults[where] = "must be two expressions: of the left and of the right side"
                 continue
@@ -334,8 +334,8 @@ class _Reader:
                     "numbers"
                 )
             else:
-                found.append((widened(left, kind), widened(right, kind)))
-        return tuple(found)
+                result.append((widened(left, kind), widened(right, kind)))
+        return tuple(result)
 
     def window(self, size_s: float, slide_s: float | None) -> Window:
         size = self.milliseconds("window_s", size_s, least=1)
@@ -367,6 +367,6 @@ def inlined(expression: Expression, named: Mapping[str, Expression]) -> Expressi
         case Column() if expression.name in named:
             return named[expression.name]
         case Call():
-            arguments = tuple(inlined(one, named) for one in expression.arguments)
+            arguments = tuple(inlined(argument, named) for argument in expression.arguments)
             return replace(expression, arguments=arguments)
     return expression

@@ -90,8 +90,8 @@ def _agent(site: Site) -> Agent:
     def write(reports: Mapping[str, Report], progress: Mapping[str, Progress]) -> None:
         deaths.flush()
         fleet.write_reports(reports)
-        for slug, one in progress.items():
-            fleet.write_progress(slug, one)
+        for slug, item in progress.items():
+            fleet.write_progress(slug, item)
 
     gate = Gate(site)
     return Agent(client, wanted, write, keeper, gate.hold)

@@ -95,7 +95,7 @@ class Agent:
                 logger.log(level, "%s is %s %s", slug, report.state, report.detail)
         due = {slug: report for slug, report in reports.items() if self._is_due(slug, report, now)}
         kept = {slug: self._keepers[slug].progress for slug in due if slug in self._keepers}
-        self._write(due, {slug: one for slug, one in kept.items() if one is not None})
+        self._write(due, {slug: item for slug, item in kept.items() if item is not None})
         self._told = {
             slug: (now, report) if slug in due else self._told[slug]
             for slug, report in reports.items()

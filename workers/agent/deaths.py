@@ -62,4 +62,4 @@ def loop_of(deaths: Sequence[Death], now_s: float) -> Loop | None:
 
 def _in_a_row(same: Sequence[bool]) -> int:
     """Return how many at the end are True."""
-    return next((at for at, one in enumerate(reversed(same)) if not one), len(same))
+    return next((index for index, item in enumerate(reversed(same)) if not item), len(same))

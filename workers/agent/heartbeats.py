@@ -201,8 +201,8 @@ class _OtherLogs:
         known = self._known.get(cluster)
         if known is None:
             return None
-        at, floor = self._floor.get(cluster, (batch, known))
-        floor = min(floor, known) if at == batch else known
+        offset, floor = self._floor.get(cluster, (batch, known))
+        floor = min(floor, known) if offset == batch else known
         self._floor[cluster] = batch, floor
         return known - floor
 

@@ -160,15 +160,15 @@ class Keeper:
         if wanted is None:
             return Report("stopped")
         error = life.driver.last_error()
-        cause, told = causes.cause_of(code, error), causes.described(code, error)
+        cause, answer = causes.cause_of(code, error), causes.described(code, error)
         if cause == causes.EXIT and (known := self._surroundings(life)):
-            cause, told = known[0], f"{known[1]} ({told})"
-        return self._retry_later(self._death(life, cause, told, code, now), now)
+            cause, answer = known[0], f"{known[1]} ({answer})"
+        return self._retry_later(self._death(life, cause, answer, code, now), now)
 
     def _surroundings(self, life: _Life) -> tuple[str, str] | None:
         """Return the cause that Redis or a disk is: a full disk may cut off the driver's log."""
         checkpoint = checkpoint_of(life.driver.spec, self._site)
-        full = [one for one in (checkpoint.parent, self._site.data) if is_full(one)]
+        full = [item for item in (checkpoint.parent, self._site.data) if is_full(item)]
         if full:
             return causes.DISK, f"the disk of {full[0]} is full"
         try:
@@ -181,22 +181,24 @@ class Keeper:
 
     def _watch(self, life: _Life, now: float) -> Report:
         try:
-            found = self._look(self.cluster, life.driver.spec.log_url)
+            result = self._look(self.cluster, life.driver.spec.log_url)
         except Unknown:
             # Whether it lives cannot be known: that is no reason to kill it.
             life.progress.excuse(now)
             return Report("degraded", "Redis does not answer", "redis-away")
         # The hash of a dead driver stays for half a minute: it says nothing of this one.
-        own = found.beat is not None and found.beat.pid == life.driver.pid
-        life.progress.note(found if own else replace(found, beat=None), now)
-        if found.problem:
+        own = result.beat is not None and result.beat.pid == life.driver.pid
+        life.progress.note(result if own else replace(result, beat=None), now)
+        if result.problem:
             life.progress.excuse(now)
             life.healthy_since = None
-            return Report("degraded", f"Redis takes no writes: {found.problem_text}", found.problem)
+            return Report(
+                "degraded", f"Redis takes no writes: {result.problem_text}", result.problem
+            )
         wrong = life.progress.wrong(now)
         if wrong is not None and wrong.fatal:
             return self._kill(life, wrong, now)
-        return self._judge(life, found, wrong, now)
+        return self._judge(life, result, wrong, now)
 
     def _judge(self, life: _Life, seen: Seen, wrong: Wrong | None, now: float) -> Report:
         beat = life.progress.beat
@@ -218,8 +220,8 @@ class Keeper:
         if healthy:
             self._backoff.reset()
         if self._loop is not None:
-            at = self._loop.batch
-            over = healthy if at is None else seen.batch >= at
+            index = self._loop.batch
+            over = healthy if index is None else seen.batch >= index
             self._loop = None if over else self._loop
 
     def _kill(self, life: _Life, wrong: Wrong, now: float) -> Report:

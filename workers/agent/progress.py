@@ -107,13 +107,13 @@ class Progress:
     def wrong(self, now: float) -> Wrong | None:
         """Return what is wrong with the driver, the worst first; None where nothing is."""
         limit = self.patience.dead if self.beat else self.patience.first_beat
-        if found := self._silence(causes.NO_HEARTBEAT, "no heartbeat", now - self.beat_at, limit):
-            return found
+        if result := self._silence(causes.NO_HEARTBEAT, "no heartbeat", now - self.beat_at, limit):
+            return result
         if self.beat is not None and self.beat.jvm_ms:
             text = "the JVM has not answered"
             silent = now - self.jvm_at
-            if found := self._silence(causes.JVM_SILENT, text, silent, self.patience.dead):
-                return found
+            if result := self._silence(causes.JVM_SILENT, text, silent, self.patience.dead):
+                return result
         return self._stalled(now) if self.runs else self._slow_start(now)
 
     def pace(self) -> Pace | None:

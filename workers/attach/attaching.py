@@ -126,13 +126,13 @@ def _end_others(key: tuple[str, str]) -> None:
     """A process has one Spark application: a new one means that those before are over."""
     address, _ = key
     with _lock:
-        old = [one for (place, _), one in _attached.items() if place == address]
-    for one in old:
-        one.leave()
+        old = [item for (place, _), item in _attached.items() if place == address]
+    for value in old:
+        value.leave()
 
 
 def _forget(attachment: Attachment) -> None:
     atexit.unregister(attachment.end)
     with _lock:
-        for key in [key for key, one in _attached.items() if one is attachment]:
+        for key in [key for key, item in _attached.items() if item is attachment]:
             del _attached[key]

@@ -177,8 +177,8 @@ class Reporter:
     def _settle(self, answer: Answer, count: int) -> None:
         if not _is_taken(answer):
             self._waiting.give_up(count)
-            told = f"{answer.status} {answer.told}"
-            self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, told)
+            message = f"{answer.status} {answer.told}"
+            self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, message)
 
     def _warn(self, kind: str, text: str, *values: object) -> None:
         """Warn once per kind of trouble: a job's log is its owner's."""

@@ -121,8 +121,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _setting(text: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not found:
+    name, result, value = text.partition("=")
+    if not result:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value
 

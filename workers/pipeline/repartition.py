@@ -80,23 +80,25 @@ def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
     """
     with exclusive_lock(plan.checkpoint):
         finish_swap(plan.checkpoint)
-        found = _checked(plan)
-        outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
-        return outcome if dry_run else _repartition(plan, found)
+        result = _checked(plan)
+        outcome = Outcome(result.partitions, plan.partitions, result.offset["batch"])
+        return outcome if dry_run else _repartition(plan, result)
 
 
-def _repartition(plan: Plan, found: Checkpoint) -> Outcome:
-    spark = session(plan.cluster, found.partitions)
+def _repartition(plan: Plan, checkpoint: Checkpoint) -> Outcome:
+    spark = session(plan.cluster, checkpoint.partitions)
     try:
-        if found.pending is not None:
-            _finish_batch(spark, plan, found)
-            found = Checkpoint.read(plan.checkpoint)
-        outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
+        if checkpoint.pending is not None:
+            _finish_batch(spark, plan, checkpoint)
+            checkpoint = Checkpoint.read(plan.checkpoint)
+        outcome = Outcome(checkpoint.partitions, plan.partitions, checkpoint.offset["batch"])
         draft = create_draft(plan.checkpoint)
-        outcome.nodes = _write_seed(spark, found, draft, plan.partitions)
+        outcome.nodes = _write_seed(spark, checkpoint, draft, plan.partitions)
     finally:
         spark.stop()
-    outcome.kept = _free_name(plan.checkpoint, f"{found.partitions}-partitions-{outcome.batch}")
+    outcome.kept = _free_name(
+        plan.checkpoint, f"{checkpoint.partitions}-partitions-{outcome.batch}"
+    )
     swap(plan.checkpoint, draft, outcome.kept)
     return outcome
 
@@ -115,16 +117,16 @@ def _checked(plan: Plan) -> Checkpoint:
         raise RepartitionRejected(
             "the application has not run since the last change: start it, then stop it"
         )
-    found = Checkpoint.read(plan.checkpoint)
-    if found.partitions == plan.partitions:
+    result = Checkpoint.read(plan.checkpoint)
+    if result.partitions == plan.partitions:
         raise RepartitionRejected(f"the checkpoint has {plan.partitions} partitions already")
-    return found
+    return result
 
 
 def _check_silence(client: "redis.Redis", cluster: str) -> None:
     """Raise `RepartitionRejected` if a driver on any machine has a recent heartbeat."""
-    found: Any = client.hmget(keys.driver_key(cluster), ["state", "beat_ms"])
-    state, beat_ms = found
+    result: Any = client.hmget(keys.driver_key(cluster), ["state", "beat_ms"])
+    state, beat_ms = result
     if beat_ms is None or state in {b"stopped", b"failed"}:
         return
     silent = time.time() - int(beat_ms) / 1000
@@ -134,46 +136,46 @@ def _check_silence(client: "redis.Redis", cluster: str) -> None:
         )
 
 
-def _finish_batch(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
+def _finish_batch(spark: SparkSession, plan: Plan, checkpoint: Checkpoint) -> None:
     """Run the batch that was begun, as Spark does after a crash, and no other."""
-    assert found.pending is not None
-    table = read_table(client_of(plan.redis_url), plan.cluster, found.pending["version"])
+    assert checkpoint.pending is not None
+    table = read_table(client_of(plan.redis_url), plan.cluster, checkpoint.pending["version"])
     splits = max(table.split_count, max(table.splits.values(), default=0) + 1)
     application = Application(
         plan.cluster,
         plan.redis_url,
         str(plan.checkpoint),
-        found.partitions,
-        max(found.partitions, table.node_count),
+        checkpoint.partitions,
+        max(checkpoint.partitions, table.node_count),
         splits,
         log_url=plan.log_url,
     )
-    logger.info("batch %s was begun: it is finished first", found.pending["batch"])
+    logger.info("batch %s was begun: it is finished first", checkpoint.pending["batch"])
     start(spark, application, once=True).awaitTermination()
 
 
 def _write_seed(
-    spark: SparkSession, found: Checkpoint, draft: Path, partitions: int
+    spark: SparkSession, checkpoint: Checkpoint, draft: Path, partitions: int
 ) -> dict[int, int]:
     """Write the state of every node; return its bytes by node."""
     writer, sizes = BootstrapWriter(draft), dict[int, int]()
-    nodes = node_keys(found.partitions)
+    nodes = node_keys(checkpoint.partitions)
     # A partition's rows come in the order of their keys, so one node's values come together.
-    for key, rows in groupby(_values(spark, found), lambda row: int(row["key"]["nk"])):
+    for key, rows in groupby(_values(spark, checkpoint), lambda row: int(row["key"]["nk"])):
         node = nodes.node_of(key)
         values = ((row["name"], bytes(row["value"])) for row in rows)
         sizes[node] = writer.write(node, values)
-    writer.finish(partitions, found.offset)
+    writer.finish(partitions, checkpoint.offset)
     return sizes
 
 
-def _values(spark: SparkSession, found: Checkpoint) -> Iterator[Any]:
+def _values(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[Any]:
     state = (
         spark.read.format("statestore")
         .option("operatorId", 0)
         .option("stateVarName", "values")
-        .option("batchId", found.committed)
-        .load(str(found.path))
+        .option("batchId", checkpoint.committed)
+        .load(str(checkpoint.path))
     )
     columns = ("key", "user_map_key.name AS name", "user_map_value.value AS value")
     return state.selectExpr(*columns).toLocalIterator()

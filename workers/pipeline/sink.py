@@ -154,9 +154,9 @@ class Blocks:
 
     def of(self, queries: Collection[int]) -> References:
         """Return the references of these queries, which are written now."""
-        found = {query: self._refs.pop(query) for query in queries if query in self._refs}
-        told = {query: self._members.pop(query) for query in found if query in self._members}
-        return References(found, told)
+        result = {query: self._refs.pop(query) for query in queries if query in self._refs}
+        answer = {query: self._members.pop(query) for query in result if query in self._members}
+        return References(result, answer)
 
     def write_references(self) -> None:
         """Write the references of queries that had nothing else in this batch."""
@@ -185,7 +185,9 @@ def write_results(
     pipe = client.pipeline(transaction=False)
     for query, tables in rows_by_query(changed, merged).items():
         fields: dict[Any, Any] = {
-            f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
+            f"{name}#{index}": data
+            for name, parts in tables.items()
+            for index, data in enumerate(parts)
         }
         key = keys.part_key(cluster, query, report.node)
         # Who merges reads the batch before its own, and again in a replay; nobody reads older ones.
@@ -227,8 +229,8 @@ def clock_of(reports: Sequence[NodeReport]) -> int:
     By this clock, that of the log, streams are idle: a pipeline that is behind has not yet read
     what others wait for.
     """
-    sources = [source for one in reports for source in one.sources]
-    return max((one.get("appended_ms", one["clock_ms"]) for one in sources), default=0)
+    sources = [source for report in reports for source in report.sources]
+    return max((item.get("appended_ms", item["clock_ms"]) for item in sources), default=0)
 
 
 def write_telemetry(client: "redis.Redis", cluster: str, row: Mapping[str, Any]) -> None:

@@ -18,8 +18,8 @@ def runner_on(session: SparkSession) -> Runner:
 
     def run(function: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterable[Any]:
         spread = session.sparkContext.parallelize(list(jobs), len(jobs))
-        found: list[Any] = spread.map(function).collect()
-        return found
+        result: list[Any] = spread.map(function).collect()
+        return result
 
     return run
 

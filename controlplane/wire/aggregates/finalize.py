@@ -64,20 +64,20 @@ def finalize(
     slot_names, places = layout.schema.slot_names, _places(columns, layout.schema.key_names)
     extra = _SketchValues(layout, tables.get(cells), tables.get(blobs), page_s)
     outcomes = [
-        [extra.outcome(place, at, aggregate) for place in places]
+        [extra.outcome(place, index, aggregate) for place in places]
         if aggregate.kept.sketch
-        else _outcomes_of(aggregate, [columns[slot_names[slot]] for slot in layout.places[at]])
-        for at, (_, aggregate) in enumerate(computation.aggregates)
+        else _outcomes_of(aggregate, [columns[slot_names[slot]] for slot in layout.places[index]])
+        for index, (_, aggregate) in enumerate(computation.aggregates)
     ]
-    keys = [_plain_column(one.kind, column) for (_, one), column in zip(
+    keys = [_plain_column(item.kind, column) for (_, item), column in zip(
         computation.key, list(zip(*places, strict=True))[1:], strict=True)]  # fmt: skip
     return _rows(computation, columns, keys, outcomes)
 
 
 def has_users_aggregates(computation: Computation) -> bool:
     """Return whether the last step of a computation calls users' code."""
-    return any(registered_aggregate(one.aggregate.kept.sketch)
-               for one in layout_of(computation).sketches)  # fmt: skip
+    return any(registered_aggregate(sketch.aggregate.kept.sketch)
+               for sketch in layout_of(computation).sketches)  # fmt: skip
 
 
 def _rows(
@@ -89,7 +89,7 @@ def _rows(
     """Return the windows from columns; of an aggregate without a value its `Outcome` says why."""
     key_names = [name for name, _ in computation.key]
     names = [name for name, _ in computation.aggregates]
-    found = []
+    result = []
     every_key = zip(*keys, strict=True) if keys else repeat(())
     every_value = zip(*outcomes, strict=True) if outcomes else repeat(())
     about = zip(columns["pane"], columns[_BATCH], columns["parts"], strict=True)
@@ -97,14 +97,14 @@ def _rows(
         values = dict(zip(names, mine, strict=True))
         errors: dict[str, str] = {}
         attempted = True
-        for name, one in values.items():
-            if isinstance(one, Outcome):
-                values[name], attempted = one.value, attempted and one.attempted
-                if one.error:
-                    errors[name] = one.error
+        for name, value in values.items():
+            if isinstance(value, Outcome):
+                values[name], attempted = value.value, attempted and value.attempted
+                if value.error:
+                    errors[name] = value.error
         row_key = dict(zip(key_names, key, strict=True))
-        found.append(WindowRow(start_ms, row_key, values, batch, parts, errors, attempted))
-    return found
+        result.append(WindowRow(start_ms, row_key, values, batch, parts, errors, attempted))
+    return result
 
 
 def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[Any]:
@@ -201,11 +201,11 @@ def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
 
 def _readable(table: Any) -> Any:
     """Return times as milliseconds and dates as days: Python knows the years 1 to 9999 only."""
-    for at, column in enumerate(table.schema):
+    for index, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
-            table = table.set_column(at, column.name, table[column.name].cast(pa.int64()))
+            table = table.set_column(index, column.name, table[column.name].cast(pa.int64()))
         elif pa.types.is_date(column.type):
-            table = table.set_column(at, column.name, table[column.name].cast(pa.int32()))
+            table = table.set_column(index, column.name, table[column.name].cast(pa.int32()))
     return table
 
 
@@ -219,8 +219,12 @@ class _SketchValues:
     """Sketches and users' aggregates by place: window and key."""
 
     def __init__(self, layout: Layout, cells: Any, blobs: Any, page_s: float | None) -> None:
-        users = [one for one in layout.sketches if registered_aggregate(one.aggregate.kept.sketch)]
-        self._users = {one.at for one in users}
+        users = [
+            sketch
+            for sketch in layout.sketches
+            if registered_aggregate(sketch.aggregate.kept.sketch)
+        ]
+        self._users = {user.at for user in users}
         self._cells: dict[Any, list[Cell]] = {}
         states: dict[Any, list[bytes]] = {}
         keys, cells_name, blobs_name = layout.schema.key_names, *schema_names(layout)[1:]
@@ -232,14 +236,16 @@ class _SketchValues:
         if blobs is not None:
             for row in _readable(_merged(schema_named(blobs_name), blobs)).to_pylist():
                 states[*_place(row, keys), row["a"]] = row["state"]
-        self._results = {one.at: _results(one.at, one.aggregate, states, page_s) for one in users}
+        self._results = {
+            item.at: _results(item.at, item.aggregate, states, page_s) for item in users
+        }
 
-    def outcome(self, place: tuple[Any, ...], at: int, aggregate: Aggregate) -> Outcome:
+    def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Outcome:
         """Return the value of the aggregate at a place among the query's aggregates."""
-        if at in self._users:
-            return self._results[at].get(place, Outcome())
+        if index in self._users:
+            return self._results[index].get(place, Outcome())
         assert aggregate.argument is not None
-        cells = self._cells.get((*place, at), [])
+        cells = self._cells.get((*place, index), [])
         try:
             return Outcome(
                 finalize_sketch(
@@ -251,16 +257,19 @@ class _SketchValues:
 
 
 def _results(
-    at: int, aggregate: Aggregate, states: Mapping[Any, list[bytes]], page_s: float | None
+    index: int, aggregate: Aggregate, states: Mapping[Any, list[bytes]], page_s: float | None
 ) -> dict[Any, Outcome]:
     """Return the outcomes of a user's aggregate by place, the first windows first."""
-    mine = sorted((one for one in states if one[-1] == at and states[one]), key=lambda one: one[0])
-    outcomes = user_results(aggregate.kept.sketch, [states[one] for one in mine], page_s)
+    mine = sorted(
+        (state for state in states if state[-1] == index and states[state]),
+        key=lambda item: item[0],
+    )
+    outcomes = user_results(aggregate.kept.sketch, [states[value] for value in mine], page_s)
     return {
-        one[:-1]: _failed(aggregate, found.error, attempted=found.attempted)
-        if found.error
-        else found
-        for one, found in zip(mine, outcomes, strict=True)
+        element[:-1]: _failed(aggregate, result.error, attempted=result.attempted)
+        if result.error
+        else result
+        for element, result in zip(mine, outcomes, strict=True)
     }
 
 

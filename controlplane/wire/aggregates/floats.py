@@ -25,8 +25,8 @@ def decode_floats(codes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def decode_float(code: int) -> float:
     """Return the float of one code; NaN is always the same object."""
-    found = float(decode_floats(np.array([code], np.int64))[0])
-    return math.nan if math.isnan(found) else found
+    result = float(decode_floats(np.array([code], np.int64))[0])
+    return math.nan if math.isnan(result) else result
 
 
 def plain_float(value: Any) -> Any:

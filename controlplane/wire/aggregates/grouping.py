@@ -35,32 +35,32 @@ def merge_rows(form: StateSchema, table: Any, names: Sequence[str], more: More =
         table = table.append_column(_ROWS, _pa.array(np.arange(len(table))))
         aggregates.append((_ROWS, "list"))
         columns.append(_ROWS)
-    found = table.group_by(list(names), use_threads=False).aggregate(aggregates)
-    found = found.rename_columns(columns)
+    result = table.group_by(list(names), use_threads=False).aggregate(aggregates)
+    result = result.rename_columns(columns)
     if form.moments:
-        found = _with_moments(form, table, found)
-    return coarsen_full_sketches(found, names) if CELL[1] in names else found
+        result = _with_moments(form, table, result)
+    return coarsen_full_sketches(result, names) if CELL[1] in names else result
 
 
-def _with_moments(form: StateSchema, table: Any, found: Any) -> Any:
+def _with_moments(form: StateSchema, table: Any, result: Any) -> Any:
     """Replace the lists of rows by the merged moments of these rows."""
-    rows = found[_ROWS].combine_chunks()
-    found = found.drop_columns([_ROWS])
+    rows = result[_ROWS].combine_chunks()
+    result = result.drop_columns([_ROWS])
     for columns in form.moments:
-        found = _with_moment(columns, table, found, rows)
-    return found
+        result = _with_moment(columns, table, result, rows)
+    return result
 
 
-def _with_moment(columns: Moments, table: Any, found: Any, rows: Any) -> Any:
+def _with_moment(columns: Moments, table: Any, result: Any, rows: Any) -> Any:
     order, starts = flatten_lists(rows)
     weight, mean, rest, spread = (table[name].fill_null(0).to_numpy()[order] for name in columns)
     values = (weight, mean, rest, spread)
     if len(starts):
         values = merge_moments(weight, mean, rest, spread, starts)
-    found = found.drop_columns([columns[0]])
+    result = result.drop_columns([columns[0]])
     for name, column in zip(columns, values, strict=True):
-        found = found.append_column(name, _pa.array(column))
-    return found
+        result = result.append_column(name, _pa.array(column))
+    return result
 
 
 def flatten_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -105,14 +105,14 @@ def _merged_again(
     columns = {"c": cell, "largest": kind}
     for name, values in columns.items():
         null = np.asarray(cells[name].is_null())
-        at = cells.schema.get_field_index(name)
-        cells = cells.set_column(at, name, _pa.array(values, mask=null))
+        column_index = cells.schema.get_field_index(name)
+        cells = cells.set_column(column_index, name, _pa.array(values, mask=null))
     # Counts add up; of the ranks, and of what says how new a row is, the largest stays.
     others = [name for name in cells.column_names if name not in names]
-    found = cells.group_by(list(names), use_threads=False).aggregate(
+    result = cells.group_by(list(names), use_threads=False).aggregate(
         [(name, "sum" if name == "added" else "max") for name in others]
     )
-    return found.rename_columns([*names, *others])
+    return result.rename_columns([*names, *others])
 
 
 def group_numbers(table: Any, names: Sequence[str]) -> NDArray[np.int64]:

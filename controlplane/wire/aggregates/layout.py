@@ -81,12 +81,12 @@ class AggregateSchema:
     @property
     def key_names(self) -> list[str]:
         """Return the names of the key columns."""
-        return [f"k{at}" for at in range(len(self.keys))]
+        return [f"k{index}" for index in range(len(self.keys))]
 
     @property
     def slot_names(self) -> list[str]:
         """Return the names of the slot columns."""
-        return [f"s{at}" for at in range(len(self.slots))]
+        return [f"s{index}" for index in range(len(self.slots))]
 
     @property
     def merges(self) -> list[tuple[str, str]]:
@@ -98,8 +98,8 @@ class AggregateSchema:
     def moments(self) -> list[Moments]:
         """Return the columns of the moments of each argument that has them."""
         return [
-            (f"s{at}", f"s{at + 1}", f"s{at + 2}", f"s{at + 3}")
-            for at, (merge, _) in enumerate(self.slots)
+            (f"s{index}", f"s{index + 1}", f"s{index + 2}", f"s{index + 3}")
+            for index, (merge, _) in enumerate(self.slots)
             if merge is Merge.WEIGHT
         ]
 
@@ -138,7 +138,7 @@ def layout_of(computation: Computation) -> Layout:
     """Return the layout of a computation."""
     slots: list[tuple[Expression | None, Slot]] = [_RECORDS]
     places, sketches = [], []
-    for at, (_, aggregate) in enumerate(computation.aggregates):
+    for index, (_, aggregate) in enumerate(computation.aggregates):
         mine = []
         for slot in aggregate.kept.slots:
             wanted = (aggregate.argument, slot)
@@ -147,7 +147,7 @@ def layout_of(computation: Computation) -> Layout:
             mine.append(slots.index(wanted))
         places.append(tuple(mine))
         if aggregate.kept.sketch:
-            sketches.append(SketchAggregate(at, aggregate))
+            sketches.append(SketchAggregate(index, aggregate))
     schema = AggregateSchema(
         tuple(expression.kind for _, expression in computation.key),
         tuple((slot.merge, slot.kind) for _, slot in slots),

@@ -78,9 +78,9 @@ def pairs_schema(
     `side`: 0 for left, 1 for right; `k…` what must be equal, `a…` and `b…` the columns of each
     side (null on the other); `s0` how many such records there are.
     """
-    columns = [(f"k{at}", ARROW[kind]) for at, kind in enumerate(keys)]
-    columns += [(f"a{at}", ARROW[kind]) for at, kind in enumerate(left)]
-    columns += [(f"b{at}", ARROW[kind]) for at, kind in enumerate(right)]
+    columns = [(f"k{index}", ARROW[kind]) for index, kind in enumerate(keys)]
+    columns += [(f"a{position_index}", ARROW[kind]) for position_index, kind in enumerate(left)]
+    columns += [(f"b{offset}", ARROW[kind]) for offset, kind in enumerate(right)]
     place = [*((name, pa.int64()) for name in PLACE), ("side", pa.int64())]
     schema = pa.schema([*place, *columns, ("s0", pa.int64())])
     names = [name for name, _ in columns]
@@ -116,7 +116,7 @@ def schema_named(name: str) -> StateSchema:
     kind, _, rest = name.partition("|")
     if kind == "j":
         keys, left, right = (
-            tuple(Kind(one) for one in some.split(",") if one) for some in rest.split("|")
+            tuple(Kind(item) for item in some.split(",") if item) for some in rest.split("|")
         )
         return pairs_schema(keys, left, right)
     columns = AggregateSchema.named(rest)
@@ -131,7 +131,7 @@ def can_convert(written: str, wanted: str) -> bool:
         return True
     before, now = _parts_of(written), _parts_of(wanted)
     return len(before) == len(now) and all(
-        one == other or _is_wider(one, other) for one, other in zip(before, now, strict=True)
+        item == other or _is_wider(item, other) for item, other in zip(before, now, strict=True)
     )
 
 
@@ -140,15 +140,15 @@ def _parts_of(name: str) -> list[tuple[str, str]]:
     kind, _, rest = name.partition("|")
     if kind == "j":
         sides = enumerate(rest.split("|"))
-        return [(f"j{at}", one) for at, some in sides for one in some.split(",")]
+        return [(f"j{index}", item) for index, some in sides for item in some.split(",")]
     columns = AggregateSchema.named(rest)
-    keys = [(f"{kind} key", str(one)) for one in columns.keys]
+    keys = [(f"{kind} key", str(key)) for key in columns.keys]
     return keys + [(f"{kind} {merge}", str(of)) for merge, of in columns.slots]
 
 
-def _is_wider(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    before, now = one[1], other[1]
-    if one[0] != other[0] or not {before, now} <= {*NUMBERS_BY_WIDTH}:
+def _is_wider(item: tuple[str, str], other: tuple[str, str]) -> bool:
+    before, now = item[1], other[1]
+    if item[0] != other[0] or not {before, now} <= {*NUMBERS_BY_WIDTH}:
         return False
     return NUMBERS_BY_WIDTH.index(Kind(before)) < NUMBERS_BY_WIDTH.index(Kind(now))
 
@@ -161,13 +161,13 @@ def convert_rows(rows: Any, written: str, wanted: str) -> Any:
     """
     schema, form = rows.schema, schema_named(wanted).arrow
     codes = set(_coded(wanted)) - set(_coded(written))
-    for at, name in enumerate(schema.names):
+    for index, name in enumerate(schema.names):
         column, kind = rows[name], form.field(name).type
         if name in codes:
             values = _widened(column, pa.float64()).combine_chunks()
-            found: Any = float_codes(values.fill_null(0.0).to_numpy())
-            column = pa.array(found, mask=np.asarray(values.is_null()))
-        rows = rows.set_column(at, name, _widened(column, kind))
+            result: Any = float_codes(values.fill_null(0.0).to_numpy())
+            column = pa.array(result, mask=np.asarray(values.is_null()))
+        rows = rows.set_column(index, name, _widened(column, kind))
     return rows
 
 

@@ -61,16 +61,16 @@ def user_results(
         return []
     started, limit_s, blamed = time.monotonic(), _limit_of(name), False
     rest_s = page_s = limit_s if page_s is None else page_s
-    found: list[Outcome] = []
-    while len(found) < len(windows) and (not found or rest_s > 0):
-        some, guilty = _called(name, windows[len(found) :], limit_s, max(0.0, rest_s))
-        found, blamed = found + some, blamed or guilty
+    result: list[Outcome] = []
+    while len(result) < len(windows) and (not result or rest_s > 0):
+        some, guilty = _called(name, windows[len(result) :], limit_s, max(0.0, rest_s))
+        result, blamed = result + some, blamed or guilty
         if not some:
             break
         rest_s = page_s - (time.monotonic() - started)
     _note(name, blamed=blamed)
     late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
-    return found + [late] * (len(windows) - len(found))
+    return result + [late] * (len(windows) - len(result))
 
 
 # The limits (s) of aggregates that have exceeded theirs in this process.
@@ -95,24 +95,24 @@ def _called(
 
     The window that ended it is the last one of the answer. Without a child the answer is empty.
     """
-    found: list[Outcome] = []
+    result: list[Outcome] = []
     try:
         child = _taken()
     except (OSError, EOFError) as error:
         logger.warning("no process for %s: %s", name, error)
-        return found, False
+        return result, False
     guilty, heard = False, time.monotonic()
     try:
         for kind, value in child.answers((_modules(name), name, limit_s, page_s, list(windows))):
-            found.append(Outcome(value) if kind == VALUE else Outcome(error=value))
+            result.append(Outcome(value) if kind == VALUE else Outcome(error=value))
             guilty |= kind == LATE
             heard = time.monotonic()
     except (OSError, EOFError):
         ended, waited_s = child.end(), time.monotonic() - heard
         text = f"took longer than {limit_s:g} s" if waited_s >= limit_s else ended
-        return [*found, Outcome(error=text)], True
+        return [*result, Outcome(error=text)], True
     _give_back(child)
-    return found, guilty
+    return result, guilty
 
 
 def _modules(name: str) -> list[str]:

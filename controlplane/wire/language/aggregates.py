@@ -144,25 +144,25 @@ def _known() -> str:
 
 def _arguments(name: str, node: exp.Anonymous) -> list[exp.Expr]:
     """Return the arguments; `count(*)` counts records, `count(distinct x)` is a function."""
-    found: list[exp.Expr] = list(node.expressions)
-    if name == "count" and len(found) == 1 and isinstance(found[0], exp.Star):
+    result: list[exp.Expr] = list(node.expressions)
+    if name == "count" and len(result) == 1 and isinstance(result[0], exp.Star):
         return []
-    return found
+    return result
 
 
 def _function(name: str, checker: Checker, node: exp.Expr) -> Function:
     known = AGGREGATES.get(name)
     if known is not None:
         return known
-    found = registered_aggregate(name)
-    if found is None:
+    result = registered_aggregate(name)
+    if result is None:
         raise BadExpression(
             checker.text,
             f"there is no aggregate {name}; there are {_known()}",
             node.meta["start"],
             node.meta["end"] + 1,
         )
-    return Function(accepted_kinds(found.takes), found.gives, found.about)
+    return Function(accepted_kinds(result.takes), result.gives, result.about)
 
 
 def _setting(

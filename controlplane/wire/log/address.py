@@ -63,8 +63,8 @@ def kafka_address(url: str, cluster: str) -> KafkaAddress:
     parts = urlsplit(url)
     login, _, servers = parts.netloc.rpartition("@")
     for server in servers.split(","):
-        found = _SERVER.fullmatch(server)
-        if found is None or not 0 < int(found[2]) < 2**16:
+        match = _SERVER.fullmatch(server)
+        if match is None or not 0 < int(match[2]) < 2**16:
             raise BadLogUrl(f"{server!r} is not host:port, as in kafka://broker:9092/topic")
     topic = unquote(parts.path.strip("/")) or f"weir-{cluster}"
     if not _TOPIC.fullmatch(topic):

@@ -15,9 +15,9 @@ class SingleWritePacker:
         words = name if isinstance(name, bytes) else str(name).encode()
         encoded = [
             *words.split(),
-            *(one if isinstance(one, bytes) else str(one).encode() for one in values),
+            *(value if isinstance(value, bytes) else str(value).encode() for value in values),
         ]
         pieces = [b"*%d\r\n" % len(encoded)]
-        for one in encoded:
-            pieces += (b"$%d\r\n" % len(one), one, b"\r\n")
+        for item in encoded:
+            pieces += (b"$%d\r\n" % len(item), item, b"\r\n")
         return [b"".join(pieces)]

@@ -86,8 +86,8 @@ class BacklogMeter:
         messages = max(0, end - read - len(self._own_appends))
         if messages:
             self._sample_message(self._newest_of_others(end))
-        one = self._sample
-        self._others = LogBacklog(messages * one.records, messages * one.bytes)
+        item = self._sample
+        self._others = LogBacklog(messages * item.records, messages * item.bytes)
         self._refreshed_at = time.monotonic()
 
     def _newest_of_others(self, end: int) -> int:
@@ -102,8 +102,8 @@ class BacklogMeter:
         """Read the size of a message that another process has appended."""
         if offset == self._sampled:
             return
-        found: list[Append] = list(self._reader.appends(offset, offset + 1))
-        self._sample = LogBacklog(sum(a.records for a in found), sum(len(a.data) for a in found))
+        result: list[Append] = list(self._reader.appends(offset, offset + 1))
+        self._sample = LogBacklog(sum(a.records for a in result), sum(len(a.data) for a in result))
         self._sampled = offset
 
 

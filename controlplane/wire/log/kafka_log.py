@@ -79,7 +79,7 @@ class KafkaLog:
     def append(
         self,
         blocks: Mapping[int, Block],
-        stamp: IdempotencyToken | None = None,
+        token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
         """Append one message with all blocks and return its position; see `Log.append`.
@@ -87,20 +87,20 @@ class KafkaLog:
         A stamp that another process has used is found by the reader, which passes it over; that
         its records were others, only this process finds.
         """
-        digest = "" if stamp is None else digest_of(blocks)
-        if stamp is not None and (known := self._appended.get(stamp)):
+        digest = "" if token is None else digest_of(blocks)
+        if token is not None and (known := self._appended.get(token)):
             if known[1] != digest:
-                raise IdempotencyTokenReused(stamp.producer, stamp.sequence)
+                raise IdempotencyTokenReused(token.producer, token.sequence)
             return known[0]
         size = bytes_of(blocks)
         if size > limits.bytes:
             raise AppendTooLarge(size, limits.bytes)
         self._backlog.check(size, limits)
-        offset = self._produced(*encode(blocks, stamp))
+        offset = self._produced(*encode(blocks, token))
         self._backlog.add(offset, sum(block.records for block in blocks.values()), size)
         position = position_behind(offset)
-        if stamp is not None:
-            self._remember(stamp, position, digest)
+        if token is not None:
+            self._remember(token, position, digest)
         return position
 
     def waiting(self) -> LogBacklog:
@@ -113,7 +113,7 @@ class KafkaLog:
             position, prefix = self._kept().newest()
         except redis.RedisError as error:
             raise LogUnavailable(str(error)) from error
-        newest = {one: prefix.newest[one] for one in streams if one in prefix.newest}
+        newest = {stream: prefix.newest[stream] for stream in streams if stream in prefix.newest}
         return LogHead(position, newest)
 
     def committed_position(self) -> LogPosition:
@@ -121,11 +121,11 @@ class KafkaLog:
         kept = self._kept().committed()
         if kept is not None:
             return LogPosition(*kept)
-        told = self._reader.committed()
+        answer = self._reader.committed()
         return (
             LogPosition(START, 0)
-            if told is None
-            else LogPosition(f"{told[0]}-0", total_of(told[1]))
+            if answer is None
+            else LogPosition(f"{answer[0]}-0", total_of(answer[1]))
         )
 
     def position_after(
@@ -228,21 +228,21 @@ class KafkaLog:
 
     def _produced(self, head: bytes, value: bytes) -> int:
         """Return the offset of a new message, once all replicas that must have it do."""
-        done, told = Event(), list[Any]()
+        done, answer = Event(), list[Any]()
 
         def delivered(error: KafkaError | None, message: "Message[Any, Any]") -> None:
-            told.append(error or message.offset())
+            answer.append(error or message.offset())
             done.set()
 
         self._send(head, value, delivered)
         deadline = monotonic() + 2 * TIMEOUT_S
         while not done.is_set() and monotonic() < deadline:
             self._producer.poll(0.05)
-        if not told:
+        if not answer:
             raise LogUnavailable("Kafka does not answer")
-        if isinstance(told[0], KafkaError):
-            raise self._failure(told[0], len(value))
-        return int(told[0])
+        if isinstance(answer[0], KafkaError):
+            raise self._failure(answer[0], len(value))
+        return int(answer[0])
 
     def _send(self, head: bytes, value: bytes, delivered: Any) -> None:
         try:
@@ -261,12 +261,12 @@ class KafkaLog:
         if error.fatal():
             # librdkafka cannot go on without a doubt; our stamps can.
             self._producer = self._new_producer()
-        told = f"; {self._last_error}" if self._last_error else ""
-        return LogUnavailable(f"{error.str()} (topic {self._address.topic}){told}")
+        answer = f"; {self._last_error}" if self._last_error else ""
+        return LogUnavailable(f"{error.str()} (topic {self._address.topic}){answer}")
 
-    def _remember(self, stamp: IdempotencyToken, position: str, digest: str) -> None:
+    def _remember(self, token: IdempotencyToken, position: str, digest: str) -> None:
         with self._lock:
-            self._appended[stamp] = position, digest
+            self._appended[token] = position, digest
             if len(self._appended) > _REMEMBERED:
                 self._appended.popitem(last=False)
 
@@ -277,10 +277,10 @@ def _collect(
     marks: Mapping[int, int | None],
     wanted: set[int],
 ) -> None:
-    at = 0
+    offset = 0
     for piece in append.pieces:
-        block = append.data[at : at + piece.length]
-        at += piece.length
+        block = append.data[offset : offset + piece.length]
+        offset += piece.length
         if piece.stream in wanted:
             entries.setdefault(piece.stream, []).append(
                 Entry(

@@ -44,7 +44,7 @@ class Append:
     appended_ms: int
     pieces: tuple[Piece, ...]
     data: bytes
-    stamp: IdempotencyToken | None
+    token: IdempotencyToken | None
 
     @property
     def position(self) -> str:
@@ -82,17 +82,17 @@ def offset_at(position: str) -> int:
     return int(position.partition("-")[0])
 
 
-def encode(blocks: Mapping[int, Block], stamp: IdempotencyToken | None) -> tuple[bytes, bytes]:
+def encode(blocks: Mapping[int, Block], token: IdempotencyToken | None) -> tuple[bytes, bytes]:
     """Return the head and the value of the message of an append."""
     pieces = [
         [stream, b.records, b.newest_ms, len(b.data), b.max_future_ms]
         for stream, b in blocks.items()
     ]
     head: dict[str, Any] = {"blocks": pieces}
-    if stamp is not None:
-        head |= {"producer": stamp.producer, "sequence": stamp.sequence}
-    told = json.dumps(head, separators=(",", ":"))
-    return told.encode(), b"".join(block.data for block in blocks.values())
+    if token is not None:
+        head |= {"producer": token.producer, "sequence": token.sequence}
+    answer = json.dumps(head, separators=(",", ":"))
+    return answer.encode(), b"".join(block.data for block in blocks.values())
 
 
 def decode(message: "Message[Any, Any]") -> Append:
@@ -102,12 +102,16 @@ def decode(message: "Message[Any, Any]") -> Append:
     if not isinstance(head, bytes):
         raise BadMessage(offset, f"it has no header {HEADER!r}")
     try:
-        told = json.loads(head)
-        pieces = tuple(_piece(*row) for row in told["blocks"])
-        stamp = IdempotencyToken(told["producer"], told["sequence"]) if "producer" in told else None
+        answer = json.loads(head)
+        pieces = tuple(_piece(*row) for row in answer["blocks"])
+        token = (
+            IdempotencyToken(answer["producer"], answer["sequence"])
+            if "producer" in answer
+            else None
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error
     data = message.value() or b""
     if sum(piece.length for piece in pieces) != len(data):
         raise BadMessage(offset, "its blocks are not as long as its header says")
-    return Append(offset, message.timestamp()[1], pieces, data, stamp)
+    return Append(offset, message.timestamp()[1], pieces, data, token)

@@ -38,7 +38,7 @@ class Prefix:
 
     def take(self, append: Append) -> Mapping[int, int | None] | None:
         """Go on by one append; return the mark of each stream, None for a repetition."""
-        if append.stamp is not None and not self._is_new(append.stamp):
+        if append.token is not None and not self._is_new(append.token):
             return None
         marks: dict[int, int | None] = {}
         for piece in append.pieces:
@@ -50,15 +50,15 @@ class Prefix:
         self.size += len(append.data)
         return marks
 
-    def _is_new(self, stamp: IdempotencyToken) -> bool:
-        high, mask = self.seen.pop(stamp.producer, (stamp.sequence - 1, 0))
-        behind = high - stamp.sequence
+    def _is_new(self, token: IdempotencyToken) -> bool:
+        high, mask = self.seen.pop(token.producer, (token.sequence - 1, 0))
+        behind = high - token.sequence
         new = behind < 0 or (behind < WINDOW and not mask >> behind & 1)
         if behind < 0:
-            high, mask = stamp.sequence, (mask << min(-behind, WINDOW) | 1) & _MASK
+            high, mask = token.sequence, (mask << min(-behind, WINDOW) | 1) & _MASK
         elif new:
             mask |= 1 << behind
-        self.seen[stamp.producer] = high, mask
+        self.seen[token.producer] = high, mask
         return new
 
     def encode(self) -> str:
@@ -87,8 +87,8 @@ class PrefixStore:
 
         Nothing, too, where Redis has lost it: marks then begin anew.
         """
-        found: Any = self._client.hget(self._prefixes, position)
-        return Prefix() if found is None else Prefix.decode(found)
+        result: Any = self._client.hget(self._prefixes, position)
+        return Prefix() if result is None else Prefix.decode(result)
 
     def newest(self) -> tuple[str, Prefix]:
         """Return the furthest position of which something is kept, and what follows from there."""
@@ -108,8 +108,8 @@ class PrefixStore:
 
     def committed(self) -> tuple[str, int] | None:
         """Return the position and the total of the last committed cut."""
-        found: Any = self._client.hmget(self._committed, ["position", "total"])
-        return None if None in found else (found[0].decode(), int(found[1]))
+        result: Any = self._client.hmget(self._committed, ["position", "total"])
+        return None if None in result else (result[0].decode(), int(result[1]))
 
     def commit(self, position: str, total: int) -> bool:
         """Remember a committed cut and forget the prefixes before it; tell whether it is new."""

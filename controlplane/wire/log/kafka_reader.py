@@ -56,14 +56,14 @@ class KafkaReader:
         """
         place = TopicPartition(self.topic, PARTITION)
         try:
-            found = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
+            result = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() in _NO_TOPIC:
                 return 0, 0
             raise unavailable(error) from error
-        if found is None:
+        if result is None:
             raise LogUnavailable(f"Kafka does not say how long the topic {self.topic} is")
-        return found
+        return result
 
     def appends(self, start: int, end: int) -> Iterator[Append]:
         """Yield what stands from offset `start` up to, not including, `end`.
@@ -91,12 +91,12 @@ class KafkaReader:
         """Return offset and note of the group's last commit, None before the first."""
         place = TopicPartition(self.topic, PARTITION)
         try:
-            (found,) = self._consumer.committed([place], timeout=TIMEOUT_S)
+            (result,) = self._consumer.committed([place], timeout=TIMEOUT_S)
         except KafkaException as error:
             raise unavailable(error) from error
-        if found.error is not None and found.error.code() not in _NO_TOPIC:
-            raise LogUnavailable(str(found.error))
-        return None if found.offset == OFFSET_INVALID else (found.offset, found.metadata or "{}")
+        if result.error is not None and result.error.code() not in _NO_TOPIC:
+            raise LogUnavailable(str(result.error))
+        return None if result.offset == OFFSET_INVALID else (result.offset, result.metadata or "{}")
 
     def commit(self, offset: int, note: str) -> None:
         """Commit an offset for the group, with a note. Raises `LogUnavailable`."""

@@ -26,7 +26,7 @@ class Log(Protocol):
     def append(
         self,
         blocks: Mapping[int, Block],
-        stamp: IdempotencyToken | None = None,
+        token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
         """Append one block per stream, all at one position, and return it.

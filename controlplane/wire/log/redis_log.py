@@ -74,16 +74,16 @@ class RedisLog:
     def append(
         self,
         blocks: Mapping[int, Block],
-        stamp: IdempotencyToken | None = None,
+        token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
         """Append one block per stream, all at one position, and return it; see `Log.append`."""
         size = bytes_of(blocks)
         if size > limits.bytes:
             raise AppendTooLarge(size, limits.bytes)
-        producer = keys.producer_key(self.cluster, stamp.producer if stamp else "")
+        producer = keys.producer_key(self.cluster, token.producer if token else "")
         names = [self._index, self._committed, self._newest, producer, self._counts]
-        sequence, digest = (stamp.sequence, digest_of(blocks)) if stamp else ("", "")
+        sequence, digest = (token.sequence, digest_of(blocks)) if token else ("", "")
         arguments: list[Any] = [limits.records, limits.bytes, sequence, size, digest]
         for stream, (records, data, newest_ms, max_future_ms) in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
@@ -93,7 +93,7 @@ class RedisLog:
             answer = cast("list[Any]", self._append(keys=names, args=arguments))
         except redis.RedisError as error:
             raise self._refusal(error) from error
-        return _position(answer, stamp, limits)
+        return _position(answer, token, limits)
 
     def waiting(self) -> LogBacklog:
         """Return what is not read yet. Raises `LogUnavailable`."""
@@ -107,10 +107,10 @@ class RedisLog:
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._committed, ["total", "bytes"])
         pipe.xrevrange(self._index, count=1)
-        done, found = pipe.execute()
-        if not found:
+        done, result = pipe.execute()
+        if not result:
             return LogBacklog(0, 0)
-        fields = found[0][1]
+        fields = result[0][1]
         records = int(fields[b"total"]) - int(done[0] or 0)
         return LogBacklog(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
 
@@ -121,12 +121,12 @@ class RedisLog:
         pipe.hmget(self._newest, [*map(str, streams), ""])
         pipe.xrevrange(self._index, count=1)
         try:
-            times, found = pipe.execute()
+            times, result = pipe.execute()
         except redis.RedisError as error:
             raise LogUnavailable(str(error)) from error
         known = zip(streams, times, strict=False)
         newest = {stream: int(ms) for stream, ms in known if ms is not None}
-        return LogHead(_position_of(found[0]).position if found else START, newest)
+        return LogHead(_position_of(result[0]).position if result else START, newest)
 
     def committed_position(self) -> LogPosition:
         """Return the last committed cut, the start of the log before the first."""
@@ -217,18 +217,18 @@ class RedisLog:
         return LogUnavailable(str(error))
 
 
-def _position(answer: "list[Any]", stamp: IdempotencyToken | None, limits: Limits) -> str:
+def _position(answer: "list[Any]", token: IdempotencyToken | None, limits: Limits) -> str:
     outcome, value = answer
     if outcome == b"records":
         raise LogFull(int(value), limits.records, "records")
     if outcome == b"bytes":
         raise LogFull(int(value), limits.bytes, "bytes")
     if outcome == b"stale":
-        assert stamp is not None
-        raise StaleIdempotencyToken(stamp.producer, stamp.sequence, int(value))
+        assert token is not None
+        raise StaleIdempotencyToken(token.producer, token.sequence, int(value))
     if outcome == b"reused":
-        assert stamp is not None
-        raise IdempotencyTokenReused(stamp.producer, stamp.sequence)
+        assert token is not None
+        raise IdempotencyTokenReused(token.producer, token.sequence)
     return cast("bytes", value).decode()
 
 

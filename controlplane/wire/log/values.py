@@ -134,11 +134,11 @@ def plausible_newest_ms(newest_ms: int | None, appended_ms: int, max_future_ms: 
 
 def digest_of(blocks: Mapping[int, Block]) -> str:
     """Return what tells the content of one append from that of another."""
-    found = blake2b(digest_size=12)
+    result = blake2b(digest_size=12)
     for stream, block in sorted(blocks.items()):
-        found.update(b"%d:%d:" % (stream, len(block.data)))
-        found.update(block.data)
-    return found.hexdigest()
+        result.update(b"%d:%d:" % (stream, len(block.data)))
+        result.update(block.data)
+    return result.hexdigest()
 
 
 def bytes_of(blocks: Mapping[int, Block]) -> int:

@@ -60,12 +60,12 @@ def _cast(stream: int, batch: pa.RecordBatch, schema: StreamSchema) -> pa.Record
     _reject_unknown_columns(stream, batch.schema.names, schema)
     columns = []
     for field in schema.arrow:
-        at = batch.schema.get_field_index(field.name)
-        if at < 0:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
             columns.append(_missing(stream, field, batch.num_rows))
             continue
         try:
-            columns.append(_plain(batch.column(at)).cast(field.type))
+            columns.append(_plain(batch.column(index)).cast(field.type))
         except _FAULTS as error:
             raise BadBlock(stream, _why(field, error), field.name) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
@@ -85,21 +85,21 @@ def _of_frame(stream: int, frame: "pd.DataFrame", schema: StreamSchema) -> pa.Re
             continue
         nan_is_null = not pa.types.is_floating(field.type)
         try:
-            found = pa.array(frame[field.name], field.type, from_pandas=nan_is_null)
+            result = pa.array(frame[field.name], field.type, from_pandas=nan_is_null)
         except _FAULTS as error:
             raise BadBlock(stream, _why(field, error), field.name) from error
-        columns.append(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
+        columns.append(result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result)
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
 
 def _of_rows(stream: int, rows: "Sequence[Row]", schema: StreamSchema) -> pa.RecordBatch:
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
         raise BadBlock(stream, f"records are a list of dictionaries, not {type(rows).__name__}")
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise BadBlock(stream, "is no dictionary", record=at)
+            raise BadBlock(stream, "is no dictionary", record=index)
         if not row.keys() <= schema.names:
-            _reject_unknown_columns(stream, list(row), schema, at)
+            _reject_unknown_columns(stream, list(row), schema, index)
     columns = [_column(stream, rows, field) for field in schema.arrow]
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
@@ -107,21 +107,21 @@ def _of_rows(stream: int, rows: "Sequence[Row]", schema: StreamSchema) -> pa.Rec
 def _column(stream: int, rows: "Sequence[Row]", field: Any) -> Any:
     values = [row.get(field.name) for row in rows]
     try:
-        found = pa.array(values, field.type)
+        result = pa.array(values, field.type)
     except _FAULTS as error:
         raise _first_fault(stream, values, field, error) from error
-    if not field.nullable and found.null_count:
-        at = next(at for at, value in enumerate(values) if value is None)
-        raise BadBlock(stream, "is missing", field.name, at)
-    return found
+    if not field.nullable and result.null_count:
+        offset = next(index for index, value in enumerate(values) if value is None)
+        raise BadBlock(stream, "is missing", field.name, offset)
+    return result
 
 
 def _first_fault(stream: int, values: Sequence[Any], field: Any, error: Exception) -> BadBlock:
-    for at, value in enumerate(values):
+    for index, value in enumerate(values):
         try:
             pa.array([value], field.type)
         except _FAULTS as fault:
-            return BadBlock(stream, f"{_shown(value)}: {_why(field, fault)}", field.name, at)
+            return BadBlock(stream, f"{_shown(value)}: {_why(field, fault)}", field.name, index)
     return BadBlock(stream, _why(field, error), field.name)
 
 

@@ -164,10 +164,10 @@ def descriptor_of(schema: Any, event_time: str) -> bytes:
 def nested_column(batch: pa.RecordBatch, name: str) -> Any:
     """Return a column, or a field of a struct as `column.field`; None where there is none."""
     head, *rest = name.split(".")
-    at = batch.schema.get_field_index(head)
-    if at < 0:
+    index = batch.schema.get_field_index(head)
+    if index < 0:
         return None
-    column = batch.column(at)
+    column = batch.column(index)
     for field in rest:
         if not pa.types.is_struct(column.type) or column.type.get_field_index(field) < 0:
             return None

@@ -31,8 +31,8 @@ class SchemaRegistry:
 
     def of(self, stream: int) -> StreamSchema:
         """Return the schema of a stream. Raises `UnknownSchema` or `LogUnavailable`."""
-        found = self._given.get(stream) or self._known.get(stream)
-        return found or self.refresh(stream)
+        result = self._given.get(stream) or self._known.get(stream)
+        return result or self.refresh(stream)
 
     def refresh(self, stream: int) -> StreamSchema:
         """Return the schema as it is published now; raises as `of`."""
@@ -41,8 +41,8 @@ class SchemaRegistry:
         text = self._published(stream)
         if text is None:
             raise UnknownSchema(self._cluster, stream)
-        found = self._known[stream] = StreamSchema.from_text(text)
-        return found
+        result = self._known[stream] = StreamSchema.from_text(text)
+        return result
 
     def close(self) -> None:
         """Give the connection back."""
@@ -53,7 +53,7 @@ class SchemaRegistry:
         if self._client is None:
             return None
         try:
-            found = self._client.hget(keys.schemas_key(self._cluster), str(stream))
+            result = self._client.hget(keys.schemas_key(self._cluster), str(stream))
         except redis.RedisError as error:
             raise LogUnavailable(str(error)) from error
-        return cast("bytes | None", found)
+        return cast("bytes | None", result)

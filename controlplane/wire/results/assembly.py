@@ -77,7 +77,7 @@ def assembled(
     numbers: list[dict[bytes, int]] = []
     count = 0
     for piece in pieces:
-        numbers.append({place: count + at for at, place in enumerate(piece.places)})
+        numbers.append({place: count + index for index, place in enumerate(piece.places)})
         count += len(piece.places)
     if not count:
         return [[] for _ in pieces]
@@ -119,8 +119,8 @@ def _numbered(found: Found, numbers: Mapping[bytes, int]) -> dict[str, Any]:
     tables = {}
     for name, table in found.tables.items():
         places = [numbers.get(place_of(member), _LEFT_OUT) for member in found.members[name]]
-        at = table.schema.get_field_index("pane")
-        tables[name] = _kept(table.set_column(at, "pane", pa.array(places, pa.int64())))
+        column_index = table.schema.get_field_index("pane")
+        tables[name] = _kept(table.set_column(column_index, "pane", pa.array(places, pa.int64())))
     return tables
 
 
@@ -132,14 +132,14 @@ def _kept(table: Any) -> Any:
 
 def _together(parts: Sequence[Mapping[str, Any]], slots: str, *, is_once: bool) -> dict[str, Any]:
     """Return one table by form, of each part of a window the rows of the newest batch alone."""
-    found = {
+    result = {
         name: pa.concat_tables([part[name] for part in parts if name in part])
         for name in dict.fromkeys(name for part in parts for name in part)
     }
     if is_once:
-        return found
+        return result
     return {name: _newest(table, [*PLACE, *key_columns(schema_named(name))], name == slots)
-            for name, table in found.items()}  # fmt: skip
+            for name, table in result.items()}  # fmt: skip
 
 
 def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
@@ -162,14 +162,14 @@ def _tables(
     """Return the rows as `finalize` takes them: by the form's name, with the batch of each."""
     stored = _stored_together(pieces)
     identity = _identity(pieces, stored.members, numbers)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in schema_names(layout_of(computation)):
         values = stored.rows.get(section_of(name), ())
         if not any(values):
             continue
         form = schema_named(name)
-        there = [at for at, value in enumerate(values) if value]
-        some = [values[at] for at in there]
+        there = [position_index for position_index, value in enumerate(values) if value]
+        some = [values[index] for index in there]
         table, lengths, batches = _decoded(name, form, some, stored.known)
         if section_of(name) == SLOTS:
             identity |= {column: table[column] for column in key_columns(form)}
@@ -178,8 +178,8 @@ def _tables(
                 for column, all_ in identity.items()
                 if section_of(name) != SLOTS or column not in table.column_names}  # fmt: skip
         whole = with_identity(form, table, mine)
-        found[name] = _kept(whole.append_column("batch", pa.array(np.repeat(batches, lengths))))
-    return found
+        result[name] = _kept(whole.append_column("batch", pa.array(np.repeat(batches, lengths))))
+    return result
 
 
 def _whole(column: Any) -> Any:
@@ -197,13 +197,21 @@ def _decoded(
     tables, lengths, batches = [], [0] * len(values), [0] * len(values)
     order: list[int] = []
     for number in sorted(numbers):
-        mine = [at for at, value in enumerate(values) if HEAD.unpack_from(value)[1] == number]
+        mine = [
+            offset for offset, value in enumerate(values) if HEAD.unpack_from(value)[1] == number
+        ]
         written = known[number]
-        table, some, of = unpacked(written, schema_named(written), [values[at] for at in mine])
+        table, some, of = unpacked(
+            written, schema_named(written), [values[index] for index in mine]
+        )
         tables.append(convert_rows(table, written, name))
-        order += [at for at, length in zip(mine, some, strict=True) for _ in range(length)]
-        for at, length, batch in zip(mine, some, of, strict=True):
-            lengths[at], batches[at] = length, batch
+        order += [
+            position_index
+            for position_index, length in zip(mine, some, strict=True)
+            for _ in range(length)
+        ]
+        for offset, length, batch in zip(mine, some, of, strict=True):
+            lengths[offset], batches[offset] = length, batch
     by_value: Any = np.argsort(order, kind="stable")
     return pa.concat_tables(tables).take(by_value), lengths, batches
 
@@ -213,28 +221,28 @@ def _stored_together(pieces: Sequence[Piece]) -> Stored:
     if len(pieces) == 1:
         return pieces[0].stored
     stored = [piece.stored for piece in pieces]
-    sections = dict.fromkeys(section for one in stored for section in one.rows)
+    sections = dict.fromkeys(section for item in stored for section in item.rows)
     rows = {
         section: [row for one in stored
                   for row in one.rows.get(section, (b"",) * len(one.members))]
         for section in sections
     }  # fmt: skip
-    known = {number: name for one in stored for number, name in one.known.items()}
-    return Stored([member for one in stored for member in one.members], rows, known)
+    known = {number: name for element in stored for number, name in element.known.items()}
+    return Stored([member for value in stored for member in value.members], rows, known)
 
 
 def _identity(
     pieces: Sequence[Piece], members: Sequence[bytes], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
     """Return what the members say of each row, with the number of the place as its start."""
-    places = [mine.get(place_of(one), _LEFT_OUT)
+    places = [mine.get(place_of(item), _LEFT_OUT)
               for piece, mine in zip(pieces, numbers, strict=True)
-              for one in piece.stored.members]  # fmt: skip
+              for item in piece.stored.members]  # fmt: skip
     queries = np.repeat(
         np.array([piece.query for piece in pieces], np.int64),
         [len(piece.stored.members) for piece in pieces],
     )
-    parts = np.frombuffer(b"".join(one[-PART_BYTES:] for one in members), np.uint8)
+    parts = np.frombuffer(b"".join(member[-PART_BYTES:] for member in members), np.uint8)
     parts = parts.reshape(len(members), PART_BYTES)
     stream = np.ascontiguousarray(parts[:, 8:]).view(">u8").reshape(-1) ^ np.uint64(1 << 63)
     return {

@@ -58,9 +58,9 @@ def read_overlapping(
     client: "redis.Redis", cluster: str, query: int, starts: Sequence[int]
 ) -> TaskOwnership:
     """Return the blocks of a query that may have windows with these starts (ms)."""
-    found = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
-    refs = [Ref.from_bytes(name, data) for name, data in found.items()]
-    near = [ref for ref in refs if any(ref.first_ms <= one <= ref.last_ms for one in starts)]
+    result = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
+    refs = [Ref.from_bytes(name, data) for name, data in result.items()]
+    near = [ref for ref in refs if any(ref.first_ms <= start <= ref.last_ms for start in starts)]
     pipe = client.pipeline(transaction=False)
     for ref in near:
         pipe.hget(keys.block_key(cluster, ref.block), "data")
@@ -97,14 +97,14 @@ def _within(rows: Any, ref: Ref, held: TaskOwnership, wanted: Wanted) -> Any:
 def _as_of(rows: Any, query: int, ref: Ref) -> Any:
     """Return rows as those of this query."""
     for name, value in (("query", query), ("run", ref.run)):
-        at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, name, pa.array(np.full(len(rows), value, np.int64)))
+        column_index = rows.schema.get_field_index(name)
+        rows = rows.set_column(column_index, name, pa.array(np.full(len(rows), value, np.int64)))
     return rows.append_column("batch", pa.array(np.full(len(rows), ref.batch, np.int64)))
 
 
 def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Return one table for each form that the computation has now."""
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     now = {section_of(name): name for name in schema_names(layout_of(computation))}
     for name, tables in parts.items():
         wanted = now.get(section_of(name))
@@ -113,8 +113,8 @@ def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dic
         for table in tables:
             rows, batch = table.drop_columns(["batch"]), table["batch"]
             same = rows if name == wanted else convert_rows(rows, name, wanted)
-            found.setdefault(wanted, []).append(same.append_column("batch", batch))
-    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in found.items()}
+            result.setdefault(wanted, []).append(same.append_column("batch", batch))
+    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in result.items()}
 
 
 def _near_end(tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted: Wanted) -> Found:
@@ -126,10 +126,10 @@ def _near_end(tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted
         # Whole windows: all rows with the last of these starts come along.
         edge = order[min(rows, len(order)) - 1]
         near = {name: _up_to(table, edge, wanted.newest_first) for name, table in tables.items()}
-        found = _of_places(near, held, wanted)
-        places = {place_of(member) for member in found.members.get(slots, ())}
+        result = _of_places(near, held, wanted)
+        places = {place_of(member) for member in result.members.get(slots, ())}
         if rows >= len(order) or len(places) > wanted.limit:
-            return found
+            return result
         rows *= 2
 
 
@@ -140,13 +140,13 @@ def _up_to(table: Any, edge: int, newest_first: bool) -> Any:
 
 
 def _of_places(tables: Mapping[str, Any], held: TaskOwnership, wanted: Wanted) -> Found:
-    found, members = {}, {}
+    result, members = {}, {}
     for name, table in tables.items():
         every = members_of(table, key_columns(schema_named(name)))
         mine = _taken(every, held, wanted)
         members[name] = [member for member, taken in zip(every, mine, strict=True) if taken]
-        found[name] = table if mine.all() else table.filter(pa.array(mine))
-    return Found(found, members)
+        result[name] = table if mine.all() else table.filter(pa.array(mine))
+    return Found(result, members)
 
 
 def _taken(members: Iterable[bytes], held: TaskOwnership, wanted: Wanted) -> NDArray[np.bool_]:

@@ -22,8 +22,8 @@ BEHIND: Final = -1
 
 def stored(client: "redis.Redis", cluster: str) -> list[int]:
     """Return the queries that have windows in Redis."""
-    found = cast("set[bytes]", client.smembers(keys.stored_key(cluster)))
-    return sorted(map(int, found))
+    result = cast("set[bytes]", client.smembers(keys.stored_key(cluster)))
+    return sorted(map(int, result))
 
 
 def freeze(
@@ -48,8 +48,8 @@ def freeze(
 
 def frozen_until(client: "redis.Redis", cluster: str, query: int) -> int | None:
     """Return up to which start (ms) windows take no change any more, None before the first."""
-    found = cast("bytes | None", client.hget(keys.rows_key(cluster, query), "final"))
-    return None if found is None else int(found)
+    result = cast("bytes | None", client.hget(keys.rows_key(cluster, query), "final"))
+    return None if result is None else int(result)
 
 
 def remove_all(
@@ -63,8 +63,8 @@ def remove_all(
     script = client.register_script(REMOVE)
     pipe = client.pipeline(transaction=False)
     for query, (members, last) in gone.items():
-        for at in range(0, max(1, len(members)), _CHUNK):
-            some = members[at : at + _CHUNK]
+        for index in range(0, max(1, len(members)), _CHUNK):
+            some = members[index : index + _CHUNK]
             script(keys=_names(cluster, query), args=[query, _SECTIONS, last, *some], client=pipe)
     if gone:
         pipe.execute()
@@ -116,13 +116,13 @@ def extent(
         pipe.zrange(name, 0, 0)
         pipe.zrange(name, -1, -1)
         pipe.hgetall(keys.blocks_key(cluster, query))
-    found: list[Any] = pipe.execute() if queries else []
+    result: list[Any] = pipe.execute() if queries else []
     extents = {}
     for query, count, first, last, refs in zip(
-        queries, found[::4], found[1::4], found[2::4], found[3::4], strict=True
+        queries, result[::4], result[1::4], result[2::4], result[3::4], strict=True
     ):
         blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]
-        starts = [start_of(one) for one in (*first, *last)]
+        starts = [start_of(item) for item in (*first, *last)]
         starts += [ms for ref in blocks for ms in (ref.first_ms, ref.last_ms)]
         if starts:
             total = count + sum(ref.windows for ref in blocks)
@@ -134,9 +134,9 @@ def members_until(
     client: "redis.Redis", cluster: str, query: int, start_ms: int, most: int = _CHUNK
 ) -> list[bytes]:
     """Return the oldest members of windows that start up to a time (ms)."""
-    past = b"(" + start_bytes(start_ms) + b"\xff"
+    stop = b"(" + start_bytes(start_ms) + b"\xff"
     name = keys.windows_key(cluster, query)
-    return cast("list[bytes]", client.zrangebylex(name, "-", past, 0, most))
+    return cast("list[bytes]", client.zrangebylex(name, "-", stop, 0, most))
 
 
 def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) -> int | None:
@@ -146,11 +146,11 @@ def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) ->
     """
     refs = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
     blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]
-    for ref in sorted(blocks, key=lambda one: one.last_ms):
+    for ref in sorted(blocks, key=lambda item: item.last_ms):
         count -= ref.windows
         if count <= 0:
             return ref.last_ms
-    found = cast(
+    result = cast(
         "list[bytes]", client.zrange(keys.windows_key(cluster, query), count - 1, count - 1)
     )
-    return start_of(found[0]) if found else None
+    return start_of(result[0]) if result else None

@@ -50,7 +50,7 @@ def members_of(table: Any, keys: Sequence[str]) -> list[bytes]:
     part = [_big_endian(np.asarray(table[name]), size) for name, size in _PART]
     columns = [_whole(table[name]) for name in keys]
     if all(_is_fixed(column.type) for column in columns):
-        matrix = np.concatenate([starts, *(_fixed_key(one) for one in columns), *part], axis=1)
+        matrix = np.concatenate([starts, *(_fixed_key(item) for item in columns), *part], axis=1)
         return split(matrix)
     encoded = zip(*(_key_bytes(column) for column in columns), strict=True)
     places = zip(split(starts), map(b"".join, encoded), split(np.concatenate(part, axis=1)),
@@ -77,7 +77,7 @@ def _big_endian(values: NDArray[np.int64], size: int = 8) -> Bytes2D:
 def split(matrix: Bytes2D) -> list[bytes]:
     """Return the rows of a matrix, each as bytes."""
     data, width = np.ascontiguousarray(matrix).tobytes(), matrix.shape[1]
-    return [data[at : at + width] for at in range(0, len(data), width)]
+    return [data[index : index + width] for index in range(0, len(data), width)]
 
 
 def _whole(column: Any) -> Any:
@@ -95,7 +95,7 @@ def _key_bytes(column: Any) -> list[bytes]:
         return split(_fixed_key(column))
     known = column.dictionary_encode()
     words = [_word(value) for value in known.dictionary.to_pylist()]
-    return [_NULL if at is None else words[at] for at in known.indices.to_pylist()]
+    return [_NULL if index is None else words[index] for index in known.indices.to_pylist()]
 
 
 def _word(value: Any) -> bytes:

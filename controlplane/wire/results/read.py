@@ -103,19 +103,19 @@ def read_pages(
     """
     script = client.register_script(PAGE)
     pipe = client.pipeline(transaction=False)
-    asked = {query: _Asked.of(*one) for query, one in wanted.items()}
-    for query, one in asked.items():
+    asked = {query: _Asked.of(*item) for query, item in wanted.items()}
+    for query, element in asked.items():
         names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
                  keys.blocks_key(cluster, query)]  # fmt: skip
-        script(keys=names, args=one.arguments(cluster), client=pipe)
+        script(keys=names, args=element.arguments(cluster), client=pipe)
     answers: list[Any] = pipe.execute() if asked else []
     pages, pieces = {}, {}
-    for (query, one), answer in zip(asked.items(), answers, strict=True):
-        pages[query], pieces[query] = _page_of(client, cluster, query, one, answer)
+    for (query, value), answer in zip(asked.items(), answers, strict=True):
+        pages[query], pieces[query] = _page_of(client, cluster, query, value, answer)
     for queries in _alike(asked, pieces):
         mine = [pieces[query] for query in queries]
-        found = assembled(asked[queries[0]].computation, mine, page_s)
-        for query, windows in zip(queries, found, strict=True):
+        result = assembled(asked[queries[0]].computation, mine, page_s)
+        for query, windows in zip(queries, result, strict=True):
             pages[query] = replace(pages[query], windows=windows)
     return pages
 
@@ -125,13 +125,13 @@ def _alike(asked: Mapping[int, "_Asked"], pieces: Mapping[int, Piece]) -> list[l
 
     Those with users' aggregates each for itself: every one has its own time.
     """
-    found: dict[tuple[int, int], list[int]] = {}
+    result: dict[tuple[int, int], list[int]] = {}
     for query, piece in pieces.items():
         if piece.places:
             computation = asked[query].computation
             alone = query if has_users_aggregates(computation) else 0
-            found.setdefault((id(computation), alone), []).append(query)
-    return list(found.values())
+            result.setdefault((id(computation), alone), []).append(query)
+    return list(result.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +185,9 @@ def _page_of(
     held = TaskOwnership(_blocks(blocks), moved or b"", _int(moved_to))
     is_wanted = partial(_is_wanted, asked.least, asked.most, asked.key)
     some = Wanted(*asked.starts, is_wanted, wanted.limit, wanted.newest_first)
-    found = rows_of(computation, query, held, some)
-    places, after = _cut(places_of(computation, stored, found), after, _int(edge), wanted)
-    return replace(page, next=after), Piece(query, stored, found, places)
+    result = rows_of(computation, query, held, some)
+    places, after = _cut(places_of(computation, stored, result), after, _int(edge), wanted)
+    return replace(page, next=after), Piece(query, stored, result, places)
 
 
 def _blocks(values: Sequence[bytes]) -> list[tuple[Ref, bytes]]:
@@ -214,7 +214,7 @@ def _cut(
     `after`: the place up to which those with rows of their own were read, empty for all; `edge`:
     the start (ms) where blocks were left out, None for nowhere.
     """
-    found = sorted(places, reverse=wanted.newest_first)
+    result = sorted(places, reverse=wanted.newest_first)
     bounds = [after] if after else []
     if edge is not None:
         # The nearest bytes that no place has on either side of the starts at the edge.
@@ -223,11 +223,11 @@ def _cut(
     nearest = b""
     if bounds:
         nearest = max(bounds) if wanted.newest_first else min(bounds)
-        found = [one for one in found if _is_before(one, nearest, wanted.newest_first)]
-    if len(found) > wanted.limit:
-        found = found[: wanted.limit]
-        nearest = found[-1]
-    return found, nearest
+        result = [item for item in result if _is_before(item, nearest, wanted.newest_first)]
+    if len(result) > wanted.limit:
+        result = result[: wanted.limit]
+        nearest = result[-1]
+    return result, nearest
 
 
 def _is_before(place: bytes, edge: bytes, newest_first: bool) -> bool:
@@ -260,15 +260,17 @@ def read_places(
         )
     answers: list[Any] = pipe.execute()
     members = [member for answer in answers for member in answer[3]]
-    rows = [[row for answer in answers for row in answer[4][at]] for at in range(len(sections))]
+    rows = [
+        [row for answer in answers for row in answer[4][index]] for index in range(len(sections))
+    ]
     known = _names_of_forms(client, names[1], rows, schema_names(layout_of(computation)))
     held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
     asked = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
                    len(places), newest_first=True)  # fmt: skip
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
-    found = rows_of(computation, query, held, asked)
-    every = sorted(places_of(computation, stored, found))
-    (windows,) = assembled(computation, [Piece(query, stored, found, every)])
+    result = rows_of(computation, query, held, asked)
+    every = sorted(places_of(computation, stored, result))
+    (windows,) = assembled(computation, [Piece(query, stored, result, every)])
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
 
@@ -301,7 +303,7 @@ def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> 
     pipe = client.pipeline(transaction=False)
     for query in queries:
         pipe.hexists(keys.rows_key(cluster, query), "batch")
-    return {query for query, found in zip(queries, pipe.execute(), strict=True) if found}
+    return {query for query, result in zip(queries, pipe.execute(), strict=True) if result}
 
 
 def _int(value: bytes | None) -> int | None:

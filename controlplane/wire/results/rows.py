@@ -58,14 +58,14 @@ def packed(
         heads = np.tile(np.frombuffer(HEAD.pack(batch, number, 1), np.uint8), (len(table), 1))
         return split(np.concatenate([heads, fixed], axis=1))
     data, width = fixed.tobytes(), fixed.shape[1]
-    found, at = [], 0
+    result, offset = [], 0
     for length in lengths:
-        past = at + length
+        stop = offset + length
         head = HEAD.pack(batch, number, length)
-        parts = [cell for cells in other for cell in cells[at:past]]
-        found.append(b"".join((head, data[at * width : past * width], *parts)))
-        at = past
-    return found
+        parts = [cell for cells in other for cell in cells[offset:stop]]
+        result.append(b"".join((head, data[offset * width : stop * width], *parts)))
+        offset = stop
+    return result
 
 
 def unpacked(
@@ -128,14 +128,14 @@ def _matrix(columns: Sequence[Any], rows: int) -> Bytes2D:
 
 
 def _columns(fields: Sequence[Any], matrix: Bytes2D) -> dict[str, Any]:
-    found, at = {}, 0
+    result, offset = {}, 0
     for field in fields:
         width = _width(field.type)
-        valid = matrix[:, at].astype(np.bool_)
-        raw = np.ascontiguousarray(matrix[:, at + 1 : at + 1 + width])
-        found[field.name] = _column(field.type, valid, raw)
-        at += 1 + width
-    return found
+        valid = matrix[:, offset].astype(np.bool_)
+        raw = np.ascontiguousarray(matrix[:, offset + 1 : offset + 1 + width])
+        result[field.name] = _column(field.type, valid, raw)
+        offset += 1 + width
+    return result
 
 
 def _column(kind: Any, valid: Any, raw: Bytes2D) -> Any:
@@ -166,19 +166,19 @@ def _encoded(column: Any) -> Iterator[bytes | None]:
         yield from column.to_pylist()
     else:
         # Lists and structs: as Arrow writes them.
-        for at in range(len(column)):
-            one = pa.RecordBatch.from_arrays([column.slice(at, 1)], schema=_one(kind))
-            yield one.serialize().to_pybytes()
+        for index in range(len(column)):
+            item = pa.RecordBatch.from_arrays([column.slice(index, 1)], schema=_one(kind))
+            yield item.serialize().to_pybytes()
 
 
 def _other_columns(
     fields: Sequence[Any], values: Sequence[bytes], offsets: Sequence[int], lengths: Sequence[int]
 ) -> dict[str, Any]:
     """Return the columns without a fixed width; of one value, one column behind the other."""
-    found: dict[str, list[bytes | None]] = {field.name: [] for field in fields}
+    result: dict[str, list[bytes | None]] = {field.name: [] for field in fields}
     for value, offset, length in zip(values, offsets, lengths, strict=True):
         at = offset
-        for cells in found.values():
+        for cells in result.values():
             for _ in range(length):
                 (size,) = _LENGTH.unpack_from(value, at)
                 at += _LENGTH.size
@@ -187,7 +187,7 @@ def _other_columns(
                 else:
                     cells.append(value[at : at + size])
                     at += size
-    return {field.name: _decoded(field.type, found[field.name]) for field in fields}
+    return {field.name: _decoded(field.type, result[field.name]) for field in fields}
 
 
 def _decoded(kind: Any, cells: Sequence[bytes | None]) -> Any:

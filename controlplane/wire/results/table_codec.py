@@ -25,7 +25,7 @@ def pack(changes: Iterable[tuple[str, StateSchema, Any]]) -> bytes:
 def unpacked(data: bytes) -> Iterator[tuple[str, Any]]:
     """Yield the name of the form and the rows of each table that `pack` wrote."""
     (size,) = _HEAD.unpack_from(data)
-    at = _HEAD.size + size
-    for name, length in json.loads(data[_HEAD.size : at]):
-        yield name, from_bytes(schema_named(name), data[at : at + length])
-        at += length
+    offset = _HEAD.size + size
+    for name, length in json.loads(data[_HEAD.size : offset]):
+        yield name, from_bytes(schema_named(name), data[offset : offset + length])
+        offset += length

@@ -144,18 +144,20 @@ def complete_until(watermarks: Watermarks, reading: Reading) -> int | None:
     """
     reached = {stream: watermarks.streams.get(stream, Reached()) for stream in reading.streams}
     active = [
-        one for stream, one in reached.items() if not _is_idle(one, stream, watermarks, reading)
+        value
+        for stream, value in reached.items()
+        if not _is_idle(value, stream, watermarks, reading)
     ]
-    times = [one.merged if reading.merged else one.settled for one in active or reached.values()]
+    times = [item.merged if reading.merged else item.settled for item in active or reached.values()]
     known = [ms for ms in times if ms is not None]
     if active:
         return min(known) if len(known) == len(times) else None
     return max(known, default=None)
 
 
-def _is_idle(one: Reached, stream: int, watermarks: Watermarks, reading: Reading) -> bool:
+def _is_idle(reached: Reached, stream: int, watermarks: Watermarks, reading: Reading) -> bool:
     limit = reading.idle_ms.get(stream)
-    since = max(one.active_ms, reading.since_ms, watermarks.since_ms)
+    since = max(reached.active_ms, reading.since_ms, watermarks.since_ms)
     return limit is not None and watermarks.clock_ms - since >= limit
 
 

@@ -74,12 +74,12 @@ def write(
         names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
                  keys.feed_key(cluster, query), keys.stored_key(cluster),
                  keys.blocks_key(cluster, query)]  # fmt: skip
-        names += [keys.block_key(cluster, one.block) for one in mine]
+        names += [keys.block_key(cluster, item.block) for item in mine]
         feed = b""
         if query in listened:
             feed = _feed_entry([*rows.fields[::2]], blocks.members.get(query, ()))
         forms = [value for number, name in rows.forms.items() for value in (f"form:{number}", name)]
-        named_blocks = [value for one in mine for value in (one.block, one.to_bytes())]
+        named_blocks = [value for element in mine for value in (element.block, element.to_bytes())]
         script(
             keys=names,
             args=[batch, start_of(rows.least), feed, FEED_ENTRIES, query, len(rows.forms), *forms,
@@ -93,14 +93,14 @@ def write(
 
 
 def _by_query(changes: Changes, batch: int) -> Mapping[int, _Query]:
-    found: dict[int, _Query] = {}
+    result: dict[int, _Query] = {}
     for name, table in changes.tables:
         if len(table):
-            _take_table(found, name, table.combine_chunks(), batch)
-    return found
+            _take_table(result, name, table.combine_chunks(), batch)
+    return result
 
 
-def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> None:
+def _take_table(result: dict[int, _Query], name: str, table: Any, batch: int) -> None:
     """Add the rows of one form: encoded together, then handed to their queries."""
     form, section = schema_named(name), section_of(name).encode()
     members = members_of(table, key_columns(form))
@@ -112,12 +112,12 @@ def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> 
     else:
         table, members, owners, lengths = _grouped(table, members, queries)
     values = packed(name, form, table, lengths, batch)
-    for at in np.flatnonzero(gone).tolist():
-        values[at] = b""
+    for index in np.flatnonzero(gone).tolist():
+        values[index] = b""
     for query, member, value in zip(owners, members, values, strict=True):
-        mine = found.get(query)
+        mine = result.get(query)
         if mine is None:
-            mine = found[query] = _Query()
+            mine = result[query] = _Query()
         mine.fields += (member + section, value)
         mine.least = min(mine.least, member)
         mine.forms[number_of(name)] = name
@@ -143,7 +143,7 @@ def _grouped(
 
 def _feed_entry(fields: Sequence[bytes], members: Sequence[bytes]) -> bytes:
     """Return the members that changed, each with its length before it, unless they are too many."""
-    every = dict.fromkeys((*(one[:-1] for one in fields), *members))
+    every = dict.fromkeys((*(item[:-1] for item in fields), *members))
     if sum(map(len, every)) > FEED_ENTRY_BYTES:
         return TOO_MANY
-    return b"".join(len(one).to_bytes(2, "big") + one for one in every)
+    return b"".join(len(value).to_bytes(2, "big") + value for value in every)

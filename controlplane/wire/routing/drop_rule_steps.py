@@ -43,9 +43,9 @@ def needed_since(shed: Shed, oldest_ms: int) -> int | None:
     None: all steps are needed.
     """
     reach = (shed.batch - 1) * shed.slide_ms + shed.window_ms
-    past = [since for since, _ in shed.steps if since + reach <= oldest_ms]
+    stop = [since for since, _ in shed.steps if since + reach <= oldest_ms]
     # The first step alone has nothing before it that could go, unless it drops nothing itself.
-    return past[-1] if past and (len(past) > 1 or shed.steps[0][1] == 0) else None
+    return stop[-1] if stop and (len(stop) > 1 or shed.steps[0][1] == 0) else None
 
 
 def _of(shed: Shed, steps: Sequence[Step]) -> Shed | None:

@@ -137,20 +137,20 @@ def _follow(client: "redis.Redis", cluster: str, table: RoutingTable, version: i
     if not wanted:
         return table
     names = [keys.route_delta_key(cluster, number) for number in wanted]
-    found = cast("list[bytes | None]", client.mget(names))
-    if any(text is None for text in found):
+    result = cast("list[bytes | None]", client.mget(names))
+    if any(text is None for text in result):
         raise RoutingMissing(cluster, version)
-    return table.apply(*(RoutingDelta.from_json(text) for text in found if text is not None))
+    return table.apply(*(RoutingDelta.from_json(text) for text in result if text is not None))
 
 
 def _nearest_snapshot(client: "redis.Redis", cluster: str, version: int) -> RoutingTable:
-    found = cast(
+    result = cast(
         "list[bytes]",
         client.zrevrangebyscore(keys.route_snapshots_key(cluster), version, 0, start=0, num=1),
     )
-    if not found:
+    if not result:
         return RoutingTable()
-    text = cast("bytes | None", client.get(keys.route_snapshot_key(cluster, int(found[0]))))
+    text = cast("bytes | None", client.get(keys.route_snapshot_key(cluster, int(result[0]))))
     if text is None:
         raise RoutingMissing(cluster, version)
     return RoutingTable.from_json(text)

@@ -34,16 +34,18 @@ class Route:
         """Return the node of each task."""
         if not self.spans:
             return (self.node,)
-        return tuple(node for node, first, past in self.spans for _ in range(first, past))
+        return tuple(node for node, first, stop in self.spans for _ in range(first, stop))
 
 
 def check_spans(query: int, spans: Sequence[Span]) -> None:
     """Raise unless spans hold tasks 0, 1, … without gap or overlap."""
-    at = 0
-    for _, first, past in spans:
-        if first != at or past <= first:
-            raise InconsistentDelta(f"query {query}: tasks [{first}, {past}) cannot follow {at}")
-        at = past
+    offset = 0
+    for _, first, stop in spans:
+        if first != offset or stop <= first:
+            raise InconsistentDelta(
+                f"query {query}: tasks [{first}, {stop}) cannot follow {offset}"
+            )
+        offset = stop
 
 
 def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
@@ -68,16 +70,16 @@ def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...
     Each ends where the next one begins.
     """
     ends = [first for first, _ in begins[1:]] + [count]
-    return tuple((node, first, past) for (first, node), past in zip(begins, ends, strict=True))
+    return tuple((node, first, stop) for (first, node), stop in zip(begins, ends, strict=True))
 
 
 def with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
     """Return the route with tasks on other nodes. Raises `InconsistentDelta`."""
     owners = list(route.owners())
-    for node, first, past in moves:
-        if not 0 <= first < past <= len(owners):
-            why = f"query {query} has {len(owners)} tasks, not [{first}, {past})"
+    for node, first, stop in moves:
+        if not 0 <= first < stop <= len(owners):
+            why = f"query {query} has {len(owners)} tasks, not [{first}, {stop})"
             raise InconsistentDelta(why)
-        owners[first:past] = [node] * (past - first)
+        owners[first:stop] = [node] * (stop - first)
     spans = spans_of(owners) if route.spans else ()
     return replace(route, node=owners[0], spans=spans)

@@ -44,11 +44,15 @@ def transition_table(before: RoutingTable, after: RoutingTable) -> RoutingTable:
     this batch's records there, and their state, with all of them in it, goes to the next batch.
     """
     queries = dict(after.queries)
-    for one in task_transfers(before, after):
-        route = queries[one.query]
-        if one.task == AGGREGATOR_TASK:
-            queries[one.query] = replace(route, merge=one.source)
+    for task_transfer in task_transfers(before, after):
+        route = queries[task_transfer.query]
+        if task_transfer.task == AGGREGATOR_TASK:
+            queries[task_transfer.query] = replace(route, merge=task_transfer.source)
             continue
-        queries[one.query] = with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
+        queries[task_transfer.query] = with_moves(
+            task_transfer.query,
+            route,
+            [(task_transfer.source, task_transfer.task, task_transfer.task + 1)],
+        )
     # A node that is removed by the later table still gives out the state of its tasks.
     return replace(after, queries=queries, node_count=max(before.node_count, after.node_count))

@@ -27,7 +27,7 @@ class RoutingDelta:
     def to_json(self) -> str:
         """Return the delta as one line of JSON."""
         return json.dumps(
-            {"version": self.version, "ops": [action_to_json(one) for one in self.actions]},
+            {"version": self.version, "ops": [action_to_json(action) for action in self.actions]},
             separators=(",", ":"),
         )
 
@@ -35,7 +35,7 @@ class RoutingDelta:
     def from_json(cls, text: str | bytes) -> "RoutingDelta":
         """Return the delta that `to_json` wrote."""
         row = json.loads(text)
-        return cls(row["version"], tuple(action_from_json(one) for one in row["ops"]))
+        return cls(row["version"], tuple(action_from_json(item) for item in row["ops"]))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class RoutingTable:
             },
             dict(row["splits"]),
             {stream: schema_of(schema) for schema, streams in row["schemas"] for stream in streams},
-            {(stream, query): Shed.from_json(one) for stream, query, one in row["sheds"]},
+            {(stream, query): Shed.from_json(item) for stream, query, item in row["sheds"]},
             {index: NodeState(*state) for index, *state in row["nodes"]},
             row["node_count"],
             row["split_count"],
@@ -128,10 +128,10 @@ class RoutingTable:
 
 def _schema_rows(schemas: Mapping[int, StreamSchema]) -> list[list[Any]]:
     """Return each schema once, with the streams that have it."""
-    found: dict[StreamSchema, list[int]] = {}
+    result: dict[StreamSchema, list[int]] = {}
     for stream, schema in schemas.items():
-        found.setdefault(schema, []).append(stream)
-    return [[schema.to_json(), streams] for schema, streams in found.items()]
+        result.setdefault(schema, []).append(stream)
+    return [[schema.to_json(), streams] for schema, streams in result.items()]
 
 
 def _route_row(route: Route) -> list[Any]:
@@ -143,4 +143,4 @@ def _route_row(route: Route) -> list[Any]:
 def _optional(
     spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
 ) -> tuple[tuple[Span, ...], str, int]:
-    return tuple((node, first, past) for node, first, past in spans), scheme, merge
+    return tuple((node, first, stop) for node, first, stop in spans), scheme, merge

@@ -70,8 +70,8 @@ def test_each_append_counts_and_a_repetition_does_not(
     """Two equal appends are two; the same stamp twice is one."""
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         positions = {producer.append({1: reports(7)}) for _ in range(3)}
-        stamp = log.IdempotencyToken("loader", 17)
-        stamped = {producer.append({1: reports(7)}, stamp) for _ in range(3)}
+        token = log.IdempotencyToken("loader", 17)
+        stamped = {producer.append({1: reports(7)}, token) for _ in range(3)}
     read = log.RedisLog(redis_client, "c").read_streams([1], log.START, "+")
     assert {entry.position for entry in read[1]} == positions | stamped
     assert (len(positions), len(stamped)) == (3, 1)
@@ -81,13 +81,13 @@ def test_a_stamp_that_other_records_had_is_refused(
     redis_client: "redis.Redis", redis_server: str
 ) -> None:
     """Not answered as if they were stored; those that had it are repeated as before."""
-    stamp = log.IdempotencyToken("loader", 17)
+    token = log.IdempotencyToken("loader", 17)
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
-        first = producer.append({1: reports(7), 2: reports(8)}, stamp)
+        first = producer.append({1: reports(7), 2: reports(8)}, token)
         for other in ({1: reports(9), 2: reports(8)}, {1: reports(7)}, {2: reports(7)}):
             with pytest.raises(IdempotencyTokenReused, match="sequence 17 of producer 'loader'"):
-                producer.append(other, stamp)
-        assert producer.append({2: reports(8), 1: reports(7)}, stamp) == first
+                producer.append(other, token)
+        assert producer.append({2: reports(8), 1: reports(7)}, token) == first
         assert producer.waiting().records == 2
 
 
@@ -102,10 +102,10 @@ def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: P
         with pytest.raises(LogUnavailable) as lost:
             producer.append({1: reports(7)})
         server.start()
-        stamp = lost.value.stamp
-        assert isinstance(stamp, log.IdempotencyToken)
-        first = producer.append({1: reports(7)}, stamp)
-        assert producer.append({1: reports(7)}, stamp) == first
+        token = lost.value.token
+        assert isinstance(token, log.IdempotencyToken)
+        first = producer.append({1: reports(7)}, token)
+        assert producer.append({1: reports(7)}, token) == first
         assert producer.waiting().records == 2
 
 

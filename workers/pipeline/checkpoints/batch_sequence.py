@@ -38,15 +38,15 @@ def first_position(client: "redis.Redis", cluster: str, log: Log) -> LogPosition
         return cut
     if not isinstance(log, RedisLog):
         return cut
-    found: Any = client.xrevrange(keys.index_key(cluster), end, "-", count=1)
-    if not found or found[0][0].decode() != end:
+    result: Any = client.xrevrange(keys.index_key(cluster), end, "-", count=1)
+    if not result or result[0][0].decode() != end:
         # Redis was emptied or is older: whatever it has now came later.
         return cut
-    return LogPosition(end, int(found[0][1][b"total"]))
+    return LogPosition(end, int(result[0][1][b"total"]))
 
 
 def _newest(client: "redis.Redis", cluster: str) -> dict[str, Any]:
     """Return the newest telemetry row, empty without one."""
-    found = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=1))
-    row: dict[str, Any] = json.loads(found[0][1][b"t"]) if found else {}
+    result = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=1))
+    row: dict[str, Any] = json.loads(result[0][1][b"t"]) if result else {}
     return row

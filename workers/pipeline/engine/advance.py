@@ -61,50 +61,57 @@ def advance_state(
     log_times: LogTimes | None = None,
     aggregated_elsewhere: Collection[int] = (),
 ) -> BatchChanges:
-    """Take a batch's records into the state of a node's tasks.
+    """Update the state of a node's tasks with the records of a batch, and return the changes.
 
-    `records`: those of the same columns together. `newest`: the newest event time of each stream in
-    this batch. One page per form is visited in turn besides those that change, so that closed
-    windows and ended queries leave. `record_tasks`: the tasks that take these records, where not
-    all do. `closes`: whether windows may be closed, which older records that are still to come
-    forbid. `republish`: all windows that were open before this batch count as changed, as what was
-    written of them is lost. `log_times`: what the batch says of the log, by which streams are idle.
-    `aggregated_elsewhere`: queries whose windows a merge node puts together.
+    `records`: one `Records` per set of columns. `newest`: the newest event time of each stream.
+    `record_tasks`: the tasks that the records are for, None for all. `closes`: False if older
+    records are still to come. `republish`: emit all windows that were open before this batch.
+    `aggregated_elsewhere`: queries whose windows an aggregator node merges.
     """
-    found = BatchChanges()
+    result = BatchChanges()
     before = read_watermarks(store)
-    republish_watermarks = before if republish else None
     watermarks = advance_watermarks(store, newest)
-    # Who takes records that have waited may have changed since: their windows go through the state.
-    reraise = closes and (record_tasks is None or record_tasks is tasks)
-    complete = (
-        CompleteWindows(before, watermarks, frozenset(aggregated_elsewhere)) if reraise else None
-    )
-    added = partial_aggregates(record_tasks or tasks, records, found, complete)
+    # Records from a backlog may be for other tasks: their windows pass through the state.
+    emits_complete = closes and (record_tasks is None or record_tasks is tasks)
+    complete = CompleteWindows(before, watermarks, frozenset(aggregated_elsewhere))
+    emitted = complete if emits_complete else None
+    added = partial_aggregates(record_tasks or tasks, records, result, emitted)
     started = time.thread_time_ns()
     clock = StreamClock.read(store, log_times)
     closed = dict(clock.closed_until)
-    _remove_late_rows(added, tasks, closed, found)
+    _remove_late_rows(added, tasks, closed, result)
     if closes:
         clock.close(tasks.joins, watermarks)
-    joins = clock.closed_until if closes else {}
-    context = _BatchContext(
-        watermarks if closes else {}, joins, batch, republish_watermarks, closed
-    )
+    closing = (watermarks, clock.closed_until) if closes else ({}, {})
+    context = _BatchContext(*closing, batch, before if republish else None, closed)
+    _advance_schemas(store, tasks, added, context, result)
+    clock.save(store, tasks.joins)
+    result.state_us = (time.thread_time_ns() - started) // 1000
+    return result
+
+
+def _advance_schemas(
+    store: Store,
+    tasks: Tasks,
+    added: Mapping[str, Sequence[Any]],
+    context: "_BatchContext",
+    batch_changes: BatchChanges,
+) -> None:
+    """Merge the added rows into the pages of each state schema, and sum up the bytes of all pages.
+
+    Pages of every schema are visited in turn, so that closed windows and ended queries are deleted.
+    """
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     old_sizes = dict(sizes)
     known = {key.rpartition("/")[0] for key in sizes}
     for name in sorted({*added, *known}):
-        form = schema_named(name)
-        pages = Pages(store, form, name, sizes)
-        rows = pa.concat_tables([form.arrow.empty_table(), *added.get(name, [])])
-        _advance_schema(pages, tasks, rows, context, found)
-    clock.save(store, tasks.joins)
+        schema = schema_named(name)
+        pages = Pages(store, schema, name, sizes)
+        rows = pa.concat_tables([schema.arrow.empty_table(), *added.get(name, [])])
+        _advance_schema(pages, tasks, rows, context, batch_changes)
     if sizes != old_sizes:
         store.put(SIZES, json.dumps(sizes).encode())
-    found.state_bytes = sum(sizes.values())
-    found.state_us = (time.thread_time_ns() - started) // 1000
-    return found
+    batch_changes.state_bytes = sum(sizes.values())
 
 
 @dataclass(frozen=True)
@@ -124,20 +131,23 @@ class _BatchContext:
 
 
 def _remove_late_rows(
-    added: dict[str, list[Any]], tasks: Tasks, closed: Mapping[int, int], found: BatchChanges
+    added: dict[str, list[Any]],
+    tasks: Tasks,
+    closed: Mapping[int, int],
+    batch_changes: BatchChanges,
 ) -> None:
     """Take out what comes for windows of joins that are closed: a stream was idle and returned."""
     for name in filter(is_pairs, list(added)):
         kept = []
         for rows in added[name]:
             late = is_closed(rows, tasks.closing, closed)
-            found.late += int(np.asarray(rows["s0"])[late].sum())
+            batch_changes.late += int(np.asarray(rows["s0"])[late].sum())
             kept.append(rows.filter(pa.array(~late)) if late.any() else rows)
         added[name] = kept
 
 
 def _advance_schema(
-    pages: Pages, tasks: Tasks, added: Any, context: _BatchContext, found: BatchChanges
+    pages: Pages, tasks: Tasks, added: Any, context: _BatchContext, batch_changes: BatchChanges
 ) -> None:
     """Merge what a batch adds into one form's pages: all at once, one by one if memory is short."""
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
@@ -146,14 +156,14 @@ def _advance_schema(
         visited = list(range(PAGES))
     try:
         reraise = (MemoryError,) if len(visited) > 1 else ()
-        _advance_pages(pages, visited, tasks, added, context, found, reraise)
+        _advance_pages(pages, visited, tasks, added, context, batch_changes, reraise)
         return
     except MemoryError:
         if len(visited) == 1:
             raise
     for page in visited:
         mine = added.filter(pa.array(touched == page))
-        _advance_pages(pages, [page], tasks, mine, context, found)
+        _advance_pages(pages, [page], tasks, mine, context, batch_changes)
 
 
 def _advance_pages(
@@ -162,23 +172,23 @@ def _advance_pages(
     tasks: Tasks,
     added: Any,
     context: _BatchContext,
-    found: BatchChanges,
+    batch_changes: BatchChanges,
     reraise: tuple[type[Exception], ...] = (),
 ) -> None:
     state = pages.load(visited)
     live = is_live(state, tasks.members)
     ended = set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
-    state, faults = state.filter(pa.array(live)), dict(found.faults)
+    state, faults = state.filter(pa.array(live)), dict(batch_changes.faults)
     queries = list(tasks.members)
     parts = run_isolated(
         MERGE, queries, lambda some: _advance_queries(pages, tasks, context, _of(some, state),
         _of(some, added)), faults, lambda query: sample_of_query(query, added, state), reraise,
     )  # fmt: skip
     saved = _save_rows(pages, visited, [part.rows for part in parts], faults, reraise)
-    found.faults |= faults
-    found.ended |= ended
-    found.windows += [window for part in parts for window in part.windows]
-    found.tasks.append(task_bytes(saved, pages.size_of(visited)))
+    batch_changes.faults |= faults
+    batch_changes.ended |= ended
+    batch_changes.windows += [window for part in parts for window in part.windows]
+    batch_changes.tasks.append(task_bytes(saved, pages.size_of(visited)))
 
 
 class _Advanced(NamedTuple):
@@ -271,35 +281,39 @@ def _has(member: Member | None, run: int, task: int) -> bool:
     )
 
 
-def _join_windows(tasks: Tasks, found: MergedState) -> Iterable[tuple[str, Any]]:
+def _join_windows(tasks: Tasks, merged_state: MergedState) -> Iterable[tuple[str, Any]]:
     """Yield the changed windows of joins by the names of their forms, each aggregated whole."""
     changed = (
-        found.rows.filter(pa.array(found.is_changed)).group_by(["query", "pane"]).aggregate([])
+        merged_state.rows.filter(pa.array(merged_state.is_changed))
+        .group_by(["query", "pane"])
+        .aggregate([])
     )
     pairs = np.stack([np.asarray(changed["query"]), np.asarray(changed["pane"])], axis=1)
-    query, pane = np.asarray(found.rows["query"]), np.asarray(found.rows["pane"])
-    for one in np.unique(pairs[:, 0]).tolist():
-        mine = (query == one) & np.isin(pane, pairs[pairs[:, 0] == one, 1])
-        computation = tasks.members[one].computation
+    query, pane = np.asarray(merged_state.rows["query"]), np.asarray(merged_state.rows["pane"])
+    for item in np.unique(pairs[:, 0]).tolist():
+        mine = (query == item) & np.isin(pane, pairs[pairs[:, 0] == item, 1])
+        computation = tasks.members[item].computation
         assert computation is not None
-        for name, rows in join_windows(computation, one, found.rows.filter(pa.array(mine))).items():
-            yield name, _without_dropped(rows, {one: tasks.members[one].windows})
+        for name, rows in join_windows(
+            computation, item, merged_state.rows.filter(pa.array(mine))
+        ).items():
+            yield name, _without_dropped(rows, {item: tasks.members[item].windows})
 
 
 def _windows(
-    form: StateSchema, tasks: Tasks, found: MergedState, work: AggregateLookup | None
+    form: StateSchema, tasks: Tasks, merged_state: MergedState, work: AggregateLookup | None
 ) -> Iterable[Any]:
     """Yield the changed windows, queries with the same windows together."""
-    query = np.asarray(found.rows["query"])
+    query = np.asarray(merged_state.rows["query"])
     groups: dict[Window | None, list[int]] = {}
-    for changed in np.unique(query[found.is_changed]).tolist():
+    for changed in np.unique(query[merged_state.is_changed]).tolist():
         window = tasks.members[changed].closing.window
         groups.setdefault(window if window.panes > 1 else None, []).append(changed)
     for kind, queries in groups.items():
         mine = np.isin(query, queries)
-        part = MergedState(found.rows.filter(pa.array(mine)), found.is_changed[mine])
+        part = MergedState(merged_state.rows.filter(pa.array(mine)), merged_state.is_changed[mine])
         rows = changed_windows_of(form, part, kind or Window(1, 1), work)
-        yield _without_dropped(rows, {one: tasks.members[one].windows for one in queries})
+        yield _without_dropped(rows, {item: tasks.members[item].windows for item in queries})
 
 
 def _without_dropped(rows: Any, windows: Mapping[int, DropRules]) -> Any:
@@ -309,8 +323,8 @@ def _without_dropped(rows: Any, windows: Mapping[int, DropRules]) -> Any:
     """
     dropped = np.zeros(len(rows), np.bool_)
     query, stream, start = (np.asarray(rows[name]) for name in ("query", "stream", "pane"))
-    for one, drop_rules in windows.items():
+    for item, drop_rules in windows.items():
         for of, rule in drop_rules:
-            mine = np.flatnonzero((query == one) & (stream == of))
+            mine = np.flatnonzero((query == item) & (stream == of))
             dropped[mine] |= is_window_dropped(rule, start[mine])
     return rows.filter(pa.array(~dropped)) if dropped.any() else rows

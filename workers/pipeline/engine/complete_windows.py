@@ -42,11 +42,13 @@ class CompleteWindows:
         if group.computation.join is not None or window.panes != 1 or group.intake.windows:
             return None, group
         aggregated_elsewhere = [
-            one.query for one in group.subscriptions if one.query in self.aggregated_elsewhere
+            item.query for item in group.subscriptions if item.query in self.aggregated_elsewhere
         ]
         if not aggregated_elsewhere:
             return group, None
-        others = {one.query for one in group.subscriptions}.difference(aggregated_elsewhere)
+        others = {subscription.query for subscription in group.subscriptions}.difference(
+            aggregated_elsewhere
+        )
         return (group.of_queries(others) if others else None), group.of_queries(
             aggregated_elsewhere
         )
@@ -55,8 +57,10 @@ class CompleteWindows:
         """Return which rows of panes are whole windows that are complete, bool[rows]."""
         streams, stream_of = np.unique(np.asarray(rows["stream"]), return_inverse=True)
         known = streams.tolist()
-        before = np.array([self.before.get(one, _NEVER) for one in known], np.int64)[stream_of]
-        after = np.array([self.after.get(one, NO_WATERMARK) for one in known], np.int64)[stream_of]
+        before = np.array([self.before.get(item, _NEVER) for item in known], np.int64)[stream_of]
+        after = np.array([self.after.get(value, NO_WATERMARK) for value in known], np.int64)[
+            stream_of
+        ]
         start = np.asarray(rows["pane"])
         end = start + computation.window.size_ms
         is_past = (after != NO_WATERMARK) & (end <= np.where(after == NO_WATERMARK, 0, after)
@@ -72,19 +76,19 @@ def split_complete(
     A stream that is in several parts has no complete panes: they would have to be merged.
     """
     once = _streams_of_one(panes)
-    found: list[tuple[Panes | None, Panes | None]] = []
+    result: list[tuple[Panes | None, Panes | None]] = []
     for part in panes:
         tables = [part.rows, part.cells, part.blobs]
         masks = [None if table is None else passing.is_complete(table, computation)
                  & np.isin(np.asarray(table["stream"]), once) for table in tables]  # fmt: skip
         if masks[0] is None or not masks[0].any():
-            found.append((None, part))
+            result.append((None, part))
         elif masks[0].all():
-            found.append((part, None))
+            result.append((part, None))
         else:
-            found.append((_some(part, tables, masks), _some(part, tables, [
+            result.append((_some(part, tables, masks), _some(part, tables, [
                 None if mask is None else ~mask for mask in masks])))  # fmt: skip
-    return found
+    return result
 
 
 def _streams_of_one(panes: Sequence[Panes]) -> NDArray[np.int64]:
@@ -103,16 +107,18 @@ def _some(part: Panes, tables: Sequence[Any], masks: Sequence[Any]) -> Panes:
 
 def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
     """Yield queries of a group with the same streams and tasks: the group of one, and all."""
-    found: dict[tuple[Any, ...], list[Subscription]] = {}
-    for one in group.subscriptions:
-        found.setdefault((one.streams, one.tasks, one.mine.tobytes()), []).append(one)
-    for some in found.values():
+    result: dict[tuple[Any, ...], list[Subscription]] = {}
+    for subscription in group.subscriptions:
+        result.setdefault(
+            (subscription.streams, subscription.tasks, subscription.mine.tobytes()), []
+        ).append(subscription)
+    for some in result.values():
         yield Group.of(group.computation, some[:1], group.intake), some
 
 
 def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> Block:
     """Return the block of complete windows, from rows of the first recipient's tasks by form."""
     return Block(
-        [(one.query, one.run) for one in recipients],
+        [(recipient.query, recipient.run) for recipient in recipients],
         [(name, schema_named(name), rows) for name, rows in tables],
     )

@@ -63,7 +63,7 @@ def merge_parts(
     before = json.dumps(known)
     for gone in [query for query in known if int(query) not in members]:
         _forget(store, known, gone)
-    found: list[tuple[str, StateSchema, Any]] = []
+    result: list[tuple[str, StateSchema, Any]] = []
     faults: dict[int, Fault] = {}
     closes = _close_windows(store, members, watermarks, clock or StreamClock())
     for query, tables in parts.items():
@@ -71,13 +71,13 @@ def merge_parts(
         for taken in run_stage(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
             names = known.setdefault(str(query), [])
             for name, windows, kept in taken:
-                found.append((name, schema_named(name), windows))
+                result.append((name, schema_named(name), windows))
                 store.put(f"{MERGED}/{query}/{name}", kept)
                 if name not in names:
                     names.append(name)
     if json.dumps(known) != before:
         store.put(MERGED, json.dumps(known).encode())
-    return found, faults
+    return result, faults
 
 
 def widen_state(
@@ -113,17 +113,17 @@ def _close_windows(
     """Close the windows of each query up to the slowest of its streams that are not idle."""
     data = store.get(CLOSED)
     known = {query: row for query, *row in json.loads(data or b"[]")}
-    found: dict[int, _ClosedUntil] = {}
+    result: dict[int, _ClosedUntil] = {}
     rows: list[list[int]] = []
     for query, member in members.items():
         before_ms, begun_ms = known.get(query, [NO_WATERMARK, clock.now_ms])
         now_ms = clock.slowest(watermarks, member.subscription.streams, begun_ms)
-        found[query] = _ClosedUntil(before_ms, max(before_ms, now_ms))
-        rows.append([query, found[query].now_ms, begun_ms])
+        result[query] = _ClosedUntil(before_ms, max(before_ms, now_ms))
+        rows.append([query, result[query].now_ms, begun_ms])
     written = json.dumps(rows).encode()
     if written != (data or b"[]"):
         store.put(CLOSED, written)
-    return found
+    return result
 
 
 def _merge_query(
@@ -134,15 +134,15 @@ def _merge_query(
     Nothing is written. Raises whatever the query's merging raises. Parts for windows that were
     closed before are left out: those of a stream that was idle and returned.
     """
-    found, query = [], member.subscription.query
+    result, query = [], member.subscription.query
     for name, rows in tables.items():
         form, key = schema_named(name), f"{MERGED}/{query}/{name}"
         run = member.subscription.run
         state = _of_run(from_bytes(form, store.get(key)), run)
-        new = [_open(_of_run(one, run), member, closes.before_ms) for one in rows]
+        new = [_open(_of_run(row, run), member, closes.before_ms) for row in rows]
         kept, changed = _merge(form, state, new, run, _work(member))
-        found.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
-    return found
+        result.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
+    return result
 
 
 def _sample(tables: Tables, _error: Exception) -> str:
@@ -154,7 +154,7 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
     """Take what is kept of a query out of the store: the bytes of its parts by form."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     names = known.get(str(query), [])
-    found = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
+    result = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
     if names:
         _forget(store, known, str(query))
         store.put(MERGED, json.dumps(known).encode())
@@ -162,8 +162,8 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
     mine = [row for row in closed if row[0] == query]
     if mine:
         store.put(CLOSED, json.dumps([row for row in closed if row[0] != query]).encode())
-        found[CLOSED] = json.dumps(mine).encode()
-    return found
+        result[CLOSED] = json.dumps(mine).encode()
+    return result
 
 
 def import_state(store: Store, query: int, forms: Mapping[str, bytes]) -> None:

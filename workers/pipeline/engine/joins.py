@@ -69,16 +69,19 @@ def _side(records: Records, computation: Computation, join: Join, side: int, min
         valid &= np.asarray(key.is_valid())
     keys, mine = [key.filter(pa.array(valid)) for key in keys], mine[valid]
     row, start = windows_of_records(records.ts_ms[mine], computation.window)
-    found: dict[str, Any] = {"stream": pa.array(records.stream[mine][row]), "pane": pa.array(start)}
-    found["side"] = pa.array(np.full(len(row), side))
-    found |= {f"k{place}": key.take(pa.array(row)) for place, key in enumerate(keys)}
+    result: dict[str, Any] = {
+        "stream": pa.array(records.stream[mine][row]),
+        "pane": pa.array(start),
+    }
+    result["side"] = pa.array(np.full(len(row), side))
+    result |= {f"k{place}": key.take(pa.array(row)) for place, key in enumerate(keys)}
     for name, of, there in (("a", columns[0], side == 0), ("b", columns[1], side == 1)):
         for place, column in enumerate(of):
-            found[f"{name}{place}"] = _taken(records, column, mine[row], there)
-    found["s0"] = pa.array(np.ones(len(row), np.int64))
+            result[f"{name}{place}"] = _taken(records, column, mine[row], there)
+    result["s0"] = pa.array(np.ones(len(row), np.int64))
     form = schema_named(pairs_name(computation))
     names = [field for field in form.arrow.names if field not in _OWNER]
-    return pa.table(found).select(names).cast(pa.schema([form.arrow.field(n) for n in names]))
+    return pa.table(result).select(names).cast(pa.schema([form.arrow.field(n) for n in names]))
 
 
 def _taken(records: Records, column: Column, rows: Int64s, there: bool) -> Any:
@@ -111,9 +114,9 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
     watermarks = np.full(len(task), NO_WATERMARK)
     # The task stands where a stream would: both tell parts of a window apart.
     records = Records(pa.table(columns), pane, task, watermarks, frozenset(task.tolist()))
-    found = panes_of(records, bare)
+    result = panes_of(records, bare)
     run = int(rows["run"][0].as_py())
-    tables = zip(schema_names(layout), (found.rows, found.cells, found.blobs), strict=True)
+    tables = zip(schema_names(layout), (result.rows, result.cells, result.blobs), strict=True)
     return {
         name: _owned(table, query, run).select(schema_named(name).arrow.names)
         for name, table in tables
@@ -122,18 +125,18 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
 
 
 def _columns(join: Join) -> list[str]:
-    return [f"a{at}" for at in range(len(join.left))] + [
-        f"b{at}" for at in range(len(join.right_columns))
+    return [f"a{index}" for index in range(len(join.left))] + [
+        f"b{position_index}" for position_index in range(len(join.right_columns))
     ]
 
 
 def _paired(join: Join, query: int, rows: Any) -> Any:
     """Return a row per pair of records: task, pane, and the columns of both."""
-    meet = ["task", "pane", *(f"k{at}" for at in range(len(join.on)))]
+    meet = ["task", "pane", *(f"k{index}" for index in range(len(join.on)))]
     sides = []
     for side, name, columns in ((0, "a", join.left), (1, "b", join.right_columns)):
         mine = rows.filter(pc.equal(rows["side"], side))
-        names = [f"{name}{at}" for at in range(len(columns))]
+        names = [f"{name}{position_index}" for position_index in range(len(columns))]
         sides.append(mine.select([*meet, *names, "s0"]).rename_columns([*meet, *names, f"n{name}"]))
     met = sides[0].join(sides[1], keys=meet, join_type="inner", use_threads=False)
     count = np.asarray(met["na"]) * np.asarray(met["nb"])
@@ -143,9 +146,9 @@ def _paired(join: Join, query: int, rows: Any) -> Any:
 
 
 def _owned(table: Any, query: int, run: int) -> Any:
-    at = table.schema.get_field_index("stream")
+    column_index = table.schema.get_field_index("stream")
     size, task = len(table), table["stream"]
-    table = table.set_column(at, "stream", pa.array(np.zeros(size, np.int64)))
+    table = table.set_column(column_index, "stream", pa.array(np.zeros(size, np.int64)))
     table = table.append_column("task", task)
     for name, value in (("query", query), ("run", run)):
         table = table.append_column(name, pa.array(np.full(size, value)))

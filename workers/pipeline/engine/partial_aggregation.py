@@ -48,7 +48,7 @@ _SEARCH_SECONDS: Final = 1.0
 def partial_aggregates(
     tasks: Tasks,
     records: Records | Sequence[Records] | None,
-    found: BatchChanges,
+    batch_changes: BatchChanges,
     complete: CompleteWindows | None = None,
 ) -> dict[str, list[Any]]:
     """Return the rows that a batch adds to the state, by form.
@@ -60,30 +60,36 @@ def partial_aggregates(
     added: dict[str, list[Any]] = {}
     for group in tasks.groups:
         # Records of other streams may lack its columns, and what split nodes add for this query.
-        mine = [one for one in every if one.streams & group.streams]
+        mine = [item for item in every if item.streams & group.streams]
         if mine:
-            for name, rows in _group_aggregates(group, mine, found, complete):
+            for name, rows in _group_aggregates(group, mine, batch_changes, complete):
                 added.setdefault(name, []).append(rows)
     return added
 
 
 def _group_aggregates(
-    group: Group, records: Sequence[Records], found: BatchChanges, complete: CompleteWindows | None
+    group: Group,
+    records: Sequence[Records],
+    batch_changes: BatchChanges,
+    complete: CompleteWindows | None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield by form the rows that the queries of one computation take of the records."""
     started = time.thread_time_ns()
-    taken = [part for one in records for part in _evaluated(group, one, found.faults)]
-    for some, part in _without_complete(group, taken, found, complete):
-        yield from _assigned(some, part, found)
+    taken = [part for record in records for part in _evaluated(group, record, batch_changes.faults)]
+    for some, part in _without_complete(group, taken, batch_changes, complete):
+        yield from _assigned(some, part, batch_changes)
     for part in taken:
-        _count(group, part, found)
+        _count(group, part, batch_changes)
     if taken:
         spent = (time.thread_time_ns() - started) // 1000
-        found.operators.append(_operator(group, records, taken, spent))
+        batch_changes.operators.append(_operator(group, records, taken, spent))
 
 
 def _without_complete(
-    group: Group, taken: Sequence["_Taken"], found: BatchChanges, complete: CompleteWindows | None
+    group: Group,
+    taken: Sequence["_Taken"],
+    batch_changes: BatchChanges,
+    complete: CompleteWindows | None,
 ) -> Iterator[tuple[Group, "_Taken"]]:
     """Yield what goes into the state of which queries; complete windows become blocks."""
     takers, others = (None, group) if complete is None or not taken else complete.takers(group)
@@ -94,32 +100,32 @@ def _without_complete(
     parts = split_complete(complete, group.computation, [part.panes for part in taken])
     for part, (whole, rest) in zip(taken, parts, strict=True):
         if whole is not None:
-            _add_blocks(takers, part._replace(panes=whole), found)
+            _add_blocks(takers, part._replace(panes=whole), batch_changes)
         if rest is not None:
             yield takers, part._replace(panes=rest)
 
 
-def _add_blocks(group: Group, complete: "_Taken", found: BatchChanges) -> None:
+def _add_blocks(group: Group, complete: "_Taken", batch_changes: BatchChanges) -> None:
     """Add complete windows, once for all queries with the same streams and tasks."""
-    for one, recipients in group_alike(group):
+    for item, recipients in group_alike(group):
         counts = BatchChanges()
         # Of a query that is split, other nodes may have all of these windows.
-        tables = [(name, rows) for name, rows in _assigned(one, complete, counts) if len(rows)]
-        found.faults |= counts.faults
+        tables = [(name, rows) for name, rows in _assigned(item, complete, counts) if len(rows)]
+        batch_changes.faults |= counts.faults
         if tables:
-            found.blocks.append(block_of(recipients, tables))
-            found.tasks += _for_each(recipients, counts.tasks)
+            batch_changes.blocks.append(block_of(recipients, tables))
+            batch_changes.tasks += _for_each(recipients, counts.tasks)
 
 
 def _for_each(recipients: Sequence[Subscription], rows: Sequence[Int64s]) -> list[Int64s]:
     """Return rows of query, task and more of one query for each of several."""
-    queries = np.array([one.query for one in recipients], np.int64)
-    found = []
+    queries = np.array([recipient.query for recipient in recipients], np.int64)
+    result = []
     for some in rows:
         every = np.tile(some, (len(queries), 1))
         every[:, 0] = np.repeat(queries, len(some))
-        found.append(every)
-    return found
+        result.append(every)
+    return result
 
 
 class _Taken(NamedTuple):
@@ -133,7 +139,7 @@ class _Taken(NamedTuple):
 
 def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list[_Taken]:
     """Return what a group takes of records, in slices if memory is short; nothing for a fault."""
-    queries = [one.query for one in group.subscriptions]
+    queries = [subscription.query for subscription in group.subscriptions]
     if queries[0] in faults or not records.streams & group.streams:
         return []
     can_halve = len(records) > LEAST_SLICE
@@ -177,15 +183,17 @@ def _raises(group: Group, records: Records) -> bool:
     return False
 
 
-def _assigned(group: Group, taken: _Taken, found: BatchChanges) -> Iterator[tuple[str, Any]]:
+def _assigned(
+    group: Group, taken: _Taken, batch_changes: BatchChanges
+) -> Iterator[tuple[str, Any]]:
     """Yield the rows of the group's tasks by form."""
     tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
-    for at, (name, rows) in enumerate(tables):
+    for index, (name, rows) in enumerate(tables):
         if rows is None or not len(rows):
             continue
-        for owned in _owned(group, name, rows, taken.keys, found.faults):
-            if at == 0:
-                found.tasks.append(_task_records(owned))
+        for owned in _owned(group, name, rows, taken.keys, batch_changes.faults):
+            if index == 0:
+                batch_changes.tasks.append(_task_records(owned))
             yield name, owned.select(schema_named(name).arrow.names)
 
 
@@ -195,25 +203,25 @@ def _owned(
     """Return the rows of panes as rows of the tasks that take them."""
 
     def owned(queries: Sequence[int]) -> Any:
-        found = group.of_queries(queries).owned(rows, keys)
-        return _under_one_mark(found) if is_pairs(name) else found
+        result = group.of_queries(queries).owned(rows, keys)
+        return _under_one_mark(result) if is_pairs(name) else result
 
-    queries = [one.query for one in group.subscriptions]
+    queries = [subscription.query for subscription in group.subscriptions]
     return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
 
 
-def _count(group: Group, taken: _Taken, found: BatchChanges) -> None:
+def _count(group: Group, taken: _Taken, batch_changes: BatchChanges) -> None:
     """Count the records that came too late and those that arcs dropped."""
     if taken.panes.late is None and taken.panes.gone is None:
         return
-    queries = [one.query for one in group.subscriptions]
+    queries = [subscription.query for subscription in group.subscriptions]
     counts = run_isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
-                      found.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
+                      batch_changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
-    found.late += counts[0].late if counts else 0
+    batch_changes.late += counts[0].late if counts else 0
     for count in counts:
         for arc, lost in count.dropped.items():
-            found.dropped[arc] = found.dropped.get(arc, 0) + lost
+            batch_changes.dropped[arc] = batch_changes.dropped.get(arc, 0) + lost
 
 
 class _Counted(NamedTuple):
@@ -237,7 +245,7 @@ def _taken(group: Group, records: Records) -> _Taken:
         panes = panes_of(records, computation, group.streams, group.intake)
         return _Taken(records, panes, schema_names(layout), layout.schema.key_names)
     sides = join_sides(records, computation, group.streams, group.intake)
-    keys = [f"k{at}" for at in range(len(computation.join.on))]
+    keys = [f"k{index}" for index in range(len(computation.join.on))]
     return _Taken(records, sides, (pairs_name(computation), "", ""), keys)
 
 
@@ -249,8 +257,8 @@ def _under_one_mark(rows: Any) -> Any:
 def _operator(
     group: Group, records: Sequence[Records], taken: Sequence[_Taken], cpu_us: int
 ) -> OperatorCost:
-    mine = sum(_read_by(group, one) for one in records)
-    first = min(one.query for one in group.subscriptions)
+    mine = sum(_read_by(group, record) for record in records)
+    first = min(subscription.query for subscription in group.subscriptions)
     selected = sum(part.panes.selected for part in taken)
     rows = sum(len(part.panes.rows) for part in taken)
     return OperatorCost(first, len(group.subscriptions), mine, selected, rows, cpu_us)
@@ -279,5 +287,5 @@ def _task_records(owned: Any) -> Int64s:
 def _tasks_of(rows: Any) -> tuple[Int64s, Int64s]:
     """Return the tasks that occur, as pairs of query and task, and which of them each row is of."""
     both = np.asarray(rows["query"]) * _TASKS + np.asarray(rows["task"])
-    found, row = np.unique(both, return_inverse=True)
-    return np.column_stack([found // _TASKS, found % _TASKS]), row
+    result, row = np.unique(both, return_inverse=True)
+    return np.column_stack([result // _TASKS, result % _TASKS]), row

@@ -61,15 +61,15 @@ def _packed(recipients: Sequence[tuple[int, int]], tables: Tables) -> bytes:
 
 def unpack_blocks(payload: bytes) -> Iterator[ReceivedBlock]:
     """Yield the blocks of a row."""
-    at = 0
-    while at < len(payload):
-        first, last, windows, count, size = _HEAD.unpack_from(payload, at)
-        at += _HEAD.size
-        pairs = np.frombuffer(payload, np.int64, 2 * count, at).reshape(-1, 2)
-        at += pairs.nbytes
+    offset = 0
+    while offset < len(payload):
+        first, last, windows, count, size = _HEAD.unpack_from(payload, offset)
+        offset += _HEAD.size
+        pairs = np.frombuffer(payload, np.int64, 2 * count, offset).reshape(-1, 2)
+        offset += pairs.nbytes
         recipients = [(query, run) for query, run in pairs.tolist()]
-        yield ReceivedBlock(first, last, windows, recipients, payload[at : at + size])
-        at += size
+        yield ReceivedBlock(first, last, windows, recipients, payload[offset : offset + size])
+        offset += size
 
 
 def split_tables(tables: Tables, limit: int) -> Iterator[Tables]:

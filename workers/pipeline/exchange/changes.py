@@ -17,13 +17,13 @@ def unpack_changes(data: bytes) -> Changes:
 
 def rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
     """Return the changed windows of each wanted query: the bytes of its rows, by form."""
-    found: dict[int, dict[str, list[bytes]]] = {}
+    result: dict[int, dict[str, list[bytes]]] = {}
     for name, rows in changes.tables:
         query = np.asarray(rows["query"])
-        for one in sorted({*np.unique(query).tolist()}.intersection(wanted)):
-            mine = to_bytes(rows.filter(pa.array(query == one)))
-            found.setdefault(one, {}).setdefault(name, []).append(mine)
-    return found
+        for item in sorted({*np.unique(query).tolist()}.intersection(wanted)):
+            mine = to_bytes(rows.filter(pa.array(query == item)))
+            result.setdefault(item, {}).setdefault(name, []).append(mine)
+    return result
 
 
 def without_queries(changes: Changes, queries: Collection[int]) -> Changes:
@@ -41,7 +41,7 @@ def without_queries(changes: Changes, queries: Collection[int]) -> Changes:
 
 def changed_queries(changes: Changes) -> list[int]:
     """Return the queries that have changed windows."""
-    found = {
-        one for _, rows in changes.tables for one in np.unique(np.asarray(rows["query"])).tolist()
+    result = {
+        item for _, rows in changes.tables for item in np.unique(np.asarray(rows["query"])).tolist()
     }
-    return sorted(found)
+    return sorted(result)

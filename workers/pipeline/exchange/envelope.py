@@ -76,35 +76,35 @@ class Envelope:
     def decode(cls, data: bytes | memoryview) -> "Envelope":
         """Return the envelope that `encode` wrote; its records stay in these bytes."""
         (size,) = _HEAD.unpack_from(data)
-        at = _HEAD.size + size
+        offset = _HEAD.size + size
         *runs, sizes, source, event_time, read_ms, columns = json.loads(
-            bytes(data[_HEAD.size : at])
+            bytes(data[_HEAD.size : offset])
         )
         extras = {}
         for name, length in sizes.items():
-            extras[name] = np.frombuffer(data[at : at + length], np.uint64)
-            at += length
+            extras[name] = np.frombuffer(data[offset : offset + length], np.uint64)
+            offset += length
         records = EMPTY
         if columns:
             schema = parse_descriptor(columns.encode()).schema
-            records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[at:]), schema)
+            records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[offset:]), schema)
         streams, appended, lengths, newest, marks = runs
         return cls(
             streams, appended, lengths, newest, marks, records, extras, source, event_time, read_ms
         )
 
-    def slice(self, first: int, past: int) -> "Envelope":
+    def slice(self, first: int, stop: int) -> "Envelope":
         """Return the records [first, past), and the runs without records between them.
 
         A run that is cut says the newest event time of its block in its last piece alone: only
         then is the block known in whole.
         """
-        kept, at = [], 0
+        kept, offset = [], 0
         for run, length in enumerate(self.lengths):
-            low, at = max(at, first), at + length
-            ends = first < at <= past or at == first == 0
-            if min(at, past) > low or ends:
-                kept.append((run, max(0, min(at, past) - low), ends))
+            low, offset = max(offset, first), offset + length
+            ends = first < offset <= stop or offset == first == 0
+            if min(offset, stop) > low or ends:
+                kept.append((run, max(0, min(offset, stop) - low), ends))
         return replace(
             self,
             streams=[self.streams[run] for run, _, _ in kept],
@@ -112,8 +112,8 @@ class Envelope:
             lengths=[length for _, length, _ in kept],
             newest_ms=[self.newest_ms[run] if ends else NO_TIME for run, _, ends in kept],
             marks_ms=[self.marks_ms[run] for run, _, _ in kept],
-            records=self.records.slice(first, past - first),
-            extras={name: values[first:past] for name, values in self.extras.items()},
+            records=self.records.slice(first, stop - first),
+            extras={name: values[first:stop] for name, values in self.extras.items()},
         )
 
     def of_streams(self, streams: Sequence[int]) -> "Envelope":
@@ -134,22 +134,22 @@ class Envelope:
 
 def pack_envelopes(envelopes: Sequence[Envelope]) -> bytes:
     """Return the envelopes of one split node for one node as bytes."""
-    found: list[Any] = []
-    for one in envelopes:
-        parts = one.parts()
-        found += [_HEAD.pack(sum(memoryview(part).nbytes for part in parts)), *parts]
-    return b"".join(found)
+    result: list[Any] = []
+    for envelope in envelopes:
+        parts = envelope.parts()
+        result += [_HEAD.pack(sum(memoryview(part).nbytes for part in parts)), *parts]
+    return b"".join(result)
 
 
 def unpack_envelopes(data: bytes) -> list[Envelope]:
     """Return the envelopes that `pack_envelopes` wrote."""
-    found, at, view = [], 0, memoryview(data)
-    while at < len(data):
-        (size,) = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        found.append(Envelope.decode(view[at : at + size]))
-        at += size
-    return found
+    result, offset, view = [], 0, memoryview(data)
+    while offset < len(data):
+        (size,) = _HEAD.unpack_from(data, offset)
+        offset += _HEAD.size
+        result.append(Envelope.decode(view[offset : offset + size]))
+        offset += size
+    return result
 
 
 def records_of(envelopes: Sequence[Envelope]) -> list[Records]:
@@ -163,7 +163,7 @@ def records_of(envelopes: Sequence[Envelope]) -> list[Records]:
 
 
 def _records(event_time: str, envelopes: Sequence[Envelope]) -> Records:
-    columns = pa.Table.from_batches([one.records for one in envelopes]).combine_chunks()
+    columns = pa.Table.from_batches([item.records for item in envelopes]).combine_chunks()
     ts_ms = np.asarray(columns[TIME_COLUMN])
     runs = [run for envelope in envelopes for run in envelope.runs()]
     rest = columns.drop_columns([TIME_COLUMN])

@@ -73,8 +73,8 @@ class NodeReport:
 
 def arrivals_of(envelopes: Sequence[Envelope]) -> list[list[int]]:
     """Return [appended ms, records] pairs, one per append."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for envelope in envelopes:
         for appended_ms, records in zip(envelope.appended_ms, envelope.lengths, strict=True):
-            found[appended_ms] = found.get(appended_ms, 0) + records
-    return sorted([ms, records] for ms, records in found.items())
+            result[appended_ms] = result.get(appended_ms, 0) + records
+    return sorted([ms, records] for ms, records in result.items())

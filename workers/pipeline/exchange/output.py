@@ -110,7 +110,7 @@ def pack_by_query(tables: Tables, limit: int) -> Iterator[tuple[bytes, bool]]:
     ordered = [_Ordered.of(*table) for table in filled]
     for first, last, parts in _groups(ordered, limit):
         for part in range(parts):
-            yield pack(one.part(first, last, part, parts) for one in ordered), part < parts - 1
+            yield pack(item.part(first, last, part, parts) for item in ordered), part < parts - 1
 
 
 @dataclass(frozen=True)
@@ -151,13 +151,13 @@ def _groups(tables: Sequence[_Ordered], limit: int) -> Iterator[tuple[int, int, 
 
 def _weights(tables: Sequence[_Ordered]) -> list[tuple[int, float]]:
     """Return the bytes of each query over all tables, about, by query."""
-    found: dict[int, float] = {}
-    for one in tables:
-        per_row = one.rows.nbytes / len(one.queries)
-        queries, counts = np.unique(one.queries, return_counts=True)
+    result: dict[int, float] = {}
+    for table in tables:
+        per_row = table.rows.nbytes / len(table.queries)
+        queries, counts = np.unique(table.queries, return_counts=True)
         for query, rows in zip(queries.tolist(), counts.tolist(), strict=True):
-            found[query] = found.get(query, 0.0) + rows * per_row
-    return sorted(found.items())
+            result[query] = result.get(query, 0.0) + rows * per_row
+    return sorted(result.items())
 
 
 def _states(states: task_states.States, limit: int) -> Iterator[task_states.States]:
@@ -196,14 +196,14 @@ class RowCollector:
 
     def changes(self, row: Mapping[str, Any]) -> Changes | None:
         """Return the changed windows that a row makes whole; None if its query continues."""
-        found = [*self._begun, *unpack_changes(row["payload"]).tables]
-        self._begun = found if row["more"] else []
-        return None if row["more"] else Changes(_joined(found))
+        result = [*self._begun, *unpack_changes(row["payload"]).tables]
+        self._begun = result if row["more"] else []
+        return None if row["more"] else Changes(_joined(result))
 
 
 def _joined(tables: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return one table for each name."""
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for name, rows in tables:
-        found.setdefault(name, []).append(rows)
-    return [(name, pa.concat_tables(parts).combine_chunks()) for name, parts in found.items()]
+        result.setdefault(name, []).append(rows)
+    return [(name, pa.concat_tables(parts).combine_chunks()) for name, parts in result.items()]

@@ -26,10 +26,11 @@ States = Mapping[Task, Mapping[str, bytes]]
 class TaskStateMissing(Exception):
     """The state of a task that was handed on is not in Redis."""
 
-    def __init__(self, one: TaskTransfer, batch: int) -> None:
+    def __init__(self, task_transfer: TaskTransfer, batch: int) -> None:
         super().__init__(
-            f"the state of task {one.query}.{one.task}, handed on by node {one.source} to node "
-            f"{one.target} in batch {batch}, is not in Redis: it has lost data"
+            f"the state of task {task_transfer.query}.{task_transfer.task}, exported by node "
+            f"{task_transfer.source} to node "
+            f"{task_transfer.target} in batch {batch}, is not in Redis: it has lost data"
         )
 
 
@@ -47,14 +48,14 @@ def pack(states: States) -> bytes:
 def unpacked(data: bytes) -> dict[Task, dict[str, bytes]]:
     """Return the states that `pack` wrote."""
     (size,) = _HEAD.unpack_from(data)
-    at = _HEAD.size + size
-    found: dict[Task, dict[str, bytes]] = {}
-    for query, task, forms in json.loads(data[_HEAD.size : at]):
-        mine = found.setdefault((query, task), {})
+    offset = _HEAD.size + size
+    result: dict[Task, dict[str, bytes]] = {}
+    for query, task, forms in json.loads(data[_HEAD.size : offset]):
+        mine = result.setdefault((query, task), {})
         for name, length in forms:
-            mine[name] = data[at : at + length]
-            at += length
-    return found
+            mine[name] = data[offset : offset + length]
+            offset += length
+    return result
 
 
 def write(client: "redis.Redis", cluster: str, batch: int, states: States) -> None:
@@ -76,15 +77,15 @@ def read(
 ) -> dict[Task, dict[str, bytes]]:
     """Return the states that tasks handed on in a batch. Raises `TaskStateMissing`."""
     pipe = client.pipeline(transaction=False)
-    for one in wanted:
-        pipe.hgetall(keys.transfer_key(cluster, batch, one.query, one.task))
-    found: dict[Task, dict[str, bytes]] = {}
-    for one, fields in zip(wanted, cast("list[dict[bytes, bytes]]", pipe.execute()), strict=True):
+    for item in wanted:
+        pipe.hgetall(keys.transfer_key(cluster, batch, item.query, item.task))
+    result: dict[Task, dict[str, bytes]] = {}
+    for value, fields in zip(wanted, cast("list[dict[bytes, bytes]]", pipe.execute()), strict=True):
         if _MARK not in fields:
-            raise TaskStateMissing(one, batch)
+            raise TaskStateMissing(value, batch)
         forms = {name.decode(): data for name, data in fields.items() if name != _MARK}
-        found[one.query, one.task] = forms
-    return found
+        result[value.query, value.task] = forms
+    return result
 
 
 def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
@@ -101,5 +102,5 @@ def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
         client.srem(index, batch)
 
 
-def _numbers(found: Any) -> list[int]:
-    return sorted(int(number) for number in found)
+def _numbers(result: Any) -> list[int]:
+    return sorted(int(number) for number in result)

@@ -28,16 +28,16 @@ def merge_partial_results(
     `clock`: what it knew of the log then.
     """
     every = node_batch.table.aggregated_by_node(node_batch.input.node)
-    members = {query: one for query, one in every.items() if query not in node_batch.faults}
+    members = {query: item for query, item in every.items() if query not in node_batch.faults}
     unreadable: dict[int, Fault] = {}
     batch = node_batch.input.header.batch - 1
     parts = _parts(node_batch, list(members), batch, unreadable) if members else {}
     if node_batch.widening is not None:
         parts = _widened(node_batch, node_batch.widening, members, parts, unreadable)
     closing = {} if node_batch.input.header.has_backlog else watermarks
-    found, faults = merge_parts(node_batch.store, members, parts, closing, clock)
+    result, faults = merge_parts(node_batch.store, members, parts, closing, clock)
     node_batch.add_faults(unreadable | faults)
-    return found
+    return result
 
 
 def _widened(
@@ -49,14 +49,14 @@ def _widened(
 ) -> dict[int, dict[str, list[Any]]]:
     """Return parts in the present forms of their queries, and bring what is kept into them."""
     widen_state(node_batch.store, members, widening, faults)
-    found: dict[int, dict[str, list[Any]]] = {}
+    result: dict[int, dict[str, list[Any]]] = {}
     for query, tables in parts.items():
         computation = members[query].computation
         assert computation is not None
         work = partial(widening.convert_parts, tables, query, computation)
         for new in run_stage(AGGREGATOR, [query], work, faults, no_sample):
-            found[query] = new
-    return {query: tables for query, tables in found.items() if query not in faults}
+            result[query] = new
+    return {query: tables for query, tables in result.items() if query not in faults}
 
 
 def _parts(
@@ -67,13 +67,13 @@ def _parts(
     owners = [(query, node) for query in queries for node in range(node_batch.input.header.nodes)]
     for query, node in owners:
         pipe.xrange(keys.part_key(node_batch.cluster, query, node), f"{batch}-0", f"{batch}-0")
-    found: dict[int, dict[str, list[Any]]] = {}
+    result: dict[int, dict[str, list[Any]]] = {}
     entries = cast("list[list[Any]]", pipe.execute())
     for (query, _), rows in zip(owners, entries, strict=True):
         for tables in run_stage(AGGREGATOR, [query], partial(_read, rows), faults, no_sample):
             for name, table in tables:
-                found.setdefault(query, {}).setdefault(name, []).append(table)
-    return {query: tables for query, tables in found.items() if query not in faults}
+                result.setdefault(query, {}).setdefault(name, []).append(table)
+    return {query: tables for query, tables in result.items() if query not in faults}
 
 
 def _read(rows: list[Any]) -> list[tuple[str, Any]]:

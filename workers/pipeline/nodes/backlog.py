@@ -86,48 +86,48 @@ class NodeBacklog:
 
     def append(self, envelopes: Iterable[Envelope], tasks: AssignedTasks) -> None:
         """Put envelopes behind all others; an empty one without event times is nothing."""
-        found = [envelope for envelope in envelopes if envelope.streams]
-        self._state.pieces += [self._kept(one.encode(), _records(one), tasks) for one in found]
+        result = [envelope for envelope in envelopes if envelope.streams]
+        self._state.pieces += [self._kept(item.encode(), _records(item), tasks) for item in result]
 
     def prepend(self, data: Iterable[bytes], task: Task, run: int) -> None:
         """Put envelopes that waited elsewhere for a task before all others."""
         column = task_column(task[0])
         pieces = []
-        for one in data:
-            envelope = Envelope.decode(one)
+        for item in data:
+            envelope = Envelope.decode(item)
             held = TaskOwnership(run, [task[1]], column if column in envelope.extras else "")
-            pieces.append(self._kept(one, _records(envelope), {task[0]: held}))
+            pieces.append(self._kept(item, _records(envelope), {task[0]: held}))
         for piece in pieces:
             piece.forwarded = True
         self._state.pieces = pieces + self._state.pieces
 
     def take(self, budget: int | None) -> list[WorkItem]:
         """Take records from the front, at most so many; None takes all."""
-        found: list[tuple[str, Envelope]] = []
+        result: list[tuple[str, Envelope]] = []
         left = self.records if budget is None else budget
         while self._state.pieces:
             piece = self._state.pieces[0]
-            past = min(piece.records, piece.taken + left)
+            stop = min(piece.records, piece.taken + left)
             envelope = self._read(piece)
-            left -= past - piece.taken
-            found.append((piece.tasks, envelope.slice(piece.taken, past)))
-            piece.taken = past
-            if past < piece.records:
+            left -= stop - piece.taken
+            result.append((piece.tasks, envelope.slice(piece.taken, stop)))
+            piece.taken = stop
+            if stop < piece.records:
                 break
             self._drop(piece)
-        return self._group_by_tasks(found)
+        return self._group_by_tasks(result)
 
     def export(self, task: Task, streams: Sequence[int]) -> list[bytes]:
         """Return what waits for a task that leaves, as envelopes of its streams, oldest first."""
         query, number = task
-        found = []
+        result = []
         for piece in self._state.pieces:
             held = self._state.tasks[piece.tasks].get(query)
             if held is not None and number in held.tasks:
                 envelope = self._read(piece).slice(piece.taken, piece.records)
                 if (mine := envelope.of_streams(streams)).streams:
-                    found.append(mine.encode())
-        return found
+                    result.append(mine.encode())
+        return result
 
     def save(self) -> None:
         """Keep the queue."""
@@ -168,7 +168,7 @@ def _records(envelope: Envelope) -> int:
 
 
 def _written(state: _State) -> bytes:
-    numbers = {text: at for at, text in enumerate(state.tasks)}
+    numbers = {text: index for index, text in enumerate(state.tasks)}
     pieces = [
         [p.number, p.taken, p.records, numbers.get(p.tasks, -1), p.forwarded] for p in state.pieces
     ]
@@ -181,7 +181,9 @@ def _read(data: bytes | None) -> _State:
         return _State()
     texts, pieces, credit, number = json.loads(data)
     tasks = {text: _owned(json.loads(text)) for text in texts}
-    kept = [_Piece(n, taken, records, texts[at], old) for n, taken, records, at, old in pieces]
+    kept = [
+        _Piece(n, taken, records, texts[index], old) for n, taken, records, index, old in pieces
+    ]
     return _State(kept, tasks, credit, number)
 
 

@@ -107,7 +107,7 @@ class NodeBatch:
                 emitted=size_of(changed.windows)
                 + size_of(merged)
                 + _bytes_of(exported)
-                + sum(size_of(one.tables) for one in changed.blocks),
+                + sum(size_of(block.tables) for block in changed.blocks),
             ),
         )
 
@@ -140,7 +140,7 @@ class NodeBatch:
         if header.import_version is None:
             return []
         moved = self.tables.task_transfers(header.import_version, header.version)
-        mine = [one for one in moved if one.target == self.input.node]
+        mine = [item for item in moved if item.target == self.input.node]
         states = task_states.read(self.client, self.cluster, header.batch - 1, mine)
         rows: dict[Task, dict[str, bytes]] = {}
         faults: dict[int, Fault] = {}
@@ -164,7 +164,9 @@ class NodeBatch:
         per_s = self.table.table.capacities.get(self.input.node)
         envelopes = self.input.envelopes
         if per_s is None and not self.backlog:
-            return [WorkItem(envelopes, None)], sum(one.records.num_rows for one in envelopes)
+            return [WorkItem(envelopes, None)], sum(
+                envelope.records.num_rows for envelope in envelopes
+            )
         since = self._busy_period_ms()
         self.backlog.append(envelopes, self.tasks.owned())
         items = self.backlog.take(None if per_s is None else self.backlog.budget(per_s, since))
@@ -181,23 +183,23 @@ class NodeBatch:
 
     def _evaluate(self, items: Sequence[WorkItem]) -> BatchChanges:
         """Take the work into the state; windows are closed once no older records are to come."""
-        found, holds_windows = BatchChanges(), self.backlog.has_forwarded
+        result, holds_windows = BatchChanges(), self.backlog.has_forwarded
         # A batch without work is a turn, too: closed windows leave.
         every = list(items) or [WorkItem([], None)]
-        for at, work in enumerate(every, start=1):
+        for index, work in enumerate(every, start=1):
             tasks = self.tasks.without(self.faults)
             takers = tasks if work.tasks is None else tasks.within(work.tasks)
             newest = newest_of(work.envelopes)
             part = advance_state(
                 self.store, tasks, records_of(work.envelopes), newest,
-                self.input.header.batch, takers, closes=at == len(every) and not holds_windows,
-                republish=at == 1 and (self.input.header.republish or self.widening is not None),
+                self.input.header.batch, takers, closes=index == len(every) and not holds_windows,
+                republish=index == 1 and (self.input.header.republish or self.widening is not None),
                 log_times=log_times_of(work.envelopes, self.table.idle_ms),
                 aggregated_elsewhere=self._aggregated_queries,
             )  # fmt: skip
-            found.take(part)
+            result.take(part)
             self.add_faults(part.faults)
-        return found
+        return result
 
     @cached_property
     def _aggregated_queries(self) -> list[int]:
@@ -211,23 +213,23 @@ class NodeBatch:
         if header.export_version is None:
             return {}
         moved = self.tables.task_transfers(header.export_version, header.version)
-        mine = [(one.query, one.task) for one in moved if one.source == self.input.node]
+        mine = [(value.query, value.task) for value in moved if value.source == self.input.node]
         if not mine:
             return {}
         faults: dict[int, Fault] = {}
-        found = state_transfer.export_state(
-            self.store, [one for one in mine if one[1] != AGGREGATOR_TASK], faults
+        result = state_transfer.export_state(
+            self.store, [item for item in mine if item[1] != AGGREGATOR_TASK], faults
         )
         for task in mine:
             if task[1] == AGGREGATOR_TASK:
-                found[task] = final_aggregation.export_state(self.store, task[0])
+                result[task] = final_aggregation.export_state(self.store, task[0])
                 continue
             streams = self.table.table.queries[task[0]].streams
             export = partial(self.backlog.export, task, streams)
             for pieces in run_stage(EXPORT, [task[0]], export, faults, no_sample):
-                found[task] |= {f"{BACKLOG}{at}": data for at, data in enumerate(pieces)}
+                result[task] |= {f"{BACKLOG}{index}": data for index, data in enumerate(pieces)}
         self.add_faults(faults)
-        return found
+        return result
 
     def _report(
         self,
@@ -243,7 +245,7 @@ class NodeBatch:
             node=self.input.node,
             batch=header.batch,
             version=header.version,
-            records=sum(one.records.num_rows for one in self.input.envelopes),
+            records=sum(value.records.num_rows for value in self.input.envelopes),
             bytes=self.input.bytes,
             busy_ms=round(spent.busy_ms, 2),
             tasks=len(self.tasks.members),
@@ -251,13 +253,13 @@ class NodeBatch:
             late=changed.late,
             event_ms=max(newest_of(worked).values(), default=None),
             arrivals=arrivals_of(worked),
-            sources=[one.source for one in self.input.envelopes if one.source],
+            sources=[element.source for element in self.input.envelopes if element.source],
             # What has only moved away is still in the table.
             ended=[query for query in sorted(changed.ended) if query not in queries],
             split=self.tasks.split,
             merged=self._aggregated_queries,
             moves=_moves(exported),
-            imported=[[one.query, one.task] for one in imported],
+            imported=[[item.query, item.task] for item in imported],
             executor=executor(),
             taken=spent.taken,
             waiting=self.backlog.records,
@@ -285,10 +287,12 @@ def measures_of(changed: BatchChanges, elapsed_ms: int | None) -> bytes:
     order = np.lexsort((rows[:, 1], rows[:, 0]))
     rows = rows[order]
     edges = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=-1), axis=1))
-    found = np.concatenate([rows[edges, :2], np.add.reduceat(rows[:, 2:], edges)], axis=1) if len(
+    result = np.concatenate([rows[edges, :2], np.add.reduceat(rows[:, 2:], edges)], axis=1) if len(
         rows) else rows  # fmt: skip
-    operators = np.array([astuple(one) for one in changed.operators], np.int64).reshape(-1, 6)
-    return measures.packed(elapsed_ms or 0, found, operators)
+    operators = np.array([astuple(operator) for operator in changed.operators], np.int64).reshape(
+        -1, 6
+    )
+    return measures.packed(elapsed_ms or 0, result, operators)
 
 
 def _bytes_of(exported: Mapping[Task, Mapping[str, bytes]]) -> int:
@@ -297,10 +301,10 @@ def _bytes_of(exported: Mapping[Task, Mapping[str, bytes]]) -> int:
 
 def _moves(exported: Mapping[Task, Mapping[str, bytes]]) -> list[list[int]]:
     """Return query, task, bytes of state, and records that waited, of each task that left."""
-    found = []
+    result = []
     for (query, task), forms in exported.items():
         waited = [Envelope.decode(data).records.num_rows for name, data in forms.items()
                   if name.startswith(BACKLOG)]  # fmt: skip
         state = sum(len(data) for name, data in forms.items() if not name.startswith(BACKLOG))
-        found.append([query, task, state, sum(waited)])
-    return found
+        result.append([query, task, state, sum(waited)])
+    return result

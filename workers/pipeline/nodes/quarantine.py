@@ -62,16 +62,16 @@ def find_quarantined(node_batch: "NodeBatch") -> dict[int, Fault]:
             # Packing what has changed is work for all queries, too.
             pass
 
-    def keep(found: Mapping[int, Fault]) -> None:
+    def keep(result: Mapping[int, Fault]) -> None:
         # The agent sees that the batch makes progress.
         count_step(node_batch.client, node_batch.cluster)
-        if found.keys() - known.keys():
-            known.update(found)
+        if result.keys() - known.keys():
+            known.update(result)
             node_batch.client.hset(key, str(node), json.dumps(known))
             node_batch.client.expire(key, _KEPT_SECONDS)
 
-    found = find_culprits(queries, evaluate, keep)
-    keep(found)
+    result = find_culprits(queries, evaluate, keep)
+    keep(result)
     return {query: _with_sample(node_batch, query, fault)
             for query, fault in known.items() if query in there}  # fmt: skip
 

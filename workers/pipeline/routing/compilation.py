@@ -36,10 +36,10 @@ def computation_of_route(route: Route, schemas: Mapping[int, StreamSchema]) -> C
     """Return what a route's query computes. Raises `InvalidRoute`."""
     right = _right_of(route.text)
     left = [stream for stream in route.streams if stream not in right]
-    found = _compiled(route.text, _schemas_of(left, schemas), _schemas_of(right, schemas))
-    if isinstance(found, str):
-        raise InvalidRoute(found)
-    return found
+    result = _compiled(route.text, _schemas_of(left, schemas), _schemas_of(right, schemas))
+    if isinstance(result, str):
+        raise InvalidRoute(result)
+    return result
 
 
 def _schemas_of(
@@ -78,13 +78,16 @@ def read_columns(computation: Computation, stream: int) -> frozenset[str]:
     """Return the columns of a stream's records that a computation looks at."""
     join = computation.join
     if join is None:
-        expressions = [computation.where, *(one for _, one in computation.key)]
-        expressions += [one.argument for _, one in computation.aggregates]
-        found = {
-            column.name for one in expressions if one is not None for column in columns_in(one)
+        expressions = [computation.where, *(item for _, item in computation.key)]
+        expressions += [element.argument for _, element in computation.aggregates]
+        result = {
+            column.name
+            for expression in expressions
+            if expression is not None
+            for column in columns_in(expression)
         }
-        return frozenset(found - {STREAM})
+        return frozenset(result - {STREAM})
     right = stream in join.right
     names = {column.name for pair in join.on for column in columns_in(pair[right])}
     side = join.right_columns if right else join.left
-    return frozenset((names | {one.name.partition(".")[2] for one in side}) - {STREAM})
+    return frozenset((names | {value.name.partition(".")[2] for value in side}) - {STREAM})

@@ -78,16 +78,16 @@ class CompiledTable:
     @cached_property
     def _compiled(self) -> tuple[dict[int, Computation], dict[int, str]]:
         """Return what queries compute, and why others cannot, by query."""
-        found: dict[int, Computation] = {}
+        result: dict[int, Computation] = {}
         invalid_queries: dict[int, str] = {}
         for query, route in self.table.queries.items():
             try:
-                found[query] = computation_of_route(route, self.table.schemas)
+                result[query] = computation_of_route(route, self.table.schemas)
             except SchemaMissing:
                 continue
             except InvalidRoute as error:
                 invalid_queries[query] = str(error)
-        return found, invalid_queries
+        return result, invalid_queries
 
     @property
     def computations(self) -> Mapping[int, Computation]:
@@ -149,26 +149,26 @@ class CompiledTable:
     @cached_property
     def _columns_of_stream(self) -> dict[int, tuple[str, ...]]:
         # By identity: equal computations are one value, and to hash one is to walk through it.
-        found: dict[int, dict[int, Computation]] = {}
+        result: dict[int, dict[int, Computation]] = {}
         for query, route in self._routes.items():
             computation = self.computations[query]
             for stream in route.streams:
-                found.setdefault(stream, {})[id(computation)] = computation
+                result.setdefault(stream, {})[id(computation)] = computation
         return {
             stream: tuple(
-                sorted({name for one in some.values() for name in read_columns(one, stream)})
+                sorted({name for item in some.values() for name in read_columns(item, stream)})
             )
-            for stream, some in found.items()
+            for stream, some in result.items()
         }
 
     @cached_property
     def _merges(self) -> dict[int, dict[int, Member]]:
-        found: dict[int, dict[int, Member]] = {}
+        result: dict[int, dict[int, Member]] = {}
         for query, route in self._routes.items():
             if route.merge != NOBODY:
                 member = aggregator_member(query, route, self.computations[query])
-                found.setdefault(route.merge, {})[query] = member
-        return found
+                result.setdefault(route.merge, {})[query] = member
+        return result
 
     def aggregated_by_node(self, node: int) -> Mapping[int, Member]:
         """Return the queries that a node merges."""
@@ -186,11 +186,11 @@ class CompiledTable:
 
     @cached_property
     def _routes_of_node(self) -> dict[int, list[tuple[int, Route]]]:
-        found: dict[int, list[tuple[int, Route]]] = {}
+        result: dict[int, list[tuple[int, Route]]] = {}
         for query, route in self._routes.items():
             for node in dict.fromkeys(route.owners()):
-                found.setdefault(node, []).append((query, route))
-        return found
+                result.setdefault(node, []).append((query, route))
+        return result
 
     @cached_property
     def _tasks(self) -> dict[int, Tasks]:
@@ -258,7 +258,7 @@ def _intake(
     mine = computation.window
     size = mine.size_ms, mine.slide_ms
     window_drop_rules = tuple(
-        one for one in (*drop_rules, *inputs) if (one[1].window_ms, one[1].slide_ms) == size
+        item for item in (*drop_rules, *inputs) if (item[1].window_ms, item[1].slide_ms) == size
     )
     column = _column(query, route, computation)
     return (
@@ -276,7 +276,7 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
         subscription = Subscription(query, route.run, route.streams, len(owners), mine)
         kind = computation, _intake(query, route, computation, table.table.sheds)
         groups.setdefault(kind, []).append(subscription)
-    return Tasks.of(Group.of(kind[0], found, kind[1]) for kind, found in groups.items())
+    return Tasks.of(Group.of(kind[0], result, kind[1]) for kind, result in groups.items())
 
 
 class TableCache:

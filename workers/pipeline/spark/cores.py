@@ -38,8 +38,8 @@ def partition_warning(there: int | None, wanted: int) -> str:
 
 def cores_of(master: str) -> int | None:
     """Return the cores of a local master (`local` has one), None for a master of executors."""
-    found = _LOCAL.fullmatch(master)
-    if found is None:
+    match = _LOCAL.fullmatch(master)
+    if match is None:
         return None
-    cores = found[1] or "1"
+    cores = match[1] or "1"
     return os.cpu_count() or 1 if cores == "*" else int(cores)

@@ -178,8 +178,8 @@ def _reachable(engine: SparkSettings) -> dict[str, str]:
     if engine.driver_host:
         # The name may be that of a gateway or a service, which is no address of this machine.
         return {"spark.driver.host": engine.driver_host, "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
-    found = _address_towards(engine.master)
-    return {"spark.driver.host": found, "spark.driver.bindAddress": found} if found else {}
+    result = _address_towards(engine.master)
+    return {"spark.driver.host": result, "spark.driver.bindAddress": result} if result else {}
 
 
 def _address_towards(master: str) -> str:

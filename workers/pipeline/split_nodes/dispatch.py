@@ -60,14 +60,14 @@ class StreamRecords(NamedTuple):
         extras = {name: values[order] for name, values in self.extras.items()}
         entry = np.repeat(np.arange(entries), self.lengths)
         lengths = np.bincount(node_of * entries + entry, minlength=count * entries)
-        found, at = {}, 0
+        result, offset = {}, 0
         for node, mine in enumerate(lengths.reshape(count, entries)):
-            past = at + int(mine.sum())
-            log_position = {name: values[at:past] for name, values in extras.items()}
-            piece = records.slice(at, past - at)
-            found[node] = self._replace(records=piece, extras=log_position, lengths=mine)
-            at = past
-        return {node: found[node] for node in nodes}
+            stop = offset + int(mine.sum())
+            log_position = {name: values[offset:stop] for name, values in extras.items()}
+            piece = records.slice(offset, stop - offset)
+            result[node] = self._replace(records=piece, extras=log_position, lengths=mine)
+            offset = stop
+        return {node: result[node] for node in nodes}
 
 
 class NodeRecords(NamedTuple):
@@ -96,14 +96,13 @@ def dispatch(
 ) -> Dispatched:
     """Return the envelopes of each node 0..nodes-1; a node without records gets an empty one.
 
-    `source` is what the split node reports; it travels in the reporting node's first envelope,
-    together with how many records each input arc dropped and how many are dead letters.
-    `probe_first`: keys are evaluated in a forked child first, because the batch has ended the
-    process before.
+    `source`: the report of the split node. The first envelope of the reporting node carries it,
+    with the dropped records of each input edge and the number of dead letters. `probe_first`:
+    evaluate keys in a forked child first, because an earlier attempt ended the process.
 
-    A record goes once to every node that needs it, whatever number of queries there read it
-    (paper 000, section 2: "a stream is delivered at most once per server"). A node that has only
-    some tasks of a query gets the records of their keys, and of every block its event times.
+    Each node gets a record once, regardless of how many of its queries read the record (paper 000,
+    section 2: "a stream is delivered at most once per server"). A node with some tasks of a query
+    gets the records of their keys, and the event times of every block.
     """
     per_node: list[list[NodeRecords]] = [[] for _ in range(nodes)]
     dropped: dict[int, int] = {}
@@ -113,21 +112,18 @@ def dispatch(
         blocks = _read_stream(stream, read, table, dropped, dead)
         if readers is None or blocks is None:
             continue
-        for node, mine in _by_node(
-            stream, blocks, readers, signals or {}, probe_first=probe_first
-        ).items():
-            per_node[node].append(NodeRecords(stream, read, mine))
-    read_ms = max((one.appended_ms for read in entries.values() for one in read), default=0)
+        nodes_of = _by_node(stream, blocks, readers, signals or {}, probe_first=probe_first)
+        for node, records in nodes_of.items():
+            per_node[node].append(NodeRecords(stream, read, records))
+    read_ms = max((entry.appended_ms for read in entries.values() for entry in read), default=0)
     report = {**source, "dropped": dropped} if dropped else dict(source)
     if dead.counts:
         report["dead"] = dead.counts
-    return Dispatched(
-        [
-            _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
-            for node, parts in enumerate(per_node)
-        ],
-        dead,
-    )
+    envelopes = [
+        _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
+        for node, parts in enumerate(per_node)
+    ]
+    return Dispatched(envelopes, dead)
 
 
 def _read_stream(
@@ -144,17 +140,17 @@ def _read_stream(
     if schema is None or (rule is None and readers is None):
         return None
     columns = () if readers is None else readers.columns
-    found = Projection(stream, schema, columns).of(read, dead)
+    result = Projection(stream, schema, columns).of(read, dead)
     sample_hash = None
     if rule is not None or (readers is not None and readers.needs_sample_hash):
-        pairs = zip(read, found.lengths.tolist(), strict=True)
+        pairs = zip(read, result.lengths.tolist(), strict=True)
         sample_hash = np.concatenate(
             [sample_hashes(stream, entry.position, n) for entry, n in pairs]
         )
     extras = {SAMPLE_HASH: sample_hash} if sample_hash is not None else {}
-    blocks = StreamRecords(found.records, extras, found.lengths, found.event_time)
-    if found.good is not None:
-        blocks = blocks.where(found.good)
+    blocks = StreamRecords(result.records, extras, result.lengths, result.event_time)
+    if result.good is not None:
+        blocks = blocks.where(result.good)
     if rule is None or sample_hash is None:
         return blocks
     gone = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
@@ -181,8 +177,8 @@ def _by_node(
     for key, owners, grouping, column in readers.keyed:
         try:
             if probe_first:
-                probe_call(lambda key=key: [evaluator.array(one) for one in key])  # type: ignore[misc]
-            hashes = hash_rows([evaluator.array(one) for one in key], count)
+                probe_call(lambda key=key: [evaluator.array(element) for element in key])  # type: ignore[misc]
+            hashes = hash_rows([evaluator.array(value) for value in key], count)
             task = grouping.tasks_of(hashes, owners, signals)
         except Exception:  # noqa: BLE001 - its nodes come to the same, and report the fault
             # Every record to all of its nodes, for task 0: right for those that can compute it.
@@ -192,15 +188,15 @@ def _by_node(
             chosen[column] = task.astype(np.uint64)
         nodes_of.append(np.array(owners)[task])
     full = blocks._replace(extras={**blocks.extras, **chosen})
-    found = dict.fromkeys(whole, full)
-    some = [node for node in readers.time_readers if node not in found]
+    result = dict.fromkeys(whole, full)
+    some = [node for node in readers.time_readers if node not in result]
     if len(nodes_of) == 1 and some:
-        return found | {
+        return result | {
             n: b for n, b in full.by(nodes_of[0], readers.time_readers).items() if n in some
         }
     for node in some:
-        found[node] = full.where(np.logical_or.reduce([one == node for one in nodes_of]))
-    return found
+        result[node] = full.where(np.logical_or.reduce([item == node for item in nodes_of]))
+    return result
 
 
 def source_report(
@@ -222,8 +218,8 @@ def source_report(
 
 
 def _newest(entries: Mapping[int, Sequence[Entry]]) -> dict[int, int]:
-    found = {stream: max(entry.newest_ms for entry in read) for stream, read in entries.items()}
-    return {stream: ms for stream, ms in found.items() if ms != NO_TIME}
+    result = {stream: max(entry.newest_ms for entry in read) for stream, read in entries.items()}
+    return {stream: ms for stream, ms in result.items() if ms != NO_TIME}
 
 
 def _envelopes(

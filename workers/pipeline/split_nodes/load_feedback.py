@@ -21,13 +21,14 @@ class LoadFeedback:
 
 def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
     """Return what the newest telemetry row says; nothing before the first."""
-    found = _rows(client, cluster, 1)
-    if not found:
+    result = _rows(client, cluster, 1)
+    if not result:
         return LoadFeedback()
-    row = found[0]
+    row = result[0]
     nodes = row.get("nodes", [])
     signals = {
-        str(one["node"]): (one.get("waiting", 0), one.get("utilisation") or 0.0) for one in nodes
+        str(node["node"]): (node.get("waiting", 0), node.get("utilisation") or 0.0)
+        for node in nodes
     }
     return LoadFeedback(row.get("waiting", 0), signals)
 
@@ -39,5 +40,5 @@ def recent_loads(client: "redis.Redis", cluster: str) -> list[BatchLoad]:
 
 def _rows(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:
     """Return the newest telemetry rows, newest first."""
-    found = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=count))
-    return [json.loads(fields[b"t"]) for _, fields in found]
+    result = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=count))
+    return [json.loads(fields[b"t"]) for _, fields in result]

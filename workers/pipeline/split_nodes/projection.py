@@ -83,9 +83,13 @@ class Projection:
         legacy_schema = BlockSchema(self.schema.arrow, self.schema.event_time)
         fits: dict[int, str] = {}
         blocks = [self._decoded(entry, legacy_schema, fits, dead) for entry in entries]
-        lengths = np.array([0 if one is None else one.records.num_rows for one in blocks], np.int64)
-        appended = np.repeat(np.array([one.appended_ms for one in entries], np.int64), lengths)
-        batch, ts_ms, missing = self._together([one for one in blocks if one is not None], appended)
+        lengths = np.array(
+            [0 if value is None else value.records.num_rows for value in blocks], np.int64
+        )
+        appended = np.repeat(np.array([item.appended_ms for item in entries], np.int64), lengths)
+        batch, ts_ms, missing = self._together(
+            [block for block in blocks if block is not None], appended
+        )
         limit = appended + round(self.schema.max_future_s * 1000)
         future = ts_ms > limit
         good = None
@@ -132,15 +136,17 @@ class Projection:
     ) -> tuple[Any, Int64s, Mask | None]:
         """Return one batch of all blocks, the event times, and which records have none."""
         # Equal descriptions are one value: `described` keeps them.
-        if len({id(one.description) for one in blocks}) <= 1:
+        if len({id(block.description) for block in blocks}) <= 1:
             # As they are: what reads them casts them.
             needed = self._needed(blocks[0].records.schema) if blocks else []
-            raw = _concatenated([one.records.select(needed) for one in blocks])
+            raw = _concatenated([value.records.select(needed) for value in blocks])
             return self._batch(raw, appended, unified=False)
-        starts = np.cumsum([0, *(one.records.num_rows for one in blocks)])
+        starts = np.cumsum([0, *(item.records.num_rows for item in blocks)])
         parts = [
-            self._batch(one.records, appended[start : start + one.records.num_rows], unified=True)
-            for one, start in zip(blocks, starts.tolist(), strict=False)
+            self._batch(
+                element.records, appended[start : start + element.records.num_rows], unified=True
+            )
+            for element, start in zip(blocks, starts.tolist(), strict=False)
         ]
         gaps = [np.zeros(len(ts), np.bool_) if no is None else no for _, ts, no in parts]
         missing = np.concatenate(gaps) if any(no is not None for _, _, no in parts) else None
@@ -150,7 +156,7 @@ class Projection:
     def _needed(self, schema: Any) -> list[int]:
         """Return the places of the columns that are needed: the others are not even copied."""
         names = {name.partition(".")[0] for name in self.columns} | {self.schema.event_time}
-        return [at for at, name in enumerate(schema.names) if name in names]
+        return [index for index, name in enumerate(schema.names) if name in names]
 
     def _batch(
         self, records: Any, appended: Int64s, *, unified: bool
@@ -190,17 +196,21 @@ class Projection:
         reason: Reason,
     ) -> None:
         """Make records dead letters: so many are kept, all are counted."""
-        found = np.flatnonzero(bad)
+        result = np.flatnonzero(bad)
         ends = np.cumsum(lengths)
-        for row in found[:MAX_OF_BATCH].tolist():
-            at = int(np.searchsorted(ends, row, "right"))
-            index, block, entry = row - int(ends[at] - lengths[at]), blocks[at], entries[at]
+        for row in result[:MAX_OF_BATCH].tolist():
+            offset = int(np.searchsorted(ends, row, "right"))
+            index, block, entry = (
+                row - int(ends[offset] - lengths[offset]),
+                blocks[offset],
+                entries[offset],
+            )
             assert block is not None
-            one = block.records.slice(index, 1)
-            data = encode_block(one, block.description.event_time)
-            why = self._why(reason, one)
+            item = block.records.slice(index, 1)
+            data = encode_block(item, block.description.event_time)
+            why = self._why(reason, item)
             dead.add(DeadLetter(self.stream, entry.position, index, reason, why, data))
-        dead.count(self.stream, reason, max(0, len(found) - MAX_OF_BATCH))
+        dead.count(self.stream, reason, max(0, len(result) - MAX_OF_BATCH))
 
     def _why(self, reason: Reason, record: Any) -> str:
         name = self.schema.event_time
@@ -223,17 +233,17 @@ def schema_mismatch(
         )
     empty = description.schema.empty_table().to_batches() or [_empty(description.schema)]
     for name in columns:
-        found = nested_column(empty[0], name)
-        if found is None:
+        result = nested_column(empty[0], name)
+        if result is None:
             continue
-        kind, wanted = kind_of(found.type), schema.kinds[name]
+        kind, wanted = kind_of(result.type), schema.kinds[name]
         if kind is None or widest({kind, wanted}) is not wanted:
-            return f"its column {name} is {found.type}, that of the stream {wanted}"
+            return f"its column {name} is {result.type}, that of the stream {wanted}"
     return ""
 
 
 def _empty(schema: Any) -> Any:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema)
 
 
 def _concatenated(batches: Sequence[Any]) -> Any:

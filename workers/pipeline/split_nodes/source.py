@@ -263,13 +263,13 @@ class LogReader(DataSourceStreamReader):
             **({"skipped": True} if partition.skipped else {}),
         }
         probe_first = header.attempt > attempts.FAILURES
-        found = dispatch(
+        result = dispatch(
             entries, table, header.nodes, source, partition.signals, probe_first=probe_first
         )
-        dead_letters.keep(client_of(self.redis_url), self.cluster, found.dead.letters)
+        dead_letters.keep(client_of(self.redis_url), self.cluster, result.dead.letters)
         freeze_garbage_collector()
         count_step(client_of(self.redis_url), self.cluster)
-        yield to_rows(header, node_keys(self.state_partitions), found.envelopes)
+        yield to_rows(header, node_keys(self.state_partitions), result.envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Give back the log that no replay can ask for any more."""

@@ -186,11 +186,11 @@ def test_a_committed_cut_is_where_a_new_checkpoint_begins(place: Place) -> None:
 
 def test_the_same_stamp_appends_once(log: Log) -> None:
     """A repetition is acknowledged with the position of the first, also when the log is full."""
-    stamp = IdempotencyToken("p", 1)
-    first = log.append({1: one(data=b"first")}, stamp)
+    token = IdempotencyToken("p", 1)
+    first = log.append({1: one(data=b"first")}, token)
     second = log.append({1: one(data=b"second")}, IdempotencyToken("p", 2))
     full = Limits(records=1)
-    assert log.append({1: one(data=b"first")}, stamp, full) == first
+    assert log.append({1: one(data=b"first")}, token, full) == first
     assert log.append({1: one(data=b"second")}, IdempotencyToken("p", 2), full) == second
     assert [entry.block for entry in entries(log, 1)] == [b"first", b"second"]
     assert log.position_after(BEGIN, ALL).total == 2

@@ -31,7 +31,7 @@ def test_what_is_written_is_read_also_after_a_replay(redis_client: "redis.Redis"
 def test_missing_state_is_told_from_no_state(redis_client: "redis.Redis") -> None:
     task_states.write(redis_client, "c", 7, STATES)
     with pytest.raises(
-        TaskStateMissing, match=r"task 5\.1, handed on by node 0 to node 1 in batch 7"
+        TaskStateMissing, match=r"task 5\.1, exported by node 0 to node 1 in batch 7"
     ):
         task_states.read(redis_client, "c", 7, [asked(5, 0), asked(5, 1)])
 

@@ -40,15 +40,15 @@ def inputs_of(
     `task`: under which name the records carry their task, if they do. Raises `QueryFault`.
     """
     try:
-        found = _inputs(records, records.evaluator, computation, layout, task)
+        result = _inputs(records, records.evaluator, computation, layout, task)
     except QueryFault:
         rows = np.arange(len(records)) if kept is None else np.flatnonzero(kept)
         return _inputs(records, records.evaluator.within(rows), computation, layout, task, rows)
     if kept is None:
-        return found
+        return result
     mask = pa.array(kept)
-    values = {at: array.filter(mask) for at, array in found.sketched.items()}
-    return Inputs(found.table.filter(mask), values)
+    values = {index: array.filter(mask) for index, array in result.sketched.items()}
+    return Inputs(result.table.filter(mask), values)
 
 
 def _inputs(
@@ -68,14 +68,14 @@ def _inputs(
         columns["task"] = pa.array(records.extras[task][only].astype(np.int64))
     for name, (_, key) in zip(layout.schema.key_names, computation.key, strict=True):
         columns[name] = canonical(evaluator.array(key))
-    for at, (expression, slot) in enumerate(layout.slots[1:], start=1):
+    for index, (expression, slot) in enumerate(layout.slots[1:], start=1):
         assert expression is not None
-        columns[f"s{at}"] = slot_input(evaluator, expression, slot)
+        columns[f"s{index}"] = slot_input(evaluator, expression, slot)
     if any(slot.merge is Merge.WEIGHT for _, slot in layout.slots):
         columns["row"] = pa.array(np.arange(len(panes)))
     values = {
-        one.at: evaluator.array(one.aggregate.argument)
-        for one in layout.sketches
-        if one.aggregate.argument is not None
+        sketch.at: evaluator.array(sketch.aggregate.argument)
+        for sketch in layout.sketches
+        if sketch.aggregate.argument is not None
     }
     return Inputs(pa.table(columns), values)

@@ -57,12 +57,12 @@ def panes_of(
     kept, late, gone = select_records(records, computation, streams, intake)
     inputs = inputs_of(records, computation, layout, intake.column, kept)
     names = [*_PLACE, *(["task"] if intake.column else []), *layout.schema.key_names]
-    found = aggregate_slots(inputs.table, names, layout)
-    sketches = [_taken(one, inputs, inputs.table.select(names)) for one in layout.sketches]
+    result = aggregate_slots(inputs.table, names, layout)
+    sketches = [_taken(value, inputs, inputs.table.select(names)) for value in layout.sketches]
     return Panes(
-        found.cast(_schema(layout, intake.column)),
-        _cells([one for one in sketches if not is_user_aggregate(one.sketch)]),
-        _blobs([one for one in sketches if is_user_aggregate(one.sketch)]),
+        result.cast(_schema(layout, intake.column)),
+        _cells([item for item in sketches if not is_user_aggregate(item.sketch)]),
+        _blobs([sketch for sketch in sketches if is_user_aggregate(sketch.sketch)]),
         len(inputs.table),
         late,
         gone,
@@ -87,15 +87,15 @@ def _taken(sketch: SketchAggregate, inputs: Inputs, places: Any) -> _Taken:
 
 def _blobs(taken: Sequence[_Taken]) -> Any:
     """Return the states of all users' aggregates per place and key."""
-    found = [partial_states(*one) for one in taken]
-    return pa.concat_tables(found) if found else None
+    result = [partial_states(*item) for item in taken]
+    return pa.concat_tables(result) if result else None
 
 
 def _cells(taken: Sequence[_Taken]) -> Any:
     """Return the cells of all sketches, merged per place and key."""
     if not taken:
         return None
-    table = pa.concat_tables([_sketched(*one) for one in taken])
+    table = pa.concat_tables([_sketched(*item) for item in taken])
     names = [*taken[0].places.column_names, *CELL]
     grouped = table.group_by(names, use_threads=False).aggregate(
         [("added", "sum"), ("largest", "max")]

@@ -44,15 +44,15 @@ def aggregate_slots(table: Any, names: Sequence[str], layout: Layout) -> Any:
 
     `table`: what `inputs_of` returns; `names`: its columns of place and keys.
     """
-    slots = [(f"s{at}", slot) for at, (_, slot) in enumerate(layout.slots)][1:]
+    slots = [(f"s{index}", slot) for index, (_, slot) in enumerate(layout.slots)][1:]
     plain = [(name, _partial(slot)) for name, slot in slots if _is_plain(slot)]
     moments = layout.schema.moments
     wanted: list[Any] = [([], "count_all"), *plain, *([("row", "list")] if moments else [])]
-    found = table.group_by(list(names), use_threads=False).aggregate(wanted)
-    found = found.rename_columns(
+    result = table.group_by(list(names), use_threads=False).aggregate(wanted)
+    result = result.rename_columns(
         [*names, "s0", *(name for name, _ in plain), *(["row"] if moments else [])]
     )
-    columns = {name: found[name] for name in found.column_names}
+    columns = {name: result[name] for name in result.column_names}
     if moments:
         _add_moments(columns, table, moments)
     for name, slot in slots:
@@ -86,6 +86,6 @@ def _add_moments(columns: dict[str, Any], table: Any, moments: Sequence[Moments]
         values = table[names[1]].combine_chunks()
         valid = np.asarray(values.is_valid())[place]
         plain = values.fill_null(0.0).to_numpy()[place]
-        found = moments_of(plain, valid, starts) if len(starts) else ([], [], [], [])
-        for name, column in zip(names, found, strict=True):
+        result = moments_of(plain, valid, starts) if len(starts) else ([], [], [], [])
+        for name, column in zip(names, result, strict=True):
             columns[name] = pa.array(column, pa.int64() if name == names[0] else pa.float64())

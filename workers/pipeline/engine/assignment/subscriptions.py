@@ -86,7 +86,9 @@ class Group:
     ) -> "Group":
         """Build the group; `member` is the place of each pair's query."""
         pairs = sorted(
-            (stream, at) for at, one in enumerate(subscriptions) for stream in one.streams
+            (stream, index)
+            for index, subscription in enumerate(subscriptions)
+            for stream in subscription.streams
         )
         columns = np.array(pairs, np.int64).reshape(-1, 2)
         stream, member = columns[:, 0].copy(), columns[:, 1].copy()
@@ -97,7 +99,9 @@ class Group:
         """Return the group of some of its queries."""
         if len(queries) == len(self.subscriptions):
             return self
-        kept = [one for one in self.subscriptions if one.query in queries]
+        kept = [
+            subscription for subscription in self.subscriptions if subscription.query in queries
+        ]
         return Group.of(self.computation, kept, self.intake)
 
     def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
@@ -117,17 +121,17 @@ class Group:
             row, member, task = row[taken], member[taken], task[taken]
         plain = rows.drop_columns(["task"]) if self.intake.column else rows
         spread = plain.take(pa.array(row))
-        query = np.array([one.query for one in self.subscriptions], np.int64)[member]
-        run = np.array([one.run for one in self.subscriptions], np.int64)[member]
-        for at, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
-            spread = spread.add_column(at, name, pa.array(values))
+        query = np.array([item.query for item in self.subscriptions], np.int64)[member]
+        run = np.array([subscription.run for subscription in self.subscriptions], np.int64)[member]
+        for index, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
+            spread = spread.add_column(index, name, pa.array(values))
         return spread
 
     def _tasks(
         self, rows: Any, key_names: Sequence[str], row: Int64s, member: Int64s
     ) -> tuple[Int64s, NDArray[np.bool_]]:
         """Return the task of each row and whether this node has it."""
-        counts = np.array([one.tasks for one in self.subscriptions], np.int64)[member]
+        counts = np.array([item.tasks for item in self.subscriptions], np.int64)[member]
         if (counts == 1).all() and not self.intake.column:
             return np.zeros(len(row), np.int64), np.ones(len(row), np.bool_)
         if self.intake.column:
@@ -135,6 +139,6 @@ class Group:
         else:
             hashes = hash_rows([rows[name] for name in key_names], len(rows))
             task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
-        offsets = np.cumsum([0, *(one.tasks for one in self.subscriptions)])
-        mine = np.concatenate([one.mine for one in self.subscriptions])
+        offsets = np.cumsum([0, *(value.tasks for value in self.subscriptions)])
+        mine = np.concatenate([subscription.mine for subscription in self.subscriptions])
         return task, mine[offsets[member] + task]

@@ -49,8 +49,8 @@ class Tasks:
     def of(cls, groups: Iterable[Group]) -> "Tasks":
         """Put the groups of a node together."""
         kept = tuple(groups)
-        return cls(kept, {one.query: _member(group, one) for group in kept
-                          for one in group.subscriptions})  # fmt: skip
+        return cls(kept, {subscription.query: _member(group, subscription) for group in kept
+                          for subscription in group.subscriptions})  # fmt: skip
 
     @property
     def closing(self) -> dict[int, WindowClosing]:
@@ -60,7 +60,11 @@ class Tasks:
     @property
     def joins(self) -> dict[int, tuple[int, ...]]:
         """Return the streams of each join."""
-        return {query: one.subscription.streams for query, one in self.members.items() if one.joins}
+        return {
+            query: member.subscription.streams
+            for query, member in self.members.items()
+            if member.joins
+        }
 
     @cached_property
     def counted(self) -> list[list[Any]]:
@@ -70,16 +74,16 @@ class Tasks:
     @property
     def split(self) -> list[int]:
         """Return the queries of which other nodes may have tasks."""
-        return [query for query, one in self.members.items() if one.subscription.tasks > 1]
+        return [query for query, member in self.members.items() if member.subscription.tasks > 1]
 
     def within(self, allowed: Mapping[int, TaskOwnership]) -> "Tasks":
         """Return these tasks alone that are allowed, with records that find them as they did."""
         groups = []
         for group in self.groups:
             kept: dict[str, list[Subscription]] = {}
-            for one in group.subscriptions:
-                ownership = allowed.get(one.query)
-                if ownership is not None and (left := one.within(ownership)) is not None:
+            for subscription in group.subscriptions:
+                ownership = allowed.get(subscription.query)
+                if ownership is not None and (left := subscription.within(ownership)) is not None:
                     kept.setdefault(ownership.column, []).append(left)
             groups += [
                 Group.of(group.computation, those, replace(group.intake, column=column))
@@ -93,7 +97,11 @@ class Tasks:
             return self
         groups = []
         for group in self.groups:
-            kept = [one for one in group.subscriptions if one.query not in gone]
+            kept = [
+                subscription
+                for subscription in group.subscriptions
+                if subscription.query not in gone
+            ]
             if kept:
                 groups.append(Group.of(group.computation, kept, group.intake))
         return Tasks.of(groups)
@@ -101,24 +109,24 @@ class Tasks:
     def owned(self) -> dict[int, TaskOwnership]:
         """Return by query what the node has of it."""
         return {
-            one.query: TaskOwnership(
-                one.run, np.flatnonzero(one.mine).tolist(), group.intake.column
+            subscription.query: TaskOwnership(
+                subscription.run, np.flatnonzero(subscription.mine).tolist(), group.intake.column
             )
             for group in self.groups
-            for one in group.subscriptions
+            for subscription in group.subscriptions
         }
 
-    def work(self, query: int, at: int) -> Any:
+    def work(self, query: int, index: int) -> Any:
         """Return the user's aggregate of a query."""
-        return user_aggregate(self.members[query].user_aggregates[at])
+        return user_aggregate(self.members[query].user_aggregates[index])
 
 
 def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
     """Return the kinds of what `top_k` over numbers counts by query and place, as JSON values."""
     return [
         [query, list(counted.items())]
-        for query, one in members.items()
-        if one.computation is not None and (counted := counted_by(one.computation))
+        for query, member in members.items()
+        if member.computation is not None and (counted := counted_by(member.computation))
     ]
 
 
@@ -126,16 +134,18 @@ def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
 def counted_by(computation: Computation) -> dict[int, Kind]:
     """Return the kinds of what a computation's `top_k` over numbers count, by their places."""
     return {
-        one.at: one.aggregate.argument.kind
-        for one in layout_of(computation).sketches
-        if one.aggregate.kept.sketch == "top_k"
-        and one.aggregate.argument is not None
-        and one.aggregate.argument.kind in NUMBERS
+        sketch.at: sketch.aggregate.argument.kind
+        for sketch in layout_of(computation).sketches
+        if sketch.aggregate.kept.sketch == "top_k"
+        and sketch.aggregate.argument is not None
+        and sketch.aggregate.argument.kind in NUMBERS
     }
 
 
 def _member(group: Group, subscription: Subscription) -> Member:
     computation = group.computation
-    user_aggregates = {one.at: one.aggregate.kept.sketch for one in layout_of(computation).sketches}
+    user_aggregates = {
+        sketch.at: sketch.aggregate.kept.sketch for sketch in layout_of(computation).sketches
+    }
     closing = WindowClosing(computation.window, computation.lateness_ms)
     return Member(subscription, closing, user_aggregates, group.intake.windows, computation)

@@ -51,10 +51,10 @@ class Evaluator:
         if self._branches and not self._records:
             # A branch that no record takes is not evaluated at all.
             return pa.array([], ARROW[expression.kind])
-        found = self._value(expression)
-        if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, self._records)
-        return found
+        result = self._value(expression)
+        if isinstance(result, pa.Scalar):
+            result = pa.repeat(result, self._records)
+        return result
 
     def within(self, rows: Rows) -> "Evaluator":
         """Return an evaluator of these records alone, which evaluates branches by themselves."""
@@ -67,7 +67,7 @@ class Evaluator:
         selected record cannot be computed, all are null, and whoever aggregates raises the fault.
         """
         try:
-            return [self.array(one) for one in key]
+            return [self.array(item) for item in key]
         except QueryFault:
             return self._selected_only(key, where)
 
@@ -80,15 +80,15 @@ class Evaluator:
             place = np.full(self._records, -1)
             place[rows] = np.arange(len(rows))
             spread = pa.array(place, mask=place < 0)
-            return [some.array(one).take(spread) for one in key]
+            return [some.array(item).take(spread) for item in key]
         except QueryFault:
-            return [pa.nulls(self._records, ARROW[one.kind]) for one in key]
+            return [pa.nulls(self._records, ARROW[value.kind]) for value in key]
 
     def largest(self, expression: Expression) -> int:
         """Return the largest absolute value of a whole-number expression over all records."""
         if expression not in self._largest:
-            found = pc.min_max(self.array(expression))
-            least, most = found["min"].as_py() or 0, found["max"].as_py() or 0
+            result = pc.min_max(self.array(expression))
+            least, most = result["min"].as_py() or 0, result["max"].as_py() or 0
             self._largest[expression] = max(-least, most)
         return self._largest[expression]
 
@@ -124,15 +124,15 @@ class Evaluator:
 
     def _called(self, call: Call) -> Value:
         if call.function not in _TAKES_NULL and any(
-            one.kind is Kind.NULL for one in call.arguments
+            value.kind is Kind.NULL for value in call.arguments
         ):
             return pa.scalar(None, ARROW[call.kind])
         if self._branches and call.function in _BRANCHES:
             return _BRANCHES[call.function](self, call)
         kernel = KERNELS.get(call.function)
         if kernel is None:
-            return _by_python(call, [self.array(one) for one in call.arguments])
-        arguments = [self._value(one) for one in call.arguments]
+            return _by_python(call, [self.array(argument) for argument in call.arguments])
+        arguments = [self._value(item) for item in call.arguments]
         try:
             return in_kind(kernel(*arguments), call.kind)
         except pa.ArrowInvalid as error:
@@ -227,18 +227,18 @@ def _unfit(what: str, kind: Kind, error: Exception) -> QueryFault:
 
 def _by_python(call: Call, arrays: list[Value]) -> Value:
     """Call a registered function. Raises `LookupError` where this process has none of the name."""
-    found = registered(call.function)
-    if found is None:
+    result = registered(call.function)
+    if result is None:
         raise LookupError(f"no module registers the function {call.function} here")
     valid = np.ones(len(arrays[0]) if arrays else 0, np.bool_)
     for array in arrays:
         valid &= np.asarray(array.is_valid())
     plain = [
         np.asarray(_filled(in_kind(array, kinds[0]), kinds[0]))
-        for array, kinds in zip(arrays, found.signature.takes, strict=True)
+        for array, kinds in zip(arrays, result.signature.takes, strict=True)
     ]
     with user_code(call.function):
-        return _result(found.call(*plain), valid, ARROW[call.kind])
+        return _result(result.call(*plain), valid, ARROW[call.kind])
 
 
 def _result(given: Any, valid: Any, kind: Any) -> Value:

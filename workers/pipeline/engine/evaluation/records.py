@@ -90,10 +90,12 @@ class Records:
 
     def to_table(self, rows: Int64s) -> Any:
         """Return some of the records as a table: stream, event time, and the columns."""
-        at = pa.array(rows)
+        index = pa.array(rows)
         times = pa.array(self.ts_ms[rows]).view(TIME)
-        found = {"stream": pa.array(self.stream[rows]), self.event_time or "event time": times}
-        return pa.table(found | {n: self.columns[n].take(at) for n in self.columns.column_names})
+        result = {"stream": pa.array(self.stream[rows]), self.event_time or "event time": times}
+        return pa.table(
+            result | {n: self.columns[n].take(index) for n in self.columns.column_names}
+        )
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -19,15 +19,15 @@ _COLUMNS: Final = 40
 def sample_of(rows: Any) -> str:
     """Return the first rows of a table as a JSON array of at most 2,000 characters."""
     names = rows.column_names[:_COLUMNS]
-    found: list[str] = []
+    result: list[str] = []
     left = LONGEST - 2
     for row in rows.select(names).slice(0, _ROWS).to_pylist():
-        text = _row(row, LONGEST - 2 if not found else left)
+        text = _row(row, LONGEST - 2 if not result else left)
         if len(text) > left:
             break
-        found.append(text)
+        result.append(text)
         left -= len(text) + 2
-    return f"[{', '.join(found)}]"
+    return f"[{', '.join(result)}]"
 
 
 def _row(row: Mapping[str, Any], longest: int) -> str:

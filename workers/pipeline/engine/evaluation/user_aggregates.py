@@ -26,10 +26,10 @@ def user_aggregate(name: str) -> Any:
 
 
 def _registered(name: str) -> RegisteredAggregate:
-    found = registered_aggregate(name)
-    if found is None:
+    result = registered_aggregate(name)
+    if result is None:
         raise LookupError(f"no module registers the aggregate {name} here")
-    return found
+    return result
 
 
 def is_user_aggregate(sketch: SketchAggregate) -> bool:
@@ -43,13 +43,13 @@ def partial_states(sketch: SketchAggregate, places: Any, values: Any) -> Any:
     names, wanted = places.column_names, _registered(sketch.aggregate.kept.sketch).takes
     values = in_kind(values, wanted)
     grouped = places.append_column("value", values).group_by(names, use_threads=False)
-    found = grouped.aggregate([("value", "list")]).rename_columns([*names, "value"])
-    lists = found["value"].combine_chunks()
+    result = grouped.aggregate([("value", "list")]).rename_columns([*names, "value"])
+    lists = result["value"].combine_chunks()
     plain, edges = np.asarray(lists.values), np.asarray(lists.offsets).tolist()
     with user_code(sketch.aggregate.kept.sketch):
-        states = [bytes(work.partial(plain[first:past])) for first, past in pairwise(edges)]
+        states = [bytes(work.partial(plain[first:stop])) for first, stop in pairwise(edges)]
     which = pa.repeat(pa.scalar(sketch.at, pa.int64()), len(states))
-    bare = found.select(names).append_column("a", which)
+    bare = result.select(names).append_column("a", which)
     return bare.append_column("state", pa.array(states, pa.binary()))
 
 
@@ -60,16 +60,16 @@ def merge_user_states(rows: Any, work: AggregateLookup) -> Any:
     """
     owners = zip(rows["query"].to_pylist(), rows["a"].to_pylist(), strict=True)
     states = [
-        _merged(states, query, work(query, at))
-        for states, (query, at) in zip(rows["state"].to_pylist(), owners, strict=True)
+        _merged(states, query, work(query, index))
+        for states, (query, index) in zip(rows["state"].to_pylist(), owners, strict=True)
     ]
-    at = rows.schema.get_field_index("state")
-    return rows.set_column(at, "state", pa.array(states, pa.binary()))
+    column_index = rows.schema.get_field_index("state")
+    return rows.set_column(column_index, "state", pa.array(states, pa.binary()))
 
 
 def _merged(states: Sequence[bytes], query: int, work: Any) -> bytes:
-    found = states[0]
+    result = states[0]
     with user_code(type(work).__name__, query):
         for other in states[1:]:
-            found = bytes(work.merge(found, other))
-    return found
+            result = bytes(work.merge(result, other))
+    return result

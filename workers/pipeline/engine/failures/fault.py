@@ -79,8 +79,8 @@ def user_code(name: str, query: int | None = None) -> Iterator[None]:
 def read_faults(store: "Store", runs: Mapping[int, int]) -> Faults:
     """Return the queries that failed on this node and are still in the table, in the same run."""
     row = json.loads(store.get(FAULTS) or b"{}")
-    found = {int(query): (run, _fault(told)) for query, (run, told) in row.items()}
-    return {query: one for query, one in found.items() if runs.get(query) == one[0]}
+    result = {int(query): (run, _fault(answer)) for query, (run, answer) in row.items()}
+    return {query: item for query, item in result.items() if runs.get(query) == item[0]}
 
 
 def _fault(told: Any) -> Fault:
@@ -91,8 +91,8 @@ def _fault(told: Any) -> Fault:
 def write_faults(store: "Store", faults: Faults) -> None:
     """Keep the faults in the node's state for the batches to come."""
     kept = {
-        query: (run, fault if at < _KEPT_SAMPLES else fault._replace(sample=""))
-        for at, (query, (run, fault)) in enumerate(faults.items())
+        query: (run, fault if index < _KEPT_SAMPLES else fault._replace(sample=""))
+        for index, (query, (run, fault)) in enumerate(faults.items())
     }
     written = json.dumps(kept).encode()
     if written != (store.get(FAULTS) or b"{}"):

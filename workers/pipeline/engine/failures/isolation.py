@@ -123,9 +123,9 @@ def run_isolated(
     if len(left) <= 1:
         return [
             result
-            for one in left
+            for value in left
             for result in run_stage(
-                stage, [one], lambda: work(left), faults, lambda _: sample(left[0]), reraise
+                stage, [value], lambda: work(left), faults, lambda _: sample(left[0]), reraise
             )
         ]
     enter_stage(stage, left)
@@ -134,7 +134,7 @@ def run_isolated(
     except reraise:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a query raises is its fault
-        named = [one for one in getattr(error, "queries", ()) if one in left]
+        named = [item for item in getattr(error, "queries", ()) if item in left]
         for query in named:
             faults[query] = fault_of(error, partial(sample, query))
     half = len(left) // 2

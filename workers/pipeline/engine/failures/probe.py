@@ -55,26 +55,26 @@ def find_culprits(
     `step` is called with those found so far after each child. A batch that fails without any
     query, or only with several together, has no culprit.
     """
-    found: dict[int, Fault] = {}
+    result: dict[int, Fault] = {}
     left = sorted(queries)
 
     def run(some: Sequence[int]) -> ProbeResult:
         outcome = run_probe(some, evaluate)
-        step(found)
+        step(result)
         return outcome
 
     if run([]).problem:
         logger.error("a batch fails without any query")
-        return found
+        return result
     while (outcome := run(left)).problem:
         named = [query for query in outcome.queries if query in left]
         culprits = _bisect(named, run) or _bisect(left, run)
         if not culprits:
             logger.error("a batch fails (%s), but with no query alone", outcome.problem)
             break
-        found |= culprits
+        result |= culprits
         left = [query for query in left if query not in culprits]
-    return found
+    return result
 
 
 def _bisect(

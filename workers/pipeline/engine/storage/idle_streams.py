@@ -55,10 +55,10 @@ class StreamClock:
         row = json.loads(store.get(CLOCK) or b"[0, 0, [], []]")
         # Rows of earlier releases do not say when queries began.
         now_ms, since_ms, last_append_ms, closed_until, *more = row
-        found = cls(now_ms, since_ms, dict(last_append_ms), dict(closed_until), dict(*more))
+        result = cls(now_ms, since_ms, dict(last_append_ms), dict(closed_until), dict(*more))
         if log_times is not None:
-            found._take(log_times)
-        return found
+            result._take(log_times)
+        return result
 
     def _take(self, log_times: LogTimes) -> None:
         self.now_ms = max(self.now_ms, log_times.now_ms)
@@ -72,7 +72,7 @@ class StreamClock:
         self.closed_until = {query: ms for query, ms in self.closed_until.items() if query in joins}
         self.started_ms = {query: ms for query, ms in self.started_ms.items() if query in joins}
         known = self.last_append_ms, self.closed_until, self.started_ms
-        row = [self.now_ms, self.since_ms, *(list(one.items()) for one in known)]
+        row = [self.now_ms, self.since_ms, *(list(item.items()) for item in known)]
         data = json.dumps(row).encode()
         if data != store.get(CLOCK):
             store.put(CLOCK, data)
@@ -111,6 +111,6 @@ class StreamClock:
         """Close the windows of joins up to the slowest of their streams, never less than before."""
         for query, streams in joins.items():
             begun_ms = self.started_ms.setdefault(query, self.now_ms) if self.now_ms else 0
-            found = self.slowest(watermarks, streams, begun_ms)
-            if found > self.closed_until.get(query, NO_WATERMARK):
-                self.closed_until[query] = found
+            result = self.slowest(watermarks, streams, begun_ms)
+            if result > self.closed_until.get(query, NO_WATERMARK):
+                self.closed_until[query] = result

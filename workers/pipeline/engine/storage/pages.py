@@ -36,22 +36,22 @@ class Pages:
 
     def load(self, pages: Iterable[int]) -> Any:
         """Return the rows of these pages together."""
-        found = [
+        result = [
             from_bytes(self.form, self.store.get(self._key(page)))
             for page in pages
             if self.sizes.get(self._key(page))
         ]
-        return pa.concat_tables([self.form.arrow.empty_table(), *found])
+        return pa.concat_tables([self.form.arrow.empty_table(), *result])
 
     def save(self, rows: Any, pages: Iterable[int]) -> None:
         """Write the rows of these pages; a page without rows is removed."""
         owner = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
-        found = {}
+        result = {}
         for page in pages:
             mine = rows.filter(pa.array(owner == page))
-            found[self._key(page)] = to_bytes(mine) if len(mine) else b""
+            result[self._key(page)] = to_bytes(mine) if len(mine) else b""
         # Nothing is written before all of it can be.
-        for key, data in found.items():
+        for key, data in result.items():
             if data:
                 self.store.put(key, data)
                 self.sizes[key] = len(data)

@@ -11,10 +11,13 @@ Watermarks = Mapping[int, int]
 
 
 def mark_open_changed(
-    found: MergedState, closing: Mapping[int, WindowClosing], watermarks: Watermarks
+    merged_state: MergedState, closing: Mapping[int, WindowClosing], watermarks: Watermarks
 ) -> MergedState:
     """Return the state with all rows that were open at these marks as changed ones."""
-    return MergedState(found.rows, found.is_changed | ~is_closed(found.rows, closing, watermarks))
+    return MergedState(
+        merged_state.rows,
+        merged_state.is_changed | ~is_closed(merged_state.rows, closing, watermarks),
+    )
 
 
 def windows_to_republish(

@@ -35,7 +35,7 @@ def export_state(
     """
     faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
-    found: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
+    result: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
     pairs = np.array(leaving, np.int64).reshape(-1, 2)
     visited = sorted(np.unique(page_of(pairs[:, 0], pairs[:, 1])).tolist())
     for name in sorted({key.rpartition("/")[0] for key in sizes}):
@@ -43,20 +43,20 @@ def export_state(
         rows = pages.load(visited)
         query, task = np.asarray(rows["query"]), np.asarray(rows["task"])
         gone = np.zeros(len(rows), np.bool_)
-        for one in leaving:
-            mine = (query == one[0]) & (task == one[1])
+        for value in leaving:
+            mine = (query == value[0]) & (task == value[1])
             if mine.any():
-                for data in _export_rows(one[0], rows.filter(pa.array(mine)), faults):
-                    found[one][name] = data
+                for data in _export_rows(value[0], rows.filter(pa.array(mine)), faults):
+                    result[value][name] = data
                 gone |= mine
         if gone.any():
             pages.save(rows.filter(pa.array(~gone)), visited)
     store.put(SIZES, json.dumps(sizes).encode())
     clock = StreamClock.read(store)
-    for one in leaving:
-        if (closed := clock.export_query(one[0])) is not None:
-            found[one][CLOSED] = closed
-    return found
+    for item in leaving:
+        if (closed := clock.export_query(item[0])) is not None:
+            result[item][CLOSED] = closed
+    return result
 
 
 def _export_rows(query: int, rows: Any, faults: dict[int, Fault]) -> list[bytes]:

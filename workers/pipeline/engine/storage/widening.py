@@ -68,11 +68,11 @@ class Widening:
         self, tables: Mapping[str, Sequence[Any]], query: int, computation: Computation
     ) -> dict[str, list[Any]]:
         """Return parts of a query's windows by the names of their present forms."""
-        found: dict[str, list[Any]] = {}
+        result: dict[str, list[Any]] = {}
         for name, some in tables.items():
-            into = found.setdefault(current_schema_name(name, computation), [])
+            into = result.setdefault(current_schema_name(name, computation), [])
             into += [self.to_current_schema(name, rows, query, computation) for rows in some]
-        return found
+        return result
 
     def migrate(self, store: Store, tasks: Tasks, faults: dict[int, Fault]) -> list[Window]:
         """Bring the state of a node's tasks into their present forms.
@@ -172,7 +172,7 @@ def detect_widening(
     before, known = json.loads(data) if data else (kinds, [])
     if before == kinds:
         return None
-    return Widening({query: {at: Kind(kind) for at, kind in pairs} for query, pairs in known})
+    return Widening({query: {index: Kind(kind) for index, kind in pairs} for query, pairs in known})
 
 
 def current_schema_name(name: str, computation: Computation) -> str:
@@ -180,16 +180,20 @@ def current_schema_name(name: str, computation: Computation) -> str:
     if is_pairs(name):
         wanted = pairs_name(computation) if computation.join is not None else name
     else:
-        wanted = next(one for one in schema_names(layout_of(computation)) if one[0] == name[0])
+        wanted = next(
+            schema_name
+            for schema_name in schema_names(layout_of(computation))
+            if schema_name[0] == name[0]
+        )
     return wanted if can_convert(name, wanted) else name
 
 
 def _renamed(cells: Any, before: Counted, now: Counted) -> Any:
     """Return the cells of sketches with those of `top_k` named by values of the present kind."""
     place = np.asarray(cells["a"])
-    for at, kind in before.items():
-        wanted = now.get(at, kind)
-        mine = place == at
+    for index, kind in before.items():
+        wanted = now.get(index, kind)
+        mine = place == index
         if wanted is kind or not mine.any():
             continue
         part, rest = cells.filter(pa.array(mine)), cells.filter(pa.array(~mine))

@@ -67,9 +67,9 @@ def is_closed(
     size, slide, lateness = (
         np.array(values, np.int64)[query_of]
         for values in (
-            [one.window.size_ms for one in known],
-            [one.window.slide_ms for one in known],
-            [one.lateness_ms for one in known],
+            [value.window.size_ms for value in known],
+            [element.window.slide_ms for element in known],
+            [item.lateness_ms for item in known],
         )
     )
     newest = np.array([watermarks.get(stream, NO_WATERMARK) for stream in streams.tolist()])[
@@ -82,7 +82,10 @@ def is_closed(
 
 
 def changed_windows_of(
-    form: StateSchema, found: MergedState, window: Window, work: AggregateLookup | None = None
+    form: StateSchema,
+    merged_state: MergedState,
+    window: Window,
+    work: AggregateLookup | None = None,
 ) -> Any:
     """Return the windows that changed, put together from all their panes.
 
@@ -90,29 +93,33 @@ def changed_windows_of(
     `pane` being where the window begins.
     """
     if window.panes == 1:
-        return complete_changed_windows(form, found)
-    row, start = windows_containing(np.asarray(found.rows["pane"]), window)
-    spread = found.rows.take(pa.array(row))
-    at = spread.schema.get_field_index("pane")
-    moved = MergedState(spread.set_column(at, "pane", pa.array(start)), found.is_changed[row])
+        return complete_changed_windows(form, merged_state)
+    row, start = windows_containing(np.asarray(merged_state.rows["pane"]), window)
+    spread = merged_state.rows.take(pa.array(row))
+    column_index = spread.schema.get_field_index("pane")
+    moved = MergedState(
+        spread.set_column(column_index, "pane", pa.array(start)), merged_state.is_changed[row]
+    )
     return complete_changed_windows(form, merge_equal_rows(form, moved, work))
 
 
 def merge_equal_rows(
-    form: StateSchema, found: MergedState, work: AggregateLookup | None = None
+    form: StateSchema, merged_state: MergedState, work: AggregateLookup | None = None
 ) -> MergedState:
     """Merge rows that have become equal."""
-    rows = found.rows.append_column(_FRESH, pa.array(found.is_changed.astype(np.int8)))
+    rows = merged_state.rows.append_column(
+        _FRESH, pa.array(merged_state.is_changed.astype(np.int8))
+    )
     plain = _grouped(form, rows, work)
     return MergedState(plain.select(form.arrow.names), np.asarray(plain[_FRESH]).astype(np.bool_))
 
 
-def complete_changed_windows(form: StateSchema, found: MergedState) -> Any:
+def complete_changed_windows(form: StateSchema, merged_state: MergedState) -> Any:
     """Return the changed rows, and of a sketch that changed all others of the same window.
 
     Who reads a window must not have to look for its other cells in what was written before.
     """
-    rows, is_changed = found.rows, found.is_changed
+    rows, is_changed = merged_state.rows, merged_state.is_changed
     names = [name for name in form.identity if name not in CELL]
     if len(names) == len(form.identity) or is_changed.all():
         return rows.filter(pa.array(is_changed))
