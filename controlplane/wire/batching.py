@@ -6,9 +6,9 @@
         acknowledged = producer.send(stream_id, records)
         acknowledged.add_done_callback(...)
 
-One append at a time is under way, each under a stamp of its own, and it is repeated under the same
-stamp until the log has it. So what is acknowledged is in the log exactly once, and in the order in
-which it was sent, whatever connections and servers do meanwhile.
+One append at a time is in progress, each under a stamp of its own, and it is repeated under the
+same stamp until the log has it. So what is acknowledged is in the log exactly once, and in the
+order in which it was sent, whatever connections and servers do meanwhile.
 """
 
 import time
@@ -47,7 +47,7 @@ class _Pending:
 
 
 class BatchingProducer:
-    """Gathers what is sent for `linger_ms`, or until `max_records` or `max_bytes` are together.
+    """Collects records for `linger_ms`, or until `max_records` or `max_bytes` are reached.
 
     Threads may share it. `buffer_bytes` bounds what is sent and not acknowledged: `send` then
     waits up to `max_block_s` seconds and raises `BufferFull`. What the log has not taken after
@@ -122,14 +122,14 @@ class BatchingProducer:
         return sent.future
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all that was sent is acknowledged or failed; tell whether it is in time."""
+        """Wait until all that was sent is acknowledged or failed; return whether it is in time."""
         with self._changed:
             until = self._flush_until = self._sent
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._done >= until, timeout_s)
 
     def close(self, timeout_s: float | None = 30.0) -> None:
-        """Flush, then end; what is not acknowledged in time fails with `Undelivered`."""
+        """Flush, then stop; records that are not acknowledged in time fail with `Undelivered`."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -167,7 +167,7 @@ class BatchingProducer:
                 self._changed.notify_all()
 
     def _next_group(self) -> list[_Pending]:
-        """Return what goes into the next append; nothing once closed and empty."""
+        """Return the records of the next append; nothing once closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             if not self._waiting:

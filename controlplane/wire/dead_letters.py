@@ -1,6 +1,6 @@
 """Dead letters: records that were taken into the log and cannot be evaluated, with the reason.
 
-The split node that reads a record finds that it does not fit, leaves it out of what it hands on,
+The split node that reads a record finds that it does not fit, leaves it out of what it sends,
 and keeps it here: so many of a cluster, and so many bytes; the oldest make room. A dead letter has
 an id made of its stream, position and index: writing it again after a crash changes nothing. How
 many there were, by stream and reason, is counted with the batch and does not depend on what is
@@ -41,10 +41,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record, or a whole block (`index` is `WHOLE_BLOCK`), and why it was left out.
+    """One record, or a whole block (`index` is `WHOLE_BLOCK`), and the reason.
 
     `data`: the record as a block of its own (`blocks.decode_block`), or the block's bytes; of the
-    body of a request (`Reason.BODY`), which has no place in the log, its text; empty where it is
+    body of a request (`Reason.BODY`), which has no place in the log, its text; empty if it is
     too large to be kept. `records`: how many it stands for. `number`: its place in the
     list, which grows; 0 before it is kept.
     """
@@ -113,7 +113,7 @@ return 1
 
 
 def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> int:
-    """Keep dead letters, those that are kept already once; return how many are new."""
+    """Store dead letters, each once; return how many are new."""
     if not letters:
         return 0
     arguments: list[Any] = [MAX_COUNT, MAX_BYTES]
@@ -125,7 +125,7 @@ def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> 
 def page(
     client: "redis.Redis", cluster: str, *, after: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
-    """Return kept dead letters in the order of their numbers, from behind `after`."""
+    """Return kept dead letters in the order of their numbers, after `after`."""
     order, data, _ = _names(cluster)
     result = cast(
         "list[tuple[bytes, float]]",
@@ -174,7 +174,7 @@ def _with_data(
 
 
 def every(client: "redis.Redis", cluster: str, after: int = 0) -> Iterator[DeadLetter]:
-    """Yield all kept dead letters, page by page, from behind a number."""
+    """Yield all kept dead letters, page by page, after a number."""
     while result := page(client, cluster, after=after, limit=MAX_PAGE):
         yield from result
         after = result[-1].number
@@ -204,7 +204,7 @@ def count(
 def add_count(
     client: "redis.Redis", cluster: str, stream: int, reason: Reason, records: int
 ) -> None:
-    """Count dead letters that no batch has found, but a request."""
+    """Count dead letters of a request, which belong to no batch."""
     client.hincrby(keys.dead_counts_key(cluster), f"{stream}:{reason}", records)
 
 

@@ -6,7 +6,7 @@ class WireError(Exception):
 
 
 class LogFull(WireError):
-    """The log holds more than the pipeline should be behind; the producer must slow down.
+    """The log holds more unread data than its limit; the producer must slow down.
 
     `waiting` and `limit` are counted in `unit`: "records" or "bytes".
     """
@@ -33,9 +33,9 @@ class RedisOutOfMemory(LogFull):
 
 
 class AppendTooLarge(WireError):
-    """One append is larger than the log can ever take: append less at once.
+    """One append is larger than the log can ever take: append less immediately.
 
-    `limit`: in bytes, None where the log did not say.
+    `limit`: in bytes, None if the log did not say.
     """
 
     def __init__(self, size: int, limit: int | None) -> None:
@@ -82,7 +82,7 @@ class BadMessage(WireError):
 
 
 class InvalidIdempotencyToken(WireError):
-    """A producer's id or a sequence cannot be one; `part` says which of the two."""
+    """A producer's id or a sequence is invalid; `part` names which of the two."""
 
     def __init__(self, part: str, why: str) -> None:
         super().__init__(why)
@@ -132,7 +132,7 @@ class IdempotencyTokenReused(WireError):
 
 
 class BadBlock(WireError):
-    """Records cannot be appended to their stream; `column` says of which column that is, or ""."""
+    """Records cannot be appended to their stream; `column`: the column at fault, or ""."""
 
     def __init__(self, stream: int, why: str, column: str = "", record: int | None = None) -> None:
         where = f"column {column}: " if column else ""
@@ -149,7 +149,7 @@ class InvalidBlock(WireError):
 
 
 class UnknownSchema(WireError):
-    """A producer does not know the schema of a stream."""
+    """The schema of a stream is unknown to a producer."""
 
     def __init__(self, cluster: str, stream: int) -> None:
         super().__init__(
@@ -169,7 +169,7 @@ class RoutingGap(WireError):
 
 
 class RoutingMissing(WireError):
-    """The routing table of a version cannot be rebuilt: a delta or its snapshot is gone."""
+    """The routing table of a version cannot be rebuilt: a delta or its snapshot is missing."""
 
     def __init__(self, cluster: str, version: int) -> None:
         super().__init__(f"routing table {version} of cluster {cluster!r} is not in Redis")

@@ -1,4 +1,4 @@
-"""The names of everything a cluster keeps in Redis.
+"""The names of all keys of a cluster in Redis.
 
 The braces around the cluster's slug are literal: on a Redis Cluster they keep all keys of one
 Weir cluster on one node, which the atomic append of `controlplane.wire.log` needs.
@@ -6,7 +6,7 @@ Weir cluster on one node, which the atomic append of `controlplane.wire.log` nee
 
 
 def cluster_prefix(cluster: str) -> str:
-    """Return what every key of `cluster` begins with."""
+    """Return the prefix of all keys of `cluster`."""
     return f"weir:{{{cluster}}}:"
 
 
@@ -31,12 +31,12 @@ def counts_key(cluster: str) -> str:
 
 
 def committed_key(cluster: str) -> str:
-    """Return the key of what the pipeline has committed: hash of position and total."""
+    """Return the key of the committed position and total of the pipeline: a hash."""
     return f"{cluster_prefix(cluster)}committed"
 
 
 def log_prefix(cluster: str) -> str:
-    """Return what the keys of the streams' logs begin with; the stream's id follows."""
+    """Return the prefix of the keys of the streams' logs; the stream's id follows."""
     return f"{cluster_prefix(cluster)}log:"
 
 
@@ -51,7 +51,7 @@ def kafka_prefixes_key(cluster: str, topic: str) -> str:
 
 
 def kafka_committed_key(cluster: str, topic: str) -> str:
-    """Return the key of what the pipeline has committed of a topic: hash of position and total."""
+    """Return the key of the committed position and total of a topic: a hash."""
     return f"{cluster_prefix(cluster)}kafka:{topic}:committed"
 
 
@@ -108,12 +108,12 @@ def block_key(cluster: str, block: bytes) -> str:
 
 
 def block_prefix(cluster: str) -> str:
-    """Return what the keys of blocks of windows begin with; the block's name in hex follows."""
+    """Return the prefix of the keys of blocks of windows; the block's name in hex follows."""
     return f"{cluster_prefix(cluster)}block:"
 
 
 def part_key(cluster: str, query: int, node: int) -> str:
-    """Return the key of what one node gave out of a query, for the node that merges the query.
+    """Return the key of what one node emitted of a query, for the node that merges the query.
 
     A Redis Stream with an entry per micro-batch; it holds the last few alone.
     """
@@ -161,7 +161,7 @@ def driver_key(cluster: str) -> str:
 
 
 def attempts_key(cluster: str) -> str:
-    """Return the key of the attempts at the micro-batch under way: hash, see `attempts`."""
+    """Return the key of the attempts at the micro-batch in progress: hash, see `attempts`."""
     return f"{cluster_prefix(cluster)}attempts"
 
 
@@ -186,17 +186,17 @@ def generation_key(cluster: str) -> str:
 
 
 def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
-    """Return the key of a task's state that was handed on in a batch: hash of bytes by form."""
+    """Return the key of a task's state that was exported in a batch: hash of bytes by form."""
     return f"{cluster_prefix(cluster)}transfer:{batch}:{query}:{task}"
 
 
 def transfers_key(cluster: str, batch: int) -> str:
-    """Return the key of the set of tasks that were handed on in a batch."""
+    """Return the key of the set of tasks that were exported in a batch."""
     return f"{cluster_prefix(cluster)}transfers:{batch}"
 
 
 def transfer_batches_key(cluster: str) -> str:
-    """Return the key of the set of batches whose handed-on states are kept."""
+    """Return the key of the set of batches with exported states."""
     return f"{cluster_prefix(cluster)}transfers"
 
 

@@ -1,7 +1,7 @@
 """Limits of users' code in a Python worker: time per call, and memory.
 
 A call that exceeds its time is interrupted by a signal, so it becomes a fault of its query. A
-worker that exceeds its memory gets a `MemoryError` where it asks for more, and is not killed.
+worker that exceeds its memory gets a `MemoryError` where it requests more, and is not killed.
 `workers.pipeline.engine.failures.probe` finds what neither can stop: a loop inside of compiled
 code, or a crash.
 """

@@ -1,6 +1,7 @@
 """What nodes measure of their tasks and operators: the planners' input, readable while it runs.
 
-Every batch a node writes two small tables of whole numbers. Who plans reads the last ones together.
+Every batch a node writes two small tables of whole numbers. Whoever plans reads the last ones
+together.
 """
 
 import struct
@@ -74,7 +75,7 @@ def _unpacked(data: bytes) -> tuple[int, Int64s, Int64s]:
 
 
 def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: bytes) -> None:
-    """Keep a node's tables of a batch; writing them again changes nothing."""
+    """Store a node's tables of a batch; writing them again changes nothing."""
     # A replayed batch finds its id taken.
     with suppress(redis.ResponseError):
         key = keys.measures_key(cluster, node)
@@ -97,7 +98,7 @@ def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterat
 
 
 def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> list[TaskMeasure]:
-    """Return what is known of each task that took a record lately, on the node that has it."""
+    """Return the newest measures of each task with records, on its present node."""
     elapsed = dict.fromkeys(nodes, 0)
     result: list[Int64s] = []
     for node, ms, tasks, _ in _tables(client, cluster, nodes):

@@ -8,7 +8,7 @@
 Stream ids come from the HTTP API (`GET /api/v1/clusters/<slug>/streams`). Records are a list of
 dictionaries, a data frame of pandas, an Arrow table or record batch, by the names of the stream's
 columns. An append that returns is in the log; one that raises is not, in no stream; after
-`LogUnavailable` nobody knows, and the same append under the same stamp is safe.
+`LogUnavailable` it is unknown, and the same append under the same stamp is safe.
 `controlplane.wire.batching` gathers records and sees to all that.
 """
 
@@ -92,11 +92,11 @@ class Producer:
         return conform(self._schemas, stream, records, schema)
 
     def waiting(self) -> log.LogBacklog:
-        """Return what the pipeline has not read yet. Raises `LogUnavailable`."""
+        """Return the backlog that the pipeline has not read. Raises `LogUnavailable`."""
         return self._log.waiting()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._log.close()
         self._schemas.close()
 

@@ -1,4 +1,4 @@
-"""What a query computes: as it is submitted (text), and as the data plane runs it (checked).
+"""The computation of a query: as submitted (text), and as the data plane runs it (checked).
 
 A query selects records of one or several streams (`where`), groups them (`key`), cuts event time
 into windows and aggregates. A join pairs the records of two sides first.
@@ -41,7 +41,7 @@ class QueryText:
 
     `where`: a predicate, empty for all records. `columns`: named expressions, usable in the
     others. `key`: columns to group by. `aggregates`: by the name of their result. Windows are as
-    long as `window_s` and begin every `slide_s` (None: one behind the other). Records that are
+    long as `window_s` and begin every `slide_s` (None: one after the other). Records that are
     older than the newest before them by more than `lateness_s` are late.
 
     A join pairs the records of the streams in `right` with those of the others, where both are in
@@ -61,7 +61,7 @@ class QueryText:
     on: Sequence[Sequence[str]] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the query as JSON values, defaults left out."""
+        """Return the query as JSON values, without defaults."""
         row = {
             "aggregates": dict(self.aggregates),
             "window_s": self.window_s,
@@ -99,7 +99,7 @@ class Window:
 
     @property
     def pane_ms(self) -> int:
-        """Return the largest span of which all windows are made (paper 001, section 4.2)."""
+        """Return the length (ms) of the panes that make up all windows (paper 001, section 4.2)."""
         return math.gcd(self.size_ms, self.slide_ms)
 
     @property
@@ -110,7 +110,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """What a join pairs: the streams of its right side, and what must be equal.
+    """The pairs of a join: the streams of its right side, and the equal expressions.
 
     `on`: expressions over the records of either side; `left`, `right_columns`: the columns of each
     side that the query looks at.
@@ -124,7 +124,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """What is computed of every record of a query; equal ones are computed once for all queries."""
+    """The computation of a query; equal ones are evaluated once for all queries."""
 
     where: Expression | None
     key: tuple[tuple[str, Expression], ...]
@@ -163,7 +163,7 @@ def computation_of(
 
 
 def is_join(query: QueryText) -> bool:
-    """Tell whether a query pairs the records of two sides, or is meant to."""
+    """Return whether a query is a join, even an incomplete one."""
     return bool(query.right or query.on)
 
 
@@ -203,7 +203,7 @@ def _join(
 
 
 def columns_in(expression: Expression) -> Iterator[Column]:
-    """Yield the columns that an expression looks at."""
+    """Yield the columns that an expression reads."""
     match expression:
         case Column():
             yield expression
@@ -213,7 +213,7 @@ def columns_in(expression: Expression) -> Iterator[Column]:
 
 
 class _Reader:
-    """Reads the parts of one query and collects what is wrong with them."""
+    """Reads the parts of one query and collects their errors."""
 
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         self.kinds = dict(columns)
@@ -259,7 +259,7 @@ class _Reader:
             return None
 
     def _fits(self, where: str, text: str, expression: Expression) -> bool:
-        """Tell whether an expression stays small with the columns it names put in.
+        """Return whether an expression stays small with the columns it names put in.
 
         Where it does not is said once, not of all that names it as well.
         """
@@ -362,7 +362,7 @@ def widened(expression: Expression, kind: Kind) -> Expression:
 
 
 def inlined(expression: Expression, named: Mapping[str, Expression]) -> Expression:
-    """Return the expression with named columns replaced by what they stand for."""
+    """Return the expression with named columns replaced by their expressions."""
     match expression:
         case Column() if expression.name in named:
             return named[expression.name]

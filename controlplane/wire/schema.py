@@ -1,4 +1,4 @@
-"""The schema of a stream: its columns, when its records happened, and how late they may come."""
+"""The schema of a stream: its columns, its event time, and the allowed lateness."""
 
 import json
 import re
@@ -43,7 +43,7 @@ class ColumnSpec:
 
 @dataclass(frozen=True)
 class StreamSchema:
-    """What the records of a stream look like.
+    """The columns and time settings of a stream.
 
     `event_time`: the timestamp column that says when a record happened; empty: when it was
     appended. `watermark_delay_s`: how much older than the newest record a record may be, for

@@ -53,7 +53,7 @@ MAX_DEPTH: Final = 8
 
 
 class BadType(WireError):
-    """A text is not the name of a column type; the message says what is."""
+    """The text does not name a column type; the message lists the types."""
 
 
 def type_names() -> list[str]:
@@ -149,7 +149,7 @@ def _nested_name(arrow: Any) -> str:
 
 
 def kind_of(arrow: Any) -> Kind | None:
-    """Return what a column of this type is in queries, None if queries cannot read it.
+    """Return the kind of a column of this type in queries, None if queries cannot read it.
 
     Whole numbers that fit into 64 bits with sign are `int`; a `uint64` is a decimal. Binary columns
     and lists are carried, not computed with; the fields of a struct are columns `name.field`.

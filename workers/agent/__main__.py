@@ -56,7 +56,7 @@ def _run(agent: Agent, stop: threading.Event) -> None:
         try:
             agent.tick(time.monotonic())
         except Exception:
-            # The drivers go on as they are; the database is asked again in a second.
+            # The drivers continue as they are; the database is asked again in a second.
             logger.exception("could not look after the clusters")
         stop.wait(TICK_S)
     try:

@@ -18,7 +18,7 @@ logger = logging.getLogger("weir.agent")
 Wanted = Mapping[str, DriverSpec | None]
 # Stores reports, and the progress of the drivers that there are, by cluster.
 Write = Callable[[Mapping[str, Report], Mapping[str, Progress]], None]
-# Returns why a driver may not run now, None where it may; the last says whether it runs.
+# Returns why a driver may not run now, None if it may; the last says whether it runs.
 Hold = Callable[[DriverSpec, float, bool], Report | None]
 # Reports that differ in their numbers alone are written this often (s).
 _NUMBERS_EVERY_S: Final = 5.0

@@ -1,4 +1,4 @@
-"""The ends of a cluster's driver that nobody asked for, and whether they are a crash loop."""
+"""The ends of a cluster's driver that nobody requested, and whether they are a crash loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Loop:
 
 
 def loop_of(deaths: Sequence[Death], now_s: float) -> Loop | None:
-    """Return the crash loop that the newest deaths, oldest first, are; None where they are none.
+    """Return the crash loop that the newest deaths, oldest first, are; None if they are none.
 
     One batch that ends the driver again and again is a loop whatever the causes; otherwise one
     cause is.

@@ -19,7 +19,7 @@ _KEPT_RESTARTS = 1000
 
 
 def wanted_drivers() -> dict[str, DriverSpec | None]:
-    """Return per cluster the driver it should have, None where it should have none."""
+    """Return per cluster the driver it should have, None if it should have none."""
     return {cluster.slug: _spec(cluster) for cluster in Cluster.objects.all()}
 
 

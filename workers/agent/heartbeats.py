@@ -47,7 +47,7 @@ class Seen:
     finished steps of micro-batches. `unread`: records that no finished micro-batch has read, None
     where the log does not answer; `total`: records of the log that finished ones have read, 0 where
     only the log knows; `waiting`: records that wait at nodes. `problem`: why Redis does
-    not take writes, as a code, empty where it does.
+    not take writes, as a code, empty if it does.
     """
 
     beat: Heartbeat | None = None
@@ -207,7 +207,7 @@ class _OtherLogs:
         return known - floor
 
     def close(self) -> None:
-        """Stop asking; a question that is under way is not waited for."""
+        """Stop asking; a question that is in progress is not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, cluster: str, url: str) -> int:

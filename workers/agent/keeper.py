@@ -38,7 +38,7 @@ class Keeper:
     """The driver of one cluster; `step` is called about once a second with a monotonic clock.
 
     `history`: the driver's deaths of the last hour, oldest first; `died` is called with each death
-    that nobody asked for.
+    that nobody requested.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Keeper:
         return self._life is None and now < self._due_at
 
     def kill(self) -> None:
-        """End the driver at once."""
+        """End the driver immediately."""
         if self._life is not None and self._life.driver.kill():
             self._life = None
 

@@ -1,4 +1,4 @@
-"""Another number of Spark partitions for a stopped cluster: its checkpoint is made anew."""
+"""Another number of Spark partitions for a stopped cluster: its checkpoint is made again."""
 
 import os
 import subprocess

@@ -46,7 +46,7 @@ class Wrong(NamedTuple):
 class Pace(NamedTuple):
     """Records/s that batches read, records/s by which the backlog grows, and s until it is gone.
 
-    `drained_s` is None where the backlog does not shrink.
+    `drained_s` is None if the backlog does not shrink.
     """
 
     read: float
@@ -105,7 +105,7 @@ class Progress:
         self._measure(seen, now)
 
     def wrong(self, now: float) -> Wrong | None:
-        """Return what is wrong with the driver, the worst first; None where nothing is."""
+        """Return what is wrong with the driver, the worst first; None if nothing is."""
         limit = self.patience.dead if self.beat else self.patience.first_beat
         if result := self._silence(causes.NO_HEARTBEAT, "no heartbeat", now - self.beat_at, limit):
             return result

@@ -36,7 +36,7 @@ class Attachment:
 
     @property
     def reporting(self) -> bool:
-        """Tell whether events are still sent: False once detached or refused."""
+        """Return whether events are still sent: False once detached or refused."""
         return self._reporter.alive
 
     @property
@@ -45,7 +45,7 @@ class Attachment:
         return self._reporter.dropped
 
     def detach(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Stop listening and send what waits, within `seconds`; the queries go on."""
+        """Stop listening and send what waits, within `seconds`; the queries continue."""
         try:
             self._spark.streams.removeListener(self._listener)
         except Exception as failure:  # noqa: BLE001 - the job is worth more than its report

@@ -45,7 +45,7 @@ def idle(event: Any) -> Event:
 
 
 def terminated(event: Any, *, error_text: bool = True) -> Event:
-    """Return the event of a run that ended; error is "" where nobody has to look."""
+    """Return the event of a run that ended; error is "" if nobody has to look."""
     answer = _event(TERMINATED, event.id, event.runId, _now())
     failed = event.exception is not None
     kind = str(getattr(event, "errorClassOnException", None) or "")[:NAME_CHARS]

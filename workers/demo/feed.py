@@ -17,7 +17,7 @@ from workers.demo.program import Program
 logger = logging.getLogger(__name__)
 
 TICK_S: Final = 0.5
-# After a pause (a full log, a sleeping laptop) the replay goes on from where it was instead of
+# After a pause (a full log, a sleeping laptop) the replay continues from where it was instead of
 # rushing through what it missed.
 LONGEST_STEP_S: Final = 2.0
 _RETRY_S: Final = 2.0

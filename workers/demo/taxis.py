@@ -34,5 +34,5 @@ class Taxis:
         return {self._recording.tiles[tile].name: batch for tile, batch in result.items()}
 
     def queries_at(self, moment: int) -> Sequence[Wanted]:
-        """Return the long-lived queries and the trips that are under way."""
+        """Return the long-lived queries and the trips that are in progress."""
         return [*self._long_lived, *trips_at(self._recording, moment)]

@@ -49,7 +49,7 @@ def reports_between(recording: Recording, after: int, until: int) -> dict[int, p
 def trips_at(recording: Recording, moment: int) -> list[Wanted]:
     """Return the trips on the way at a moment: started, and not yet at their end."""
     loop, within = divmod(moment, SPAN_MS)
-    # A trip may still be on its way when the day begins anew; none takes a day.
+    # A trip may still be on its way when the day begins again; none takes a day.
     begun = [(loop - 1, within + SPAN_MS), (loop, within)]
     return [
         trip

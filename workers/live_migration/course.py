@@ -103,7 +103,7 @@ class Course:
             driver.kill()
 
     def _change(self, driver: Driver) -> Driver:
-        """Move the tasks, live or around a restart; return the driver that goes on."""
+        """Move the tasks, live or around a restart; return the driver that continues."""
         nodes = range(self.request.most_nodes)
         tasks = measures.read_tasks(self.client, CLUSTER, nodes)
         state = {task.task: task.state_bytes for task in tasks if task.query == QUERY}
@@ -152,7 +152,7 @@ class Course:
 def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
     """Return the measures of each minute, by when results came out.
 
-    A minute without a result has none: nobody knows its response time.
+    A minute without a result has none: it is unknown its response time.
     """
     result = []
     for minute in range(request.minutes):

@@ -1,4 +1,4 @@
-"""What is asked for, and the plan that the number of nodes asks for."""
+"""What is requested, and the plan that the number of nodes requests."""
 
 import json
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _application(options: argparse.Namespace) -> tuple[Application, str]:
-    """Return the application, and what operators should know of its partitions."""
+    """Return the application, and a warning about the partitions of its checkpoint."""
     wanted = partitions_for(options.master, options.partitions, options.nodes)
     there = existing_partitions(Path(options.checkpoint))
     application = Application(
@@ -75,7 +75,7 @@ def _run(application: Application, engine: SparkSettings, note: str) -> int:
 
 
 def _wait(query: StreamingQuery, stop: threading.Event) -> Exception | None:
-    """Wait until told to stop or until the query ends; return what ended it."""
+    """Wait for a stop signal or the end of the query; return the error that ended the query."""
     while query.isActive and not stop.wait(0.5):
         pass
     if stop.is_set():

@@ -4,8 +4,8 @@ Spark fixes the number of state partitions when a checkpoint is begun. It should
 executors' cores; nodes share partitions, and their number does not depend on it. To change it, a
 new checkpoint is made that begins where the old one ended: a batch that was begun is finished
 first, as it was planned; then the state of every node is read with Spark's own reader and written
-down as the seed of the new checkpoint. Batch numbers, place in the log and routing version go on,
-so nothing is read twice or left out. The old checkpoint is kept under another name.
+down as the seed of the new checkpoint. Batch numbers, place in the log and routing version
+continue, so nothing is read twice or left out. The old checkpoint is kept under another name.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class RepartitionRejected(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for."""
+    """The request for another number of partitions."""
 
     cluster: str
     redis_url: str
@@ -55,7 +55,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What was done: the batch after which it goes on, and the bytes of state of each node."""
+    """What was done: the batch after which it continues, and the bytes of state of each node."""
 
     before: int
     partitions: int
@@ -104,7 +104,7 @@ def _repartition(plan: Plan, checkpoint: Checkpoint) -> Outcome:
 
 
 def _free_name(checkpoint: Path, suffix: str) -> Path:
-    """Return where the old checkpoint is kept; what is kept already is not touched."""
+    """Return a free name for the old checkpoint."""
     ends = chain([""], (f"-{again}" for again in count(2)))
     names = (checkpoint.with_name(f"{checkpoint.name}.{suffix}{end}") for end in ends)
     return next(path for path in names if not path.exists())
@@ -137,7 +137,7 @@ def _check_silence(client: "redis.Redis", cluster: str) -> None:
 
 
 def _finish_batch(spark: SparkSession, plan: Plan, checkpoint: Checkpoint) -> None:
-    """Run the batch that was begun, as Spark does after a crash, and no other."""
+    """Run the unfinished batch, as Spark does after a crash, and no other."""
     assert checkpoint.pending is not None
     table = read_table(client_of(plan.redis_url), plan.cluster, checkpoint.pending["version"])
     splits = max(table.split_count, max(table.splits.values(), default=0) + 1)

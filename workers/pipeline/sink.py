@@ -1,4 +1,4 @@
-"""The Spark sink: results per query, and the telemetry row that says a batch is done.
+"""The Spark sink: results per query, and the telemetry row of each finished batch.
 
 Everything written carries the number of its batch, so writing a batch again after a crash changes
 nothing.
@@ -33,7 +33,7 @@ from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.spark.connections import client_of, freeze_garbage_collector
 
 TELEMETRY_KEPT: Final = 4096
-# Batches of which parts are kept for a merge node.
+# Batches of which parts are kept for an aggregator node.
 _PART_BATCHES: Final = 8
 _DUPLICATE: Final = "equal or smaller"
 
@@ -92,7 +92,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         collector: output.RowCollector,
         blocks: "Blocks",
     ) -> None:
-        """Write what a row has; windows of a query that continues wait for its last row."""
+        """Write the contents of a row; windows of a query that continues wait for its last row."""
         report = collector.take(row)
         match row["kind"]:
             case output.REPORT:
@@ -125,7 +125,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
 @dataclass
 class Blocks:
-    """The blocks of the node whose rows are read, until the queries that share them refer to them.
+    """The blocks of the current node, until its queries have references to them.
 
     A query's reference is written in the same step as its changed windows.
     """
@@ -138,7 +138,7 @@ class Blocks:
     _members: dict[int, list[bytes]] = field(default_factory=dict)
 
     def take(self, batch: int, payload: bytes) -> None:
-        """Write the blocks of a row, and remember who is to refer to them."""
+        """Write the blocks of a row, and collect the references for its queries."""
         self._batch = batch
         watched = frozenset(self.watched)
         every = list(block_rows.unpack_blocks(payload))
@@ -174,8 +174,8 @@ def write_results(
 ) -> None:
     """Write the changed windows of a node's tasks, and to the feeds of the watched queries.
 
-    Of a query that has a merge node these are parts, which only that node reads. `blocks`: what
-    else the node has of these queries.
+    Of a query that has an aggregator node these are parts, which only that node reads. `blocks`:
+    what else the node has of these queries.
     """
     merged = set(report.merged)
     blocks = Blocks(client, cluster) if blocks is None else blocks
@@ -190,7 +190,8 @@ def write_results(
             for index, data in enumerate(parts)
         }
         key = keys.part_key(cluster, query, report.node)
-        # Who merges reads the batch before its own, and again in a replay; nobody reads older ones.
+        # Whoever merges reads the batch before its own, and again in a replay; nobody reads older
+        # ones.
         oldest = f"{max(0, report.batch - _PART_BATCHES)}-0"
         pipe.xadd(key, fields, id=f"{report.batch}-0", minid=oldest, approximate=False)
     _execute_ignoring_duplicates(pipe)
@@ -203,13 +204,13 @@ def write_merged(
     changed: Changes,
     blocks: Blocks | None = None,
 ) -> None:
-    """Write what a merge node has put together of each of its queries, and to watched feeds."""
+    """Write the merged windows of an aggregator node, also to watched feeds."""
     watched = () if blocks is None else blocks.watched
     results.write(client, cluster, report.batch, changed, watched)
 
 
 def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:
-    """Delete what the node gave out of queries that have left the table."""
+    """Delete the parts that the node emitted for queries that have left the table."""
     names = [keys.part_key(cluster, query, report.node) for query in report.ended]
     if names:
         client.delete(*names)
@@ -224,7 +225,7 @@ def write_watermarks(
 
 
 def clock_of(reports: Sequence[NodeReport]) -> int:
-    """Return when the newest of what a batch has read was appended (ms), 0 if it read nothing.
+    """Return the newest append time (ms) that a batch has read, 0 if it read nothing.
 
     By this clock, that of the log, streams are idle: a pipeline that is behind has not yet read
     what others wait for.

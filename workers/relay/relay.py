@@ -1,4 +1,4 @@
-"""The relay's loop: read, send to the browsers, store, go on; back off when something is away."""
+"""The relay's loop: read, send to the browsers, store, repeat; back off after errors."""
 
 import asyncio
 import logging

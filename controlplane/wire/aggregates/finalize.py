@@ -1,4 +1,4 @@
-"""Slots and sketches to the values that were asked for: the last step, at the reader.
+"""Slots and sketches to the values that were requested: the last step, at the reader.
 
 What was kept of a window in parts (streams, tasks of a split key, runs of a moved query) is merged
 here, in any order; so a reader sees each record exactly once.
@@ -51,9 +51,9 @@ class WindowRow(NamedTuple):
 def finalize(
     computation: Computation, tables: Mapping[str, Any], page_s: float | None = None
 ) -> list[WindowRow]:
-    """Return the windows of a query from the newest rows of each of its parts, by form's name.
+    """Return the windows of a query from the newest rows of its parts, by schema name.
 
-    Each table has the columns of its form and `batch`. `page_s`: see `user_results`.
+    Each table has the columns of its state schema and `batch`. `page_s`: see `user_results`.
     """
     layout = layout_of(computation)
     slots, cells, blobs = schema_names(layout)
@@ -86,7 +86,7 @@ def _rows(
     keys: Sequence[Sequence[Any]],
     outcomes: Sequence[Sequence[Any]],
 ) -> list[WindowRow]:
-    """Return the windows from columns; of an aggregate without a value its `Outcome` says why."""
+    """Return the windows from columns; an `Outcome` replaces a value that is missing."""
     key_names = [name for name, _ in computation.key]
     names = [name for name, _ in computation.aggregates]
     result = []
@@ -108,7 +108,7 @@ def _rows(
 
 
 def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the values of an aggregate from its slots, one behind the other in each column."""
+    """Return the values of an aggregate from its slots, one after the other in each column."""
     kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
     if aggregate.function == "count":
         return list(slots[0])
@@ -118,7 +118,7 @@ def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[A
 
 
 def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
-    """Return a value, or an `Outcome` that says why there is none."""
+    """Return a value, or an `Outcome` with the error."""
     try:
         return value_of(aggregate, numbers)
     except Exception as error:  # noqa: BLE001 - the others can be read
@@ -126,7 +126,7 @@ def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
 
 
 def _places(columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return window and key of rows; NaN is always the same object, so that it is found."""
+    """Return window and key of rows; NaN is always the same object, for lookups."""
     return list(zip(columns["pane"], *(map(plain_float, columns[key]) for key in keys),
                     strict=True))  # fmt: skip
 
@@ -143,7 +143,7 @@ def _failed(aggregate: Aggregate, why: str, *, attempted: bool = True) -> Outcom
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
-    """Return an aggregate from its merged slots, None where no record had a value.
+    """Return an aggregate from its merged slots, None if no record had a value.
 
     Times are milliseconds; the sum of whole numbers is an int of any size.
     """
@@ -195,12 +195,12 @@ def _plain(value: Any, kind: Kind) -> Any:
 
 
 def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
-    """Return the window and key of a row; NaN is always the same object, so that it is found."""
+    """Return the window and key of a row; NaN is always the same object, for lookups."""
     return (row["pane"], *(plain_float(row[key]) for key in keys))
 
 
 def _readable(table: Any) -> Any:
-    """Return times as milliseconds and dates as days: Python knows the years 1 to 9999 only."""
+    """Return times as milliseconds and dates as days: Python has the years 1 to 9999 only."""
     for index, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
             table = table.set_column(index, column.name, table[column.name].cast(pa.int64()))

@@ -26,7 +26,7 @@ def merge_rows(form: StateSchema, table: Any, names: Sequence[str], more: More =
     """Return one row per different values of the columns `names`, with all others merged.
 
     `names`: the columns that identify a row, or some of them. `more`: further aggregates.
-    The columns are those of `names`, those that the form merges, and `more`.
+    The columns are those of `names`, those that the state schema merges, and `more`.
     """
     aggregates: list[Any] = list(form.merges)
     aggregates += [([] if agg == "count_all" else column, agg) for column, agg, _ in more]
@@ -64,7 +64,7 @@ def _with_moment(columns: Moments, table: Any, result: Any, rows: Any) -> Any:
 
 
 def flatten_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the values of all lists one behind the other, and where each list begins.
+    """Return the values of all lists in sequence, and the start of each list.
 
     No list may be empty.
     """
@@ -76,7 +76,7 @@ def flatten_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def coarsen_full_sketches(cells: Any, names: Sequence[str]) -> Any:
     """Make the cells of each sketch coarse that has too many exact ones, or coarse ones already.
 
-    What is coarse does not depend on how records were put together before: exact cells are lost
+    What is coarse does not depend on how records were combined before: exact cells are lost
     only where there are `EXACT_VALUES` different ones, and then all become coarse.
     """
     kind = np.asarray(cells["largest"].fill_null(-2))

@@ -70,7 +70,7 @@ class AggregateSchema:
 
     @classmethod
     def named(cls, name: str) -> "AggregateSchema":
-        """Return the shape that a name was made of."""
+        """Return the schema with this name."""
         keys, _, slots = name.partition("|")
         pairs = [slot.partition("-") for slot in slots.split(",") if slot]
         return cls(

@@ -1,4 +1,4 @@
-"""What a sketch says: quantiles, distinct values and most frequent ones from its cells.
+"""Sketches: quantiles, distinct values and most frequent values from cells.
 
 A cell is a number of a key and window, named by a whole number `c` (or a text). Cells merge in any
 order, so a sketch depends neither on the order of records nor on how they were cut into batches.
@@ -106,7 +106,7 @@ def registers_of(hashes: NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
 
 
 def value_of_bucket(bucket: int) -> float:
-    """Return the value that stands for a bucket."""
+    """Return the representative value of a bucket."""
     size = abs(bucket)
     if size == 0:
         return 0.0
@@ -213,7 +213,7 @@ def date_of(days: int) -> date | str:
 
 
 def finalize_sketch(sketch: str, cells: Sequence[Cell], setting: float, kind: Kind) -> Any:
-    """Return what a sketch of values of a kind says. Raises `LookupError` for an unknown sketch."""
+    """Return the value of a sketch. Raises `LookupError` for an unknown sketch."""
     match sketch:
         case "quantile":
             return quantile(cells, setting)

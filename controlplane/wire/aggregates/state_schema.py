@@ -24,7 +24,7 @@ NUMBERS_BY_WIDTH: Final = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
 
 @dataclass(frozen=True)
 class StateSchema:
-    """What the rows of a state table look like: what identifies one, and how equal ones merge.
+    """The schema of a state table: the identity of a row, and how equal rows merge.
 
     `merges`: columns with the aggregation of Arrow that merges each; `moments`: columns of weight,
     mean, rest and spread, which merge together (`moments.py`).
@@ -38,7 +38,7 @@ class StateSchema:
 
 @cache
 def slots_schema(columns: AggregateSchema) -> StateSchema:
-    """Return the form of panes with the slots of a shape."""
+    """Return the state schema of panes with the slots of a shape."""
     schema = pa.schema([*((name, pa.int64()) for name in PLACE), *columns.fields])
     identity = (*PLACE, *columns.key_names)
     return StateSchema(schema, identity, tuple(columns.merges), tuple(columns.moments))
@@ -46,7 +46,7 @@ def slots_schema(columns: AggregateSchema) -> StateSchema:
 
 @cache
 def cells_schema(keys: tuple[Kind, ...]) -> StateSchema:
-    """Return the form of the cells of sketches: `added` sums up, of `largest` the largest stays.
+    """Return the schema of the cells of sketches; `added` and `largest` merge by sum and max.
 
     `sketches.py` says which of both a sketch uses.
     """
@@ -62,7 +62,7 @@ def cells_schema(keys: tuple[Kind, ...]) -> StateSchema:
 
 @cache
 def blobs_schema(keys: tuple[Kind, ...]) -> StateSchema:
-    """Return the form of users' aggregates: `state` is bytes, merged by their own code."""
+    """Return the state schema of users' aggregates: `state` is bytes, merged by their own code."""
     bare = AggregateSchema(keys, ())
     place = [(name, pa.int64()) for name in PLACE]
     schema = pa.schema([*place, *bare.fields, ("a", pa.int64()), ("state", pa.binary())])
@@ -73,7 +73,7 @@ def blobs_schema(keys: tuple[Kind, ...]) -> StateSchema:
 def pairs_schema(
     keys: tuple[Kind, ...], left: tuple[Kind, ...], right: tuple[Kind, ...]
 ) -> StateSchema:
-    """Return the form of the records of a join that wait for their counterparts.
+    """Return the state schema of the records of a join that wait for their counterparts.
 
     `side`: 0 for left, 1 for right; `k…` what must be equal, `a…` and `b…` the columns of each
     side (null on the other); `s0` how many such records there are.
@@ -88,7 +88,7 @@ def pairs_schema(
 
 
 def pairs_name(computation: Computation) -> str:
-    """Return the name of the form in which a join keeps its records."""
+    """Return the name of the state schema of a join's records."""
     join = computation.join
     assert join is not None
     kinds = (
@@ -100,19 +100,19 @@ def pairs_name(computation: Computation) -> str:
 
 
 def is_pairs(name: str) -> bool:
-    """Return whether a form of this name holds records of joins."""
+    """Return whether a state schema of this name holds records of joins."""
     return name.startswith("j|")
 
 
 def schema_names(layout: Layout) -> tuple[str, str, str]:
-    """Return the names of a computation's forms: of its slots, its cells and its users' states."""
+    """Return the schema names of a computation: of its slots, cells and users' states."""
     keys = AggregateSchema(layout.schema.keys, ()).name
     return f"s|{layout.schema.name}", f"c|{keys}", f"b|{keys}"
 
 
 @cache
 def schema_named(name: str) -> StateSchema:
-    """Return the form of a name."""
+    """Return the state schema of a name."""
     kind, _, rest = name.partition("|")
     if kind == "j":
         keys, left, right = (
@@ -126,7 +126,7 @@ def schema_named(name: str) -> StateSchema:
 
 
 def can_convert(written: str, wanted: str) -> bool:
-    """Return whether rows of one form can be those of another: numbers alone are wider there."""
+    """Return whether rows of one schema fit another with wider numbers."""
     if written == wanted:
         return True
     before, now = _parts_of(written), _parts_of(wanted)
@@ -136,7 +136,7 @@ def can_convert(written: str, wanted: str) -> bool:
 
 
 def _parts_of(name: str) -> list[tuple[str, str]]:
-    """Return what the columns of a form are: a word that does not change, and a kind."""
+    """Return the columns of a state schema: a word that does not change, and a kind."""
     kind, _, rest = name.partition("|")
     if kind == "j":
         sides = enumerate(rest.split("|"))
@@ -154,7 +154,7 @@ def _is_wider(item: tuple[str, str], other: tuple[str, str]) -> bool:
 
 
 def convert_rows(rows: Any, written: str, wanted: str) -> Any:
-    """Return columns of rows of the form `written` as those of the form `wanted`.
+    """Return columns of rows of the state schema `written` as those of the state schema `wanted`.
 
     A column of a stream may have become wider since rows were written: whole numbers become
     decimals, and both become floats.
@@ -189,7 +189,7 @@ def _coded(name: str) -> list[str]:
 
 
 def to_bytes(rows: Any) -> bytes:
-    """Return a table's rows as bytes; its form says what they are."""
+    """Return a table's rows as bytes, without their schema."""
     batches = rows.combine_chunks().to_batches()
     return bytes(batches[0].serialize()) if batches else b""
 

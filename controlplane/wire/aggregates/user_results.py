@@ -38,7 +38,7 @@ _FRAME: Final = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one window: its value, or why it has none.
+    """The result of one window: its value, or an error.
 
     `attempted`: False where it was not the window's turn, so that another call may give its value.
     """
@@ -51,7 +51,7 @@ class Outcome:
 def user_results(
     name: str, windows: Sequence[Sequence[bytes]], page_s: float | None = None
 ) -> list[Outcome]:
-    """Return what a user's aggregate makes of the states of each window, in order.
+    """Return the results of a user's aggregate for each window, in order.
 
     A window has the time limit of a call. None is begun more than `page_s` seconds (by default the
     limit of a call) after the first. An aggregate that exceeds its limit or ends its process has
@@ -91,7 +91,7 @@ def _note(name: str, *, blamed: bool) -> None:
 def _called(
     name: str, windows: Sequence[Sequence[bytes]], limit_s: float, page_s: float
 ) -> tuple[list[Outcome], bool]:
-    """Return what a child answers, and whether a window exceeded its time or ended the child.
+    """Return a child's answers, and whether a window exceeded its time or ended the child.
 
     The window that ended it is the last one of the answer. Without a child the answer is empty.
     """
@@ -126,7 +126,7 @@ class _Child:
     """A process that calls users' aggregates, and the connection to it."""
 
     def __init__(self) -> None:
-        """Start it. Raises `OSError` where it cannot start, `EOFError` where it ends at once."""
+        """Start it. Raises `OSError` if it cannot start, `EOFError` where it ends immediately."""
         self._ours, theirs = Pipe()
         with theirs:
             number = theirs.fileno()
@@ -202,7 +202,7 @@ def _give_back(child: _Child) -> None:
 
 
 def _forget() -> None:
-    """Leave the children to the process that started them."""
+    """Forget the children of the parent process after a fork."""
     global _lock  # noqa: PLW0603 - another thread may have held it at the fork
     _lock = threading.Lock()
     _waiting.clear()

@@ -60,7 +60,7 @@ def _answer(name: str, states: Sequence[bytes], limit_s: float) -> bytes:
             result = pickle.dumps((VALUE, _value(name, states)))
     except TimeLimit as late:
         return pickle.dumps((LATE, str(late)))
-    except BaseException as error:  # noqa: BLE001 - of users' code; the process goes on
+    except BaseException as error:  # noqa: BLE001 - of users' code; the process continues
         return pickle.dumps((ERROR, f"raised {type(error).__name__}: {error}"[: LARGEST // 8]))
     finally:
         faulthandler.cancel_dump_traceback_later()

@@ -69,7 +69,7 @@ def parsed(text: str, columns: Mapping[str, Kind]) -> Expression:
 
 @lru_cache(maxsize=4096)
 def tree_of(text: str) -> exp.Expr:
-    """Return sqlglot's tree of a text, to be read only. Raises `BadExpression` where it is none.
+    """Return sqlglot's tree of a text, to be read only. Raises `BadExpression` if it is none.
 
     Parsing is most of what checking a query takes, and queries of one bulk share their texts.
     """
@@ -122,7 +122,7 @@ class Checker:
         self._depth = 0
 
     def expression(self, node: exp.Expr) -> Expression:
-        """Return what a node stands for. Raises `BadExpression` where it stands for nothing."""
+        """Return the expression of a node. Raises `BadExpression` if the node is not supported."""
         while isinstance(node, exp.Paren):
             node = node.this
         if self._depth == DEEPEST:
@@ -152,7 +152,7 @@ class Checker:
         return self.typed(name, node, given)
 
     def typed(self, name: str, node: exp.Expr, given: list[Expression]) -> Call:
-        """Return the call with its kind. Raises `BadExpression` where an argument does not fit."""
+        """Return the call with its kind. Raises `BadExpression` if an argument does not fit."""
         if name in _COMPARISONS:
             given = self._with_times(node, given)
         function = self._signature(name, node)
@@ -191,7 +191,7 @@ class Checker:
             raise self.bad(node, f"{name} takes {wanted} arguments, not {got}")
 
     def _with_times(self, node: exp.Expr, given: list[Expression]) -> list[Expression]:
-        """Read texts that are compared with times or dates as such."""
+        """Convert texts that are compared with times or dates to constants."""
         kinds = {item.kind for item in given} & {Kind.TIME, Kind.DATE}
         if len(kinds) != 1:
             return given
@@ -204,7 +204,7 @@ class Checker:
         ]
 
     def constant(self, literal: Literal, kind: Kind, node: exp.Expr) -> Literal:
-        """Return the constant of a kind that a text stands for. Raises `BadExpression`."""
+        """Return a text as a constant of a kind. Raises `BadExpression`."""
         try:
             return literal_of(str(literal.value), kind)
         except ValueError as error:
@@ -228,7 +228,7 @@ def parts_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def no_column(name: str, columns: Iterable[str]) -> str:
-    """Return what to say of a name that is none of the columns; of a join each names its side."""
+    """Return the message for an unknown column; in a join each column names its side."""
     known = list(columns)
     meant = [item for item in known if item.partition(".")[2] == name]
     if meant:

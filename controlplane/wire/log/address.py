@@ -25,7 +25,7 @@ _SECRET: Final = re.compile(r"(?<=://)([^/@]*):[^/@]*(?=@)")
 class KafkaAddress:
     """A topic of a Kafka cluster.
 
-    `servers`: "host:port,…"; `options`: settings of the client. `skip_lost`: whether to go on
+    `servers`: "host:port,…"; `options`: settings of the client. `skip_lost`: whether to continue
     behind what Kafka deleted before it was read.
     """
 
@@ -56,7 +56,7 @@ def log_identity(url: str) -> str:
 
 
 def kafka_address(url: str, cluster: str) -> KafkaAddress:
-    """Return what `kafka://[user:password@]host:9092[,…][/topic][?options]` says.
+    """Return the address in `kafka://[user:password@]host:9092[,…][/topic][?options]`.
 
     Without a topic it is `weir-<cluster>`. Raises `BadLogUrl`.
     """

@@ -1,6 +1,6 @@
 """Commands to Redis in one write each.
 
-The client writes every argument of more than 6,000 bytes by itself, and what is between them, too.
+The client writes every argument of more than 6,000 bytes on its own, and what is between them, too.
 An append of twenty blocks is then 41 writes, and as many times the server is woken for a piece of a
 command.
 """

@@ -68,7 +68,7 @@ class BacklogMeter:
             raise refusal
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         with self._lock:
             self._reader.close()
 
@@ -113,7 +113,7 @@ def note_of(total: int, size: int) -> str:
 
 
 def total_of(note: str) -> int:
-    """Return the records that a commit's note tells of."""
+    """Return the number of records in a commit's note."""
     return int(json.loads(note).get("total", 0))
 
 

@@ -61,7 +61,7 @@ class KafkaLog:
     def __init__(
         self, address: KafkaAddress, cluster: str, site: "redis.Redis | None" = None
     ) -> None:
-        """Open it; nothing is asked of Kafka yet. Raises `BadLogUrl` on a wrong option."""
+        """Open the log without a request to Kafka. Raises `BadLogUrl` on a wrong option."""
         self.cluster = cluster
         self._address = address
         self._site = site
@@ -104,11 +104,11 @@ class KafkaLog:
         return position
 
     def waiting(self) -> LogBacklog:
-        """Return what is not read yet; an estimate where other processes append, too."""
+        """Return the unread backlog; an estimate if other processes append, too."""
         return self._backlog.waiting()
 
     def head(self, streams: Sequence[int]) -> LogHead:
-        """Return how far the driver has looked at the log; what is behind it nobody knows yet."""
+        """Return the newest position that the driver has indexed, with the newest event times."""
         try:
             position, prefix = self._kept().newest()
         except redis.RedisError as error:
@@ -131,9 +131,9 @@ class KafkaLog:
     def position_after(
         self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
     ) -> LogPosition:
-        """Return the furthest cut within both bounds of `start`, and keep what is before it.
+        """Return the last position within both limits after `start`, and index the log up to it.
 
-        Raises `LogGap` where Kafka has deleted what was to be read.
+        Raises `LogGap` if Kafka has deleted what was to be read.
         """
         begin, end = self._offset_range(start)
         if begin >= end:
@@ -165,7 +165,7 @@ class KafkaLog:
         return entries
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
-        """Return nothing: Kafka says how much waits of all streams together, not of each."""
+        """Return nothing: Kafka reports the backlog of all streams together only."""
         return {}
 
     def mark_committed(self, cut: LogPosition) -> None:
@@ -179,7 +179,7 @@ class KafkaLog:
             self._reader.commit(offset_at(cut.position), note_of(cut.total, size))
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._reader.close()
         self._backlog.close()
         self._producer.flush(0)
@@ -223,7 +223,7 @@ class KafkaLog:
         )
 
     def _note(self, error: KafkaError) -> None:
-        """Remember what librdkafka says of connections: a timeout alone tells nothing."""
+        """Store the newest connection error of librdkafka, because a timeout has no cause."""
         self._last_error = error.str()
 
     def _produced(self, head: bytes, value: bytes) -> int:
@@ -259,7 +259,7 @@ class KafkaLog:
         if error.code() in _TOO_LARGE:
             return AppendTooLarge(size, None)
         if error.fatal():
-            # librdkafka cannot go on without a doubt; our stamps can.
+            # librdkafka cannot continue without a doubt; our stamps can.
             self._producer = self._new_producer()
         answer = f"; {self._last_error}" if self._last_error else ""
         return LogUnavailable(f"{error.str()} (topic {self._address.topic}){answer}")

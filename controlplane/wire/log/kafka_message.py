@@ -1,4 +1,4 @@
-"""What one append is in Kafka: a message with its blocks, and a head that says what they are.
+"""The message of one append in Kafka: its blocks, and a header that describes them.
 
 The head is a header of the message, so that what follows from it is found without a look at the
 blocks.
@@ -25,7 +25,7 @@ HEADER: Final = "weir"
 class Piece(NamedTuple):
     """One block of an append: its stream, record count, newest event time (ms) and length.
 
-    `newest_ms`: None where records have the time of the append; `max_future_ms`: how far ahead of
+    `newest_ms`: None if records have the time of the append; `max_future_ms`: how far ahead of
     that it may be to be believed.
     """
 
@@ -48,7 +48,7 @@ class Append:
 
     @property
     def position(self) -> str:
-        """Where the log stands behind it."""
+        """Return the position of the log after the message."""
         return position_behind(self.offset)
 
     def newest_of(self, piece: Piece) -> int:
@@ -73,12 +73,12 @@ def _piece(
 
 
 def position_behind(offset: int) -> str:
-    """Return the position behind a message; the start of the log is `0-0`."""
+    """Return the position after a message; the start of the log is `0-0`."""
     return f"{offset + 1}-0"
 
 
 def offset_at(position: str) -> int:
-    """Return the offset of the first message behind a position."""
+    """Return the offset of the first message after a position."""
     return int(position.partition("-")[0])
 
 

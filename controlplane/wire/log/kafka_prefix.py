@@ -62,7 +62,7 @@ class Prefix:
         return new
 
     def encode(self) -> str:
-        """Return it as text, of producers only those that appended last."""
+        """Return the prefix as text, with the producers that appended last."""
         seen = [[name, *known] for name, known in list(self.seen.items())[-_PRODUCERS:]]
         row = [self.total, self.size, list(self.newest.items()), seen]
         return json.dumps(row, separators=(",", ":"))
@@ -85,19 +85,19 @@ class PrefixStore:
     def at(self, position: str) -> Prefix:
         """Return what follows from everything before a cut; nothing at the start of the log.
 
-        Nothing, too, where Redis has lost it: marks then begin anew.
+        Nothing, too, where Redis has lost it: marks then begin again.
         """
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)
 
     def newest(self) -> tuple[str, Prefix]:
-        """Return the furthest position of which something is kept, and what follows from there."""
+        """Return the newest indexed log position and the totals recorded at it."""
         names: Any = self._client.hkeys(self._prefixes)
         position = max((name.decode() for name in names), key=position_key, default=START)
         return position, self.at(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
-        """Keep the prefix of a cut at `end` that was found by reading from `start`.
+        """Store the prefix at `end`, computed from the prefix at `start`.
 
         Whoever reads from `start` must find what was begun with there, even if Redis was emptied.
         """
@@ -112,7 +112,7 @@ class PrefixStore:
         return None if None in result else (result[0].decode(), int(result[1]))
 
     def commit(self, position: str, total: int) -> bool:
-        """Remember a committed cut and forget the prefixes before it; tell whether it is new."""
+        """Remember a committed cut and forget the prefixes before it; return whether it is new."""
         before = self.committed()
         if before is not None and position_key(position) <= position_key(before[0]):
             return False

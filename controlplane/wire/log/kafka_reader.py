@@ -50,7 +50,7 @@ class KafkaReader:
         )
 
     def ends(self) -> tuple[int, int]:
-        """Return the offsets of the first message and behind the last one, both 0 for no topic.
+        """Return the offset of the first message and the end offset, both 0 without a topic.
 
         Raises `LogUnavailable`.
         """
@@ -66,9 +66,9 @@ class KafkaReader:
         return result
 
     def appends(self, start: int, end: int) -> Iterator[Append]:
-        """Yield what stands from offset `start` up to, not including, `end`.
+        """Yield the appends from offset `start` to `end` (exclusive).
 
-        Raises `LogGap` where Kafka has deleted some of it, and `LogUnavailable`.
+        Raises `LogGap` if Kafka has deleted some of it, and `LogUnavailable`.
         """
         if self._next != start:
             self._seek(start)
@@ -82,7 +82,7 @@ class KafkaReader:
             yield append
 
     def put_back(self) -> None:
-        """Give the last message back: whoever goes on at its offset gets it again at once."""
+        """Buffer the last message again for the next read at its offset."""
         assert self._last is not None
         self._buffered.appendleft(self._last)
         self._next = self._last.offset()
@@ -107,7 +107,7 @@ class KafkaReader:
             raise unavailable(error) from error
 
     def close(self) -> None:
-        """Leave Kafka."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _seek(self, start: int) -> None:
@@ -150,5 +150,5 @@ _PRODUCERS_OWN: Final = frozenset({"compression.type", "delivery.timeout.ms"})
 
 
 def unavailable(error: KafkaException) -> LogUnavailable:
-    """Return what the wire says for an error of the client."""
+    """Return the exception of the wire for an error of the client."""
     return LogUnavailable(str(error.args[0]) if error.args else str(error))

@@ -1,4 +1,4 @@
-"""What a log is to its producers and to the pipeline."""
+"""The interface of a log for its producers and the pipeline."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -32,16 +32,16 @@ class Log(Protocol):
         """Append one block per stream, all at one position, and return it.
 
         All blocks are in the log or none is. Under a stamp that was appended before, nothing is
-        added. Raises `LogFull` where `limits` are reached, `AppendTooLarge`,
+        added. Raises `LogFull` if `limits` are reached, `AppendTooLarge`,
         `StaleIdempotencyToken`, `IdempotencyTokenReused` where the stamp had other blocks, and
         `LogUnavailable` when it is not known whether the log has taken it.
         """
 
     def waiting(self) -> LogBacklog:
-        """Return what is not read yet. Raises `LogUnavailable`."""
+        """Return the unread backlog. Raises `LogUnavailable`."""
 
     def head(self, streams: Sequence[int]) -> LogHead:
-        """Return how far the log goes, with the streams of which something is there.
+        """Return the head of the log, with the newest event times of these streams.
 
         In Kafka, how far the pipeline has looked at it. Raises `LogUnavailable`.
         """
@@ -52,7 +52,7 @@ class Log(Protocol):
     def position_after(
         self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
     ) -> LogPosition:
-        """Return the furthest cut within both bounds of `start`, at least one append behind it.
+        """Return the last position within both limits after `start`, at least one append later.
 
         `max_bytes` counts the bytes of blocks, as appends do. Returns `start` where nothing was
         appended since.
@@ -66,10 +66,10 @@ class Log(Protocol):
         """
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
-        """Return what stands behind `end`, by stream; streams without, or not known, are absent."""
+        """Return the backlog after `end` by stream, without empty and unknown ones."""
 
     def mark_committed(self, cut: LogPosition) -> None:
-        """Record that everything up to `cut` is processed: no replay asks for it any more."""
+        """Record that everything up to `cut` is processed: no replay requests it any more."""
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""

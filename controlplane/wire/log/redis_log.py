@@ -45,7 +45,7 @@ _NO_MEMORY = "command not allowed when used memory"
 
 
 def connect(url: str) -> "redis.Redis":
-    """Return a connection that waits at most 20 s, and tries a second time at once.
+    """Return a connection that waits at most 20 s, and tries a second time immediately.
 
     The second time serves a connection that the server closed while nobody used it.
     """
@@ -96,7 +96,7 @@ class RedisLog:
         return _position(answer, token, limits)
 
     def waiting(self) -> LogBacklog:
-        """Return what is not read yet. Raises `LogUnavailable`."""
+        """Return the unread backlog. Raises `LogUnavailable`."""
         try:
             return self._waiting()
         except redis.RedisError as error:
@@ -115,7 +115,7 @@ class RedisLog:
         return LogBacklog(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
 
     def head(self, streams: Sequence[int]) -> LogHead:
-        """Return how far the log goes, with the streams of which something is there."""
+        """Return the head of the log, with the newest event times of these streams."""
         # The times first: what is appended in between has no older mark.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
@@ -150,7 +150,7 @@ class RedisLog:
         end = _position_of(newest[0])
         if position_key(end.position) <= position_key(start.position):
             return start
-        # A total that fell behind means a log that was emptied and begun anew: take what is there.
+        # A total that fell behind means a log that was emptied and begun again: take what is there.
         bound = _bytes_up_to(first[0] if first else None) + max_bytes
         if end.total - start.total <= max_records and _bytes_up_to(newest[0]) <= bound:
             return end
@@ -185,7 +185,7 @@ class RedisLog:
         }
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
-        """Return what stands behind `end`, of the streams of which something does."""
+        """Return the backlog after `end`, by stream."""
         if not streams:
             return {}
         pipe = self._client.pipeline(transaction=False)
@@ -205,11 +205,11 @@ class RedisLog:
         self._commit(keys=[self._index, self._committed, self._newest], args=[cut.position, prefix])
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._client.close()
 
     def _refusal(self, error: "redis.RedisError") -> LogUnavailable | RedisOutOfMemory:
-        """Return what the wire says for what Redis says to an append."""
+        """Return the exception of the wire for an error of Redis."""
         # Where the first write of a script is refused for want of memory, all of it is: the
         # script has then changed nothing.
         if _NO_MEMORY in str(error):
@@ -243,7 +243,7 @@ def _bytes_up_to(row: Any) -> int:
 
 
 def _behind(first: Any, count: int) -> StreamBacklog:
-    """Return what stands from a stream's first unread entry on; it has the count up to itself."""
+    """Return the backlog from a stream's first unread entry on, by its running count."""
     position, fields = first
     records = int(fields[b"n"])
     before = int(fields.get(b"c", count)) - records

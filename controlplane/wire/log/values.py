@@ -17,7 +17,7 @@ DEFAULT_BYTES: Final = 512 * 1024 * 1024
 # More bytes than any log has.
 UNBOUNDED: Final = 2**62
 # How many of a producer's last sequences are told apart. More requests than these are not under
-# way at once, and what is older is a repetition or a mistake.
+# way immediately, and what is older is a repetition or a mistake.
 WINDOW: Final = 64
 MAX_PRODUCER: Final = 100
 # Numbers of Lua are doubles: whole up to here.
@@ -33,9 +33,9 @@ class LogPosition:
 
 
 class Block(NamedTuple):
-    """What is appended to a stream: record count, bytes, and the newest event time (ms).
+    """One append to a stream: record count, bytes, and the newest event time (ms).
 
-    `newest_ms`: None where the records have the time of the append. One that is further ahead of
+    `newest_ms`: None if the records have the time of the append. One that is further ahead of
     the log's own clock than `max_future_ms` is not believed, and moves no mark.
     """
 
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One block of one stream: where it stands, its record count and its bytes.
+    """One block of one stream: its position, its record count and its bytes.
 
     `newest_ms`: the newest event time in it (`NO_TIME`: none that counts); `mark_ms`: in the
     stream before it, None for none; `appended_ms`: when it was appended, by the clock of
@@ -64,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyToken:
-    """What makes an append repeatable: who appends, and a number that is used once.
+    """An idempotency token of an append: the producer, and a sequence used once.
 
     Appending again under the same stamp adds nothing. The log tells the last `WINDOW` sequences
     of a producer apart, so they should grow. Raises `InvalidIdempotencyToken`.
@@ -84,7 +84,7 @@ class IdempotencyToken:
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """How far a log goes: the position of its end, and the newest event time (ms) by stream.
+    """The head of a log: its last position, and the newest event time (ms) by stream.
 
     What is appended behind it has marks that are no older than these.
     """
@@ -113,7 +113,7 @@ class LogBacklog:
 
 
 class StreamBacklog(NamedTuple):
-    """What of one stream is not read yet: records, and when the oldest was appended (ms)."""
+    """The backlog of one stream: records, and when the oldest was appended (ms)."""
 
     records: int
     oldest_ms: int
@@ -133,7 +133,7 @@ def plausible_newest_ms(newest_ms: int | None, appended_ms: int, max_future_ms: 
 
 
 def digest_of(blocks: Mapping[int, Block]) -> str:
-    """Return what tells the content of one append from that of another."""
+    """Return the digest of the content of an append."""
     result = blake2b(digest_size=12)
     for stream, block in sorted(blocks.items()):
         result.update(b"%d:%d:" % (stream, len(block.data)))

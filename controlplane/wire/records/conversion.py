@@ -1,4 +1,4 @@
-"""Records as programs have them, made into the record batch that a stream's schema asks for.
+"""Conversion of records to the record batch of a stream's schema.
 
 Rows (dictionaries), data frames of pandas, Arrow tables and record batches are taken. Columns are
 found by name, in any order. A value is converted only where none is changed by it.

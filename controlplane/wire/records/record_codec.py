@@ -34,14 +34,14 @@ _TICKS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class BlockSchema(NamedTuple):
-    """What a block says of itself: its Arrow schema and its event-time column (or empty)."""
+    """The schema of a block: its Arrow schema and its event-time column (or empty)."""
 
     schema: Any
     event_time: str
 
 
 class DecodedBlock(NamedTuple):
-    """The records of a block, and what it says of itself."""
+    """The records of a block, and its schema."""
 
     records: pa.RecordBatch
     description: BlockSchema
@@ -139,7 +139,7 @@ def decode_block(data: bytes, legacy_schema: BlockSchema | None = None) -> Decod
 
 @lru_cache(maxsize=1024)
 def parse_descriptor(descriptor: bytes) -> BlockSchema:
-    """Return what a descriptor says. Raises `InvalidBlock`."""
+    """Return the schema in a descriptor. Raises `InvalidBlock`."""
     try:
         event_time, *lines = descriptor.decode().split("\n")
         fields = []
@@ -162,7 +162,7 @@ def descriptor_of(schema: Any, event_time: str) -> bytes:
 
 
 def nested_column(batch: pa.RecordBatch, name: str) -> Any:
-    """Return a column, or a field of a struct as `column.field`; None where there is none."""
+    """Return a column, or a field of a struct as `column.field`; None if it is missing."""
     head, *rest = name.split(".")
     index = batch.schema.get_field_index(head)
     if index < 0:

@@ -23,7 +23,7 @@ class SchemaRegistry:
         cluster: str,
         given: Mapping[int, StreamSchema] | None = None,
     ) -> None:
-        """Read from the hash behind `client` (None: nowhere); `given` come first and stay."""
+        """Read from the hash of `client` (None: nowhere); `given` schemas take precedence."""
         self._client = client
         self._cluster = cluster
         self._given = dict(given or {})
@@ -45,7 +45,7 @@ class SchemaRegistry:
         return result
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         if self._client is not None:
             self._client.close()
 

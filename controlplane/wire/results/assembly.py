@@ -44,7 +44,7 @@ class StoredWindow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Members with their rows of each section, and the names of the forms of these rows."""
+    """Members with their rows of each section, and the names of the state schemas of these rows."""
 
     members: Sequence[bytes]
     rows: Mapping[str, Sequence[bytes]]
@@ -52,7 +52,7 @@ class Stored:
 
 
 def places_of(computation: Computation, stored: Stored, found: Found) -> set[bytes]:
-    """Return the places of all windows of which there are rows."""
+    """Return the places of all windows with rows."""
     slots = schema_names(layout_of(computation))[0]
     return {place_of(member) for member in (*stored.members, *found.members.get(slots, ()))}
 
@@ -131,7 +131,7 @@ def _kept(table: Any) -> Any:
 
 
 def _together(parts: Sequence[Mapping[str, Any]], slots: str, *, is_once: bool) -> dict[str, Any]:
-    """Return one table by form, of each part of a window the rows of the newest batch alone."""
+    """Return one table by state schema, with the newest batch of each part of a window."""
     result = {
         name: pa.concat_tables([part[name] for part in parts if name in part])
         for name in dict.fromkeys(name for part in parts for name in part)
@@ -143,7 +143,7 @@ def _together(parts: Sequence[Mapping[str, Any]], slots: str, *, is_once: bool) 
 
 
 def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
-    """Return the rows of each part that are of its newest batch; of slots there is one."""
+    """Return the rows of the newest batch of each part; one row for slots."""
     groups = group_numbers(table, part)
     batch = np.asarray(table["batch"])
     best = np.full(groups.max() + 1, -1, np.int64)
@@ -159,7 +159,7 @@ def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
 def _tables(
     computation: Computation, pieces: Sequence[Piece], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
-    """Return the rows as `finalize` takes them: by the form's name, with the batch of each."""
+    """Return the rows as input of `finalize`: by schema name, with the batch of each."""
     stored = _stored_together(pieces)
     identity = _identity(pieces, stored.members, numbers)
     result: dict[str, Any] = {}
@@ -189,7 +189,7 @@ def _whole(column: Any) -> Any:
 def _decoded(
     name: str, form: StateSchema, values: Sequence[bytes], known: Mapping[int, str]
 ) -> tuple[Any, list[int], list[int]]:
-    """Return the columns of rows, of whatever form they were written in; lengths and batches."""
+    """Return the columns of rows in the present schema, and their lengths and batches."""
     numbers = {HEAD.unpack_from(value)[1] for value in values}
     if numbers == {number_of(name)}:
         return unpacked(name, form, values)
@@ -217,7 +217,7 @@ def _decoded(
 
 
 def _stored_together(pieces: Sequence[Piece]) -> Stored:
-    """Return the rows of all pieces one behind the other; a form's number says the same in all."""
+    """Return the rows of all pieces in sequence; schema numbers are equal in all."""
     if len(pieces) == 1:
         return pieces[0].stored
     stored = [piece.stored for piece in pieces]
@@ -234,7 +234,7 @@ def _stored_together(pieces: Sequence[Piece]) -> Stored:
 def _identity(
     pieces: Sequence[Piece], members: Sequence[bytes], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
-    """Return what the members say of each row, with the number of the place as its start."""
+    """Return the identity columns of each row, with the number of the place as its start."""
     places = [mine.get(place_of(item), _LEFT_OUT)
               for piece, mine in zip(pieces, numbers, strict=True)
               for item in piece.stored.members]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which windows of blocks a page has, and their rows by form."""
+"""Which windows of blocks a page has, and their rows by state schema."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _NO_MS: Final = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which windows are wanted: `first_ms` ≤ start ≤ `last_ms`, and whose places `is_wanted` takes.
+    """A range of windows: `first_ms` ≤ start ≤ `last_ms`, and `is_wanted` of their places.
 
     At least `limit` from one end, if there are so many.
     """
@@ -36,7 +36,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows of blocks: by form's name a table with `batch`, and the member of each of its rows."""
+    """Rows of blocks by schema name: a table with `batch`, and the member of each row."""
 
     tables: Mapping[str, Any]
     members: Mapping[str, Sequence[bytes]]
@@ -44,7 +44,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class TaskOwnership:
-    """The blocks of a query that were read, and what of them has left Redis.
+    """The blocks of a query that were read, and which windows have left Redis.
 
     `moved`: the last place that has, `moved_to_ms`: the newest start up to which all have.
     """
@@ -71,7 +71,7 @@ def read_overlapping(
 
 
 def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: Wanted) -> Found:
-    """Return the rows of the wanted windows, whatever form they were written in."""
+    """Return the rows of the wanted windows, whatever state schema they were written in."""
     parts: dict[str, list[Any]] = {}
     for ref, data in held.blocks:
         for name, rows in decoded(data):
@@ -86,7 +86,7 @@ def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: W
 
 
 def _within(rows: Any, ref: Ref, held: TaskOwnership, wanted: Wanted) -> Any:
-    """Return the rows whose starts are wanted, and that this query has in Redis."""
+    """Return the rows in the range that this query has in Redis."""
     gone = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
     first = max(wanted.first_ms, *(ms + 1 for ms in gone)) if gone else wanted.first_ms
     starts = np.asarray(rows["pane"])
@@ -103,7 +103,7 @@ def _as_of(rows: Any, query: int, ref: Ref) -> Any:
 
 
 def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return one table for each form that the computation has now."""
+    """Return one table for each state schema that the computation has now."""
     result: dict[str, list[Any]] = {}
     now = {section_of(name): name for name in schema_names(layout_of(computation))}
     for name, tables in parts.items():

@@ -1,4 +1,4 @@
-"""Who follows a query's changes, and what the feed of a query says.
+"""The change feed of a query, and its followers.
 
 A feed is written only while somebody follows, so that queries cost nothing that nobody looks at.
 Followers name a query for a while and do so again in time. The entries of a feed are numbered; who
@@ -54,13 +54,13 @@ def follow(client: "redis.Redis", cluster: str, query: int, now_ms: int) -> int:
 
 
 def followed(client: "redis.Redis", cluster: str, now_ms: int) -> list[int]:
-    """Return the queries that somebody follows."""
+    """Return the followed queries."""
     name = keys.followers_key(cluster)
     return [int(item) for item in cast("list[bytes]", client.zrangebyscore(name, now_ms, "+inf"))]
 
 
 def entries_after(client: "redis.Redis", cluster: str, query: int, number: int) -> list[FeedEntry]:
-    """Return the next entries behind a number, oldest first."""
+    """Return the next entries after a number, oldest first."""
     name = keys.feed_key(cluster, query)
     result = cast("list[Any]", client.xrange(name, f"({number}-0", "+", count=_ENTRIES))
     return [entry_of(*item) for item in result]
@@ -83,6 +83,6 @@ def _members(data: bytes) -> list[bytes]:
 
 
 def note_final(client: "redis.Redis", cluster: str, query: int, batch: int) -> None:
-    """Tell the followers of a query that windows of it have become final."""
+    """Append an entry to the feed of a query: windows have become final."""
     names = [keys.feed_key(cluster, query), keys.rows_key(cluster, query)]
     client.register_script(NOTE)(keys=names, args=[batch, FEED_ENTRIES])

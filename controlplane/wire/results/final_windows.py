@@ -29,9 +29,9 @@ def stored(client: "redis.Redis", cluster: str) -> list[int]:
 def freeze(
     client: "redis.Redis", cluster: str, until: Mapping[int, int], final_at_ms: int | None
 ) -> dict[int, int]:
-    """Let windows that start up to a time (ms, by query) take no change from now on.
+    """Freeze the windows that start up to a time (ms, by query).
 
-    `final_at_ms`: since when they are final, None where they are not complete. Return by query 1
+    `final_at_ms`: since when they are final, None if they are not complete. Return by query 1
     where such windows are in Redis, 0 where none is, `BEHIND` where those that were frozen before
     have not left yet: then nothing happens.
     """
@@ -55,7 +55,7 @@ def frozen_until(client: "redis.Redis", cluster: str, query: int) -> int | None:
 def remove_all(
     client: "redis.Redis", cluster: str, gone: Mapping[int, tuple[Sequence[bytes], bytes]]
 ) -> None:
-    """Take windows of queries out of Redis; what is gone already stays so.
+    """Remove windows of queries from Redis; a repetition changes nothing.
 
     By query: members, which go with their rows, and the last place that has left; what blocks have
     up to there has left, too.
@@ -71,7 +71,7 @@ def remove_all(
 
 
 def release(client: "redis.Redis", cluster: str, query: int, until_ms: int | None = None) -> int:
-    """Let go of the blocks of a query whose windows start up to a time (ms), None for all.
+    """Release the blocks of a query whose windows start up to a time (ms), None for all.
 
     All windows until then have left. Return how many rows of windows there were in these blocks.
     """
@@ -86,7 +86,7 @@ def _names(cluster: str, query: int) -> list[str]:
 
 
 def forget(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> None:
-    """Let what is known of queries that have ended go by itself after a week."""
+    """Expire the stored fields of queries that have ended, after a week."""
     pipe = client.pipeline(transaction=False)
     for query in queries:
         pipe.expire(keys.rows_key(cluster, query), _CLOSED_S)
@@ -142,7 +142,7 @@ def members_until(
 def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) -> int | None:
     """Return the start (ms) up to which a query has at least so many rows of windows, about.
 
-    None where it has fewer. Of windows in blocks it counts whole blocks.
+    None if it has fewer. Of windows in blocks it counts whole blocks.
     """
     refs = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
     blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]

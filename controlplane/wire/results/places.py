@@ -26,7 +26,7 @@ Bytes2D = NDArray[np.uint8]
 
 
 def start_bytes(start_ms: int) -> bytes:
-    """Return the start of a window as 8 bytes whose order is that of the starts."""
+    """Return the start of a window as 8 bytes in the order of the starts."""
     return _START.pack(start_ms + _SIGN)
 
 
@@ -42,7 +42,7 @@ def place_of(member: bytes) -> bytes:
 
 
 def members_of(table: Any, keys: Sequence[str]) -> list[bytes]:
-    """Return the member of each row of a table with the columns of a form.
+    """Return the member of each row of a table with the columns of a state schema.
 
     `keys`: the names of its key columns.
     """
@@ -110,7 +110,7 @@ def _word(value: Any) -> bytes:
 
 
 def _fixed_key(column: Any) -> Bytes2D:
-    """Return a byte that says whether there is a value, and the value in an order of bytes."""
+    """Return a validity byte and the value in byte order."""
     valid = np.asarray(column.is_valid()).astype(np.uint8).reshape(-1, 1)
     if pa.types.is_null(column.type):
         return valid

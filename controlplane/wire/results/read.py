@@ -1,4 +1,4 @@
-"""Reading: pages of whole windows, each in one step, in time that follows from the page alone."""
+"""Reading: pages of whole windows, each in one step; the time depends on the page only."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ class Range:
     """Which windows of a query are wanted, and from where on.
 
     `first_ms` ≤ start ≤ `last_ms`; `key`: all values of one key, in the order of the query's key;
-    `after`: the place behind which the page begins, as `WindowsPage.next` has it.
+    `after`: the place after which the page begins, as `WindowsPage.next` has it.
     """
 
     first_ms: int = _EARLIEST
@@ -61,10 +61,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class WindowsPage:
-    """Some windows in order; `next` is the place behind which the next begin, empty for none.
+    """Some windows in order; `next` is the place after which the next begin, empty for none.
 
     `final_ms`: windows that start up to then take no change any more, None before the first;
-    `final_at_ms`: since when those of them that are here are final, None where they are not.
+    `final_at_ms`: since when those of them that are here are final, None if they are not.
     `has_blocks`: whether the query has any blocks.
     """
 
@@ -152,7 +152,7 @@ class _Asked:
 
     @property
     def starts(self) -> tuple[int, int]:
-        """Return the first and the last start (ms) of which there may be windows."""
+        """Return the first and the last possible start (ms) of windows."""
         first, last = start_of(self.least[1:]), start_of(self.most[1:])
         # A cursor may stand behind all windows of a start, or before them.
         behind = self.least[:1] == b"(" and self.least[START_BYTES + 1 :][:1] == b"\xff"
@@ -173,7 +173,7 @@ def _page_of(
     asked: _Asked,
     answer: Sequence[Any],
 ) -> tuple[WindowsPage, Piece]:
-    """Return a page without its windows, and what they are made from."""
+    """Return a page without its windows, and the data of its windows."""
     final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer
     computation, wanted = asked.computation, asked.wanted
     page = WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
@@ -209,7 +209,7 @@ def _is_wanted(least: bytes, most: bytes, key: bytes, place: bytes) -> bool:
 def _cut(
     places: Iterable[bytes], after: bytes, edge: int | None, wanted: Range
 ) -> tuple[list[bytes], bytes]:
-    """Return the places in order up to where all are known, and behind which others are.
+    """Return the places in order up to where all are known, and after which others are.
 
     `after`: the place up to which those with rows of their own were read, empty for all; `edge`:
     the start (ms) where blocks were left out, None for nowhere.
@@ -318,7 +318,7 @@ def _sections(computation: Computation) -> str:
 
 
 def bytes_of_key(computation: Computation, key: Sequence[Any]) -> bytes:
-    """Return what a key is in places, from its values in the order of the query's key."""
+    """Return the bytes of a key in places, from its values in the order of the query's key."""
     form = schema_named(schema_names(layout_of(computation))[0])
     return key_bytes(key, [form.arrow.field(name).type for name in key_columns(form)])
 
@@ -344,7 +344,7 @@ def _bound(text: bytes) -> bytes:
 def _names_of_forms(
     client: "redis.Redis", rows_key: str, rows: Sequence[Sequence[bytes]], forms: Sequence[str]
 ) -> dict[int, str]:
-    """Return the names of the forms in which rows were written; seldom others than now."""
+    """Return the names of the state schemas in which rows were written; seldom others than now."""
     known = {number_of(name): name for name in forms}
     there = {HEAD.unpack_from(value)[1] for values in rows for value in values if value}
     for number in there - known.keys():

@@ -1,8 +1,8 @@
-"""Rows of results as bytes: what a hash holds of one part of one window.
+"""Rows of results as bytes: the hash value of one part of one window.
 
-A row has a head (batch, which form it has, how many rows of the form), then the columns of fixed
-width, row by row as Arrow has them, then the others. Packing and unpacking go by Arrow's types
-alone: a new aggregate needs nothing here.
+A row has a head (batch, which state schema it has, how many rows of the state schema), then the
+columns of fixed width, row by row as Arrow has them, then the others. Packing and unpacking go by
+Arrow's types alone: a new aggregate needs nothing here.
 """
 
 import struct
@@ -16,7 +16,7 @@ import pyarrow as pa
 from controlplane.wire.aggregates.state_schema import PLACE, StateSchema
 from controlplane.wire.results.places import Bytes2D, raw_bytes, split
 
-# Batch, number of the form, rows.
+# Batch, number of the state schema, rows.
 HEAD: Final = struct.Struct(">QII")
 _LENGTH: Final = struct.Struct(">I")
 _NOTHING: Final = 0xFFFFFFFF
@@ -25,23 +25,23 @@ SLOTS: Final = "s"
 
 
 def section_of(name: str) -> str:
-    """Return the section that rows of a form belong to, one letter."""
+    """Return the section that rows of a state schema belong to, one letter."""
     return name[0]
 
 
 def number_of(name: str) -> int:
-    """Return the number that stands for a form in a row's head."""
+    """Return the number of a state schema in a row's header."""
     return crc32(name.encode())
 
 
 def columns_of(name: str, form: StateSchema) -> list[str]:
-    """Return the columns of a form that a row has; the others follow from member and slots."""
+    """Return the stored columns of a schema; member and slots determine the others."""
     kept = {*PLACE} if section_of(name) == SLOTS else {*PLACE, *key_columns(form)}
     return [column for column in form.arrow.names if column not in kept]
 
 
 def key_columns(form: StateSchema) -> list[str]:
-    """Return the key columns of a form."""
+    """Return the key columns of a state schema."""
     return [column for column in form.identity if column[0] == "k" and column[1:].isdigit()]
 
 
@@ -54,7 +54,7 @@ def packed(
     other = [_cells(column) for column in columns if not _is_fixed(column.type)]
     number = number_of(name)
     if not other and len(lengths) == len(table):
-        # Most rows: one of the form each, and nothing but numbers.
+        # Most rows: one of the state schema each, and nothing but numbers.
         heads = np.tile(np.frombuffer(HEAD.pack(batch, number, 1), np.uint8), (len(table), 1))
         return split(np.concatenate([heads, fixed], axis=1))
     data, width = fixed.tobytes(), fixed.shape[1]
@@ -92,7 +92,7 @@ def unpacked(
 
 
 def with_identity(form: StateSchema, table: Any, identity: dict[str, Any]) -> Any:
-    """Return a table with the columns of its form, those of its identity from elsewhere."""
+    """Return a table with the columns of its state schema, those of its identity from elsewhere."""
     for name, values in identity.items():
         table = table.append_column(name, values)
     return table.select(form.arrow.names)
@@ -118,7 +118,7 @@ def _width(kind: Any) -> int:
 
 
 def _matrix(columns: Sequence[Any], rows: int) -> Bytes2D:
-    """Return a row of bytes per row: of each column whether there is a value, and the value."""
+    """Return the bytes of each row: for each column a validity byte, and the value."""
     parts: list[Bytes2D] = [np.zeros((rows, 0), np.uint8)]
     for column in columns:
         parts.append(np.asarray(column.is_valid()).astype(np.uint8).reshape(-1, 1))
@@ -174,7 +174,7 @@ def _encoded(column: Any) -> Iterator[bytes | None]:
 def _other_columns(
     fields: Sequence[Any], values: Sequence[bytes], offsets: Sequence[int], lengths: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the columns without a fixed width; of one value, one column behind the other."""
+    """Return the columns without a fixed width, which follow each other in a value."""
     result: dict[str, list[bytes | None]] = {field.name: [] for field in fields}
     for value, offset, length in zip(values, offsets, lengths, strict=True):
         at = offset

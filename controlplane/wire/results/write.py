@@ -24,7 +24,7 @@ _QUERY_BYTES: Final = 8
 
 @dataclass(frozen=True)
 class Changes:
-    """Changed windows of several queries: the name of a form and its rows, as nodes give them."""
+    """Changed windows of several queries: schema names and rows, as nodes emit them."""
 
     tables: Sequence[tuple[str, Any]]
 
@@ -39,7 +39,7 @@ class References:
 
 @dataclass
 class _Query:
-    """What is written of one query: its forms, and member with section and row by turns."""
+    """The write of one query: its state schemas, and alternating members and rows."""
 
     forms: dict[int, str] = field(default_factory=dict)
     fields: list[bytes] = field(default_factory=list)
@@ -101,7 +101,7 @@ def _by_query(changes: Changes, batch: int) -> Mapping[int, _Query]:
 
 
 def _take_table(result: dict[int, _Query], name: str, table: Any, batch: int) -> None:
-    """Add the rows of one form: encoded together, then handed to their queries."""
+    """Add the rows of one state schema: encoded together, then sent to their queries."""
     form, section = schema_named(name), section_of(name).encode()
     members = members_of(table, key_columns(form))
     queries = np.asarray(table["query"])
@@ -126,7 +126,7 @@ def _take_table(result: dict[int, _Query], name: str, table: Any, batch: int) ->
 def _grouped(
     table: Any, members: Sequence[bytes], queries: Any
 ) -> tuple[Any, list[bytes], list[int], list[int]]:
-    """Bring the rows of one part of a window together; return them with member, query, count."""
+    """Group the rows of one part of a window; return them with member, query, count."""
     owned = [start_bytes(query) + member
              for query, member in zip(queries.tolist(), members, strict=True)]  # fmt: skip
     known = pa.array(owned, pa.binary()).dictionary_encode()

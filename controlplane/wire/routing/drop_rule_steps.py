@@ -1,4 +1,4 @@
-"""Changing what an arc drops without dropping a window in part: further steps, and fewer.
+"""Changing what an edge drops without dropping a window in part: further steps, and fewer.
 
 A drop of whole windows takes a new share with the first group of windows of which no record has
 been seen. What was decided for the groups before stays decided as long as records may come for
@@ -12,7 +12,7 @@ from controlplane.wire.routing.drop_rules import ALWAYS, Shed, Step
 
 
 def first_group(shed: Shed, after_ms: int | None) -> int:
-    """Return where (ms) the first group of windows begins that has no record up to `after_ms`.
+    """Return the start (ms) of the first group of windows without records up to `after_ms`.
 
     None: no record was ever seen.
     """
@@ -37,7 +37,7 @@ def remove_old_steps(shed: Shed, since_ms: int) -> Shed | None:
 
 
 def needed_since(shed: Shed, oldest_ms: int) -> int | None:
-    """Return from which step on (ms) the drop is needed if no record before `oldest_ms` comes.
+    """Return the first needed step (ms) if no record before `oldest_ms` comes.
 
     A group of windows that begins before a step has records up to the end of its last window.
     None: all steps are needed.

@@ -1,4 +1,4 @@
-"""What an arc of the data plane drops: records by chance, or whole windows (paper 003, section 2).
+"""What an edge of the data plane drops: records by chance, or whole windows (paper 003, section 2).
 
 What is dropped is a pure function of the record and of what the routing table says, so a replay
 drops the same, and every node that looks at a window comes to the same answer.
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from controlplane.wire.errors import InconsistentDelta
 
-# The split arc of a stream to a query is (stream, query); the input arc has no query.
+# The query edge of a stream to a query is (stream, query); the input edge has no query.
 INPUT: Final = 0
 Edge = tuple[int, int]
 # From an event time (ms) on, the share that is dropped.
@@ -20,12 +20,12 @@ ALWAYS: Final = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """What an arc drops.
+    """What an edge drops.
 
     `steps`: from which event time (ms) on which share in [0, 1]; nothing before the first. A change
     is a further step, so that a window is never dropped in part. `window_ms`: 0 for a random drop;
     else windows of this length that begin every `slide_ms` are dropped whole, `batch` neighbours
-    together. `seed`: arcs with the same seed and windows drop the same windows.
+    together. `seed`: edges with the same seed and windows drop the same windows.
     """
 
     steps: tuple[Step, ...]

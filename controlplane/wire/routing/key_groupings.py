@@ -1,4 +1,4 @@
-"""The key schemes by name, as a route carries them; what they do is in the pipeline."""
+"""The key groupings by name, as a route carries them; what they do is in the pipeline."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class KeyGrouping:
-    """A scheme: its name, how people call it, what it does, whether the key alone decides."""
+    """A key grouping: its name, title, effect, and whether it depends on the key only."""
 
     name: str
     title: str
@@ -33,12 +33,12 @@ KEY_GROUPINGS: Final[Mapping[str, KeyGrouping]] = MappingProxyType(
 
 
 def key_grouping_text(name: str) -> str:
-    """Return a scheme as a route has it: empty for the hash, which needs no word."""
+    """Return a key grouping as a route has it: empty for the hash, which needs no word."""
     return "" if name in ("", HASH) else json.dumps({"kind": name})
 
 
 def key_grouping_name(text: str, *, aggregated: bool) -> str:
-    """Return the name of a scheme from its text in a route; "" for a query without aggregator."""
+    """Return the name of a key grouping in a route; "" for a query without aggregator."""
     if text:
         name: str = json.loads(text)["kind"]
         return name
@@ -46,5 +46,5 @@ def key_grouping_name(text: str, *, aggregated: bool) -> str:
 
 
 def splits_keys(name: str) -> bool:
-    """Tell whether a key may have several tasks under a scheme, "" for the hash."""
+    """Return whether a key may have several tasks under a key grouping, "" for the hash."""
     return bool(name) and not KEY_GROUPINGS[name].by_key

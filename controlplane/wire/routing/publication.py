@@ -50,7 +50,7 @@ return version
 def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
     """Publish one delta; publishing it again changes nothing.
 
-    Raises `RoutingGap` where the newest published version is not the one before, `RoutingTaken`
+    Raises `RoutingGap` if the newest published version is not the one before, `RoutingTaken`
     where this version was published with other contents.
     """
     outcome, latest = cast(
@@ -95,7 +95,7 @@ def _texts(schemas: Mapping[int, StreamSchema]) -> list[str]:
 
 
 def trim(client: "redis.Redis", cluster: str, committed: int) -> None:
-    """Drop what no reader can ask for once the pipeline has committed version `committed`.
+    """Delete the versions that no reader needs after the commit of version `committed`.
 
     The newest snapshot at or before the kept versions stays: they are built on it.
     """
@@ -122,7 +122,7 @@ def read_table(
 ) -> RoutingTable:
     """Return the table at `version`, built from `known` or the nearest snapshot plus deltas.
 
-    Raises `RoutingMissing` where a part is gone from Redis.
+    Raises `RoutingMissing` if a part is gone from Redis.
     """
     if known is not None and known.version <= version:
         try:

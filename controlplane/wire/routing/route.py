@@ -14,7 +14,7 @@ NOBODY: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where one query runs and what it computes.
+    """The node, tasks and computation of one query.
 
     `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
     the query as JSON (`query.QueryText`). `spans`: task intervals (node, first, past) in order;
@@ -65,7 +65,7 @@ def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
 
 
 def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
-    """Return the intervals of `count` tasks that begin so, by (first task, node).
+    """Return the ranges of `count` tasks from their beginnings, by (first task, node).
 
     Each ends where the next one begins.
     """

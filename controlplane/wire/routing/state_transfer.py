@@ -1,4 +1,4 @@
-"""What leads from one routing table to the next: tasks that hand their state on."""
+"""What leads from one routing table to the next: tasks that export their state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import Final
 
 from controlplane.wire.routing import RoutingTable, with_moves
 
-# What a merge node keeps of a query moves like a task of this number.
+# What an aggregator node keeps of a query moves like a task of this number.
 AGGREGATOR_TASK: Final = -1
 
 
@@ -40,7 +40,7 @@ def task_transfers(before: RoutingTable, after: RoutingTable) -> Iterator[TaskTr
 def transition_table(before: RoutingTable, after: RoutingTable) -> RoutingTable:
     """Return the table of the batch that leads from one to the other.
 
-    It is the later one, but tasks that hand their state on are still where they were: they take
+    It is the later one, but tasks that export their state are still where they were: they take
     this batch's records there, and their state, with all of them in it, goes to the next batch.
     """
     queries = dict(after.queries)
@@ -54,5 +54,5 @@ def transition_table(before: RoutingTable, after: RoutingTable) -> RoutingTable:
             route,
             [(task_transfer.source, task_transfer.task, task_transfer.task + 1)],
         )
-    # A node that is removed by the later table still gives out the state of its tasks.
+    # A node that is removed by the later table still emits the state of its tasks.
     return replace(after, queries=queries, node_count=max(before.node_count, after.node_count))

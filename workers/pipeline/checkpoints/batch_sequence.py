@@ -1,4 +1,4 @@
-"""Batch numbers that keep growing when a checkpoint is thrown away.
+"""The sequence of batch numbers, which continues after the loss of a checkpoint.
 
 Explicit stream ids `<batch>-<seq>` reject what was written before; a new checkpoint must
 therefore count on behind everything that an old one may have written.
@@ -19,14 +19,14 @@ _MARGIN: Final = 1000
 
 
 def first_batch(client: "redis.Redis", cluster: str) -> int:
-    """Return the batch number a new checkpoint starts behind; 0 for a new cluster."""
+    """Return the batch number before the first batch of a new checkpoint; 0 for a new cluster."""
     newest = _newest(client, cluster)
     known = max(int(newest.get("batch", 0)), read_generation(client, cluster).floor)
     return known + _MARGIN if known else 0
 
 
 def first_position(client: "redis.Redis", cluster: str, log: Log) -> LogPosition:
-    """Return where in the log a new checkpoint starts: behind the newest finished batch.
+    """Return the start position of a new checkpoint: the end of the newest finished batch.
 
     Spark marks a batch as committed when it plans the next one, so the newest finished batch may
     end behind what is marked; read again, its records would count twice. Where the log cannot say

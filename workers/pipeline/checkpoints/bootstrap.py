@@ -1,4 +1,4 @@
-"""What a checkpoint begins with that was made from another: an offset, and the state of its nodes.
+"""The bootstrap of a checkpoint: an offset and the state of all nodes, from an earlier one.
 
 `repartition` writes it into the new checkpoint's directory. The source begins at the offset, and
 every node puts its state into its store at the beginning of the first batch. A replay of that
@@ -61,7 +61,7 @@ class Bootstrap:
 def read_bootstrap(checkpoint: Path, partitions: int) -> Bootstrap | None:
     """Return the seed that the checkpoint still needs; drop one that it does not.
 
-    Raises `WrongPartitions` where the checkpoint, or its seed, is for another number of them.
+    Raises `WrongPartitions` if the checkpoint, or its seed, is for another number of them.
     """
     folder = checkpoint / _FOLDER
     there = partitions_of(checkpoint)
@@ -80,7 +80,7 @@ def read_bootstrap(checkpoint: Path, partitions: int) -> Bootstrap | None:
 
 
 def existing_partitions(checkpoint: Path) -> int | None:
-    """Return the partitions of a checkpoint or of its seed, None where there is neither."""
+    """Return the partitions of a checkpoint or of its bootstrap, None if neither exists."""
     table = checkpoint / _FOLDER / _TABLE
     if table.exists():
         return _partitions_in(json.loads(table.read_text()))
@@ -93,7 +93,7 @@ def _partitions_in(row: Mapping[str, Any]) -> int:
 
 
 def has_pending_bootstrap(checkpoint: Path) -> bool:
-    """Return whether the checkpoint has a seed that no batch has taken in."""
+    """Return whether the checkpoint has a seed that no batch has imported."""
     return (checkpoint / _FOLDER).exists() and not has_begun(checkpoint)
 
 
@@ -106,7 +106,7 @@ class BootstrapWriter:
         self._values: dict[int, int] = {}
 
     def write(self, node: int, values: Iterable[tuple[str, bytes]]) -> int:
-        """Keep the state of a node and return its bytes; each node once."""
+        """Write the state of a node, once per node, and return its bytes."""
         count = size = 0
         path = _file(self._folder, node)
         with path.open("xb") as file, pa.ipc.new_stream(file, _VALUES) as stream:
@@ -119,7 +119,7 @@ class BootstrapWriter:
         return size
 
     def finish(self, partitions: int, offset: Mapping[str, Any]) -> None:
-        """Say what the seed consists of; from here on a loss of power takes nothing away."""
+        """Write the table of contents; from here on the bootstrap survives a loss of power."""
         table = self._folder / _TABLE
         row = {"partitions": partitions, "offset": dict(offset), "values": self._values}
         table.write_text(json.dumps(row))

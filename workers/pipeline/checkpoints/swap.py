@@ -12,7 +12,7 @@ from workers.pipeline.checkpoints.bootstrap import fsync_path
 
 
 def create_draft(checkpoint: Path) -> Path:
-    """Return an empty directory where the next checkpoint can be made."""
+    """Return an empty directory for the next checkpoint."""
     draft = checkpoint.with_name(checkpoint.name + ".next")
     if draft.exists():
         shutil.rmtree(draft)
@@ -21,7 +21,7 @@ def create_draft(checkpoint: Path) -> Path:
 
 
 def swap(checkpoint: Path, draft: Path, kept: Path) -> None:
-    """Let the draft become the checkpoint, which is kept under another name."""
+    """Replace the checkpoint with the draft; the old checkpoint gets another name."""
     plan = _plan(checkpoint)
     written = plan.with_name(plan.name + ".tmp")
     written.write_text(json.dumps({"draft": draft.name, "kept": kept.name}))
@@ -32,7 +32,7 @@ def swap(checkpoint: Path, draft: Path, kept: Path) -> None:
 
 
 def finish_swap(checkpoint: Path) -> None:
-    """Carry a swap that was begun to its end; the caller owns the checkpoint."""
+    """Finish an interrupted swap; the caller owns the checkpoint."""
     plan = _plan(checkpoint)
     if not plan.exists():
         return

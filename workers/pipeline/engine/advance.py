@@ -1,4 +1,4 @@
-"""One node: what its tasks make of a batch, and how their state goes on.
+"""One node: what its tasks make of a batch, and how their state continues.
 
 Pure: state is read from and written to a `Store`, so the same code runs in Spark's state store and
 in a dictionary.
@@ -116,7 +116,7 @@ def _advance_schemas(
 
 @dataclass(frozen=True)
 class _BatchContext:
-    """One batch, as every form of rows meets it.
+    """One batch, as every state schema of rows meets it.
 
     `joins`: by join up to where its windows are closed, `closed_until`: up to where they were
     before. `republish_watermarks`: by stream the newest event time before a batch that republishes,
@@ -136,7 +136,7 @@ def _remove_late_rows(
     closed: Mapping[int, int],
     batch_changes: BatchChanges,
 ) -> None:
-    """Take out what comes for windows of joins that are closed: a stream was idle and returned."""
+    """Remove rows for closed windows of joins: records of a stream that was idle."""
     for name in filter(is_pairs, list(added)):
         kept = []
         for rows in added[name]:
@@ -149,7 +149,7 @@ def _remove_late_rows(
 def _advance_schema(
     pages: Pages, tasks: Tasks, added: Any, context: _BatchContext, batch_changes: BatchChanges
 ) -> None:
-    """Merge what a batch adds into one form's pages: all at once, one by one if memory is short."""
+    """Merge added rows into the pages of a schema; page by page if memory is short."""
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
     visited = sorted({*np.unique(touched).tolist(), context.batch % PAGES})
     if context.republish_watermarks is not None:
@@ -201,7 +201,7 @@ class _Advanced(NamedTuple):
 def _advance_queries(
     pages: Pages, tasks: Tasks, context: _BatchContext, state: Any, added: Any
 ) -> _Advanced:
-    """Return what rows of state and what comes to them make together. Raises what they raise."""
+    """Return the merge of state and added rows. Raises the errors of the queries."""
     result, windows = _merged_form(pages, tasks, context, state, added)
     watermarks = context.joins if is_pairs(pages.name) else context.watermarks
     closing = tasks.closing
@@ -216,7 +216,7 @@ def _save_rows(
     faults: dict[int, Fault],
     reraise: tuple[type[Exception], ...],
 ) -> Any:
-    """Write the rows and return them; without those of queries whose rows cannot be written."""
+    """Write the rows and return them, without those of queries whose rows cannot be written."""
     rows = pa.concat_tables([pages.form.arrow.empty_table(), *parts])
     try:
         pages.save(rows, visited)
@@ -241,7 +241,7 @@ def _of(queries: Collection[int], rows: Any) -> Any:
 def _merged_form(
     pages: Pages, tasks: Tasks, context: _BatchContext, state: Any, added: Any
 ) -> tuple[MergedState, list[tuple[str, StateSchema, Any]]]:
-    """Return the state with what came, and the windows that changed. Raises what they raise."""
+    """Return the merged state and the changed windows. Raises the errors of the queries."""
     work = tasks.work if "state" in pages.form.arrow.names else None
     result = merge_state(pages.form, state, added, work)
     queries = np.unique(np.asarray(result.rows["query"])).tolist()
@@ -282,7 +282,7 @@ def _has(member: Member | None, run: int, task: int) -> bool:
 
 
 def _join_windows(tasks: Tasks, merged_state: MergedState) -> Iterable[tuple[str, Any]]:
-    """Yield the changed windows of joins by the names of their forms, each aggregated whole."""
+    """Yield the changed windows of joins by schema name, each aggregated as a whole."""
     changed = (
         merged_state.rows.filter(pa.array(merged_state.is_changed))
         .group_by(["query", "pane"])
@@ -317,7 +317,7 @@ def _windows(
 
 
 def _without_dropped(rows: Any, windows: Mapping[int, DropRules]) -> Any:
-    """Return the windows that no arc drops: a window of which a record was dropped has no result.
+    """Return the windows that no drop rule drops; a window with dropped records has no result.
 
     A record that is in several windows is kept where one of them is.
     """

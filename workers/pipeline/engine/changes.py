@@ -1,4 +1,4 @@
-"""What a batch changed on a node, and what that cost."""
+"""The changes of a batch on a node, and their cost."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,12 +27,12 @@ class OperatorCost:
 
 @dataclass
 class BatchChanges:
-    """What a batch changed on a node: windows by form of rows, and measures.
+    """The changes of a batch on a node: windows by state schema, and measures.
 
-    `blocks`: windows that were complete at once, each once for several queries. `dropped`: records
-    by split arc (stream, query); `tasks`: rows of query, task, records taken in and bytes of state,
-    of the tasks that were looked at; `state_us`: processor time of the state; `faults`: by query
-    what of it could not be computed: nothing of it was taken then.
+    `blocks`: windows that were complete immediately, each once for several queries. `dropped`:
+    records by edge (stream, query); `tasks`: rows of query, task, records imported and bytes of
+    state, of the tasks that were looked at; `state_us`: processor time of the state; `faults`: by
+    query what of it could not be computed: nothing of it was taken then.
     """
 
     windows: list[tuple[str, StateSchema, Any]] = field(default_factory=list)

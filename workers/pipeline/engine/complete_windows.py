@@ -1,9 +1,9 @@
-"""Windows that begin and end within one batch: they are complete at once, and need no state.
+"""Complete windows: they begin and end within one batch, and need no state.
 
 A window of one pane is complete where no record of it came before this batch (it begins behind all
 that the node had met of its stream) and none that is on time can come after it (its stream is past
 its end by more than the lateness). Its rows are the same for all queries with the same computation,
-streams and tasks, so they are given out once for all of them.
+streams and tasks, so they are emitted once for all of them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class CompleteWindows:
     """Between which event times windows of a batch are complete.
 
     `before`, `after`: the newest event time (ms) of each stream that the node had met before and
-    after this batch. `aggregated_elsewhere`: queries whose windows somebody else puts together.
+    after this batch. `aggregated_elsewhere`: queries whose windows somebody else combines.
     """
 
     before: Mapping[int, int]
@@ -37,7 +37,7 @@ class CompleteWindows:
     aggregated_elsewhere: Collection[int] = ()
 
     def takers(self, group: Group) -> tuple[Group | None, Group | None]:
-        """Return the group of the queries whose complete windows pass, and that of all others."""
+        """Return the group of the queries that emit complete windows, and that of all others."""
         window = group.computation.window
         if group.computation.join is not None or window.panes != 1 or group.intake.windows:
             return None, group
@@ -117,7 +117,7 @@ def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
 
 
 def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> Block:
-    """Return the block of complete windows, from rows of the first recipient's tasks by form."""
+    """Return the block of complete windows, from rows of the first recipient's tasks."""
     return Block(
         [(recipient.query, recipient.run) for recipient in recipients],
         [(name, schema_named(name), rows) for name, rows in tables],

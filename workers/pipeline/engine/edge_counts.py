@@ -11,9 +11,9 @@ Mask = NDArray[np.bool_]
 
 
 def dropped_records(group: Group, records: Records, gone: Mask) -> dict[tuple[int, int], int]:
-    """Return the records that each split arc (stream, query) of a group dropped on this node.
+    """Return the records that each edge (stream, query) of a group dropped on this node.
 
-    `gone`: bool[n], which records the arcs of the group drop. A node may have records of a query
+    `gone`: bool[n], which records the edges of the group drop. A node may have records of a query
     whose task is elsewhere, for the sake of another query; they are counted there.
     """
     result: dict[tuple[int, int], int] = {}

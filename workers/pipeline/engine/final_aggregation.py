@@ -1,7 +1,7 @@
-"""Merging: what several tasks have of a window, put together by the query's merge node.
+"""Merging: what several tasks have of a window, combined by the query's aggregator node.
 
-A task gives out its part of a window whole whenever it changes. The merge node keeps the newest
-part of each task and gives out the window again; so a part that comes twice changes nothing. It
+A task emits its part of a window whole whenever it changes. The aggregator node keeps the newest
+part of each task and emits the window again; so a part that comes twice changes nothing. It
 keeps the parts of a window until all streams of the query have passed it: a merged window is one
 row, which a part that was forgotten would be missing from.
 """
@@ -54,10 +54,11 @@ def merge_parts(
 ) -> tuple[list[tuple[str, StateSchema, Any]], dict[int, Fault]]:
     """Take new parts of the windows of these queries; return the windows that changed, and faults.
 
-    `parts`: by query the tables of its parts by form's name, oldest first. `watermarks`: the newest
-    event time of each stream as those who gave the parts knew it: a window behind it is closed, as
-    no part of it can come any more. Queries that are not among `members` are forgotten. Faults are
-    what the merging of a query, by its id, could not compute. `clock`: by which streams are idle.
+    `parts`: by query the tables of its parts by the name of the state schema, oldest first.
+    `watermarks`: the newest event time of each stream as those who gave the parts knew it: a window
+    behind it is closed, as no part of it can come any more. Queries that are not among `members`
+    are forgotten. Faults are what the merging of a query, by its id, could not compute. `clock`: by
+    which streams are idle.
     """
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     before = json.dumps(known)
@@ -83,7 +84,7 @@ def merge_parts(
 def widen_state(
     store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, Fault]
 ) -> None:
-    """Bring what is kept of queries into their present forms; what cannot be is a fault."""
+    """Convert the stored parts of queries to their present schemas; errors become faults."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     for query, member in members.items():
         kept = {name: [from_bytes(schema_named(name), store.get(f"{MERGED}/{query}/{name}"))]
@@ -129,7 +130,7 @@ def _close_windows(
 def _merge_query(
     store: Store, member: Member, tables: Tables, closes: _ClosedUntil
 ) -> list[tuple[str, Any, bytes]]:
-    """Return by form's name the windows of a query that changed, and the bytes of what is kept.
+    """Return by schema name the changed windows of a query, and the bytes of its state.
 
     Nothing is written. Raises whatever the query's merging raises. Parts for windows that were
     closed before are left out: those of a stream that was idle and returned.
@@ -151,7 +152,7 @@ def _sample(tables: Tables, _error: Exception) -> str:
 
 
 def export_state(store: Store, query: int) -> dict[str, bytes]:
-    """Take what is kept of a query out of the store: the bytes of its parts by form."""
+    """Remove the parts of a query from the store and return their bytes by schema name."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     names = known.get(str(query), [])
     result = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
@@ -186,7 +187,7 @@ def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
 
 
 def _of_run(rows: Any, run: int) -> Any:
-    """Return the rows of a run: what an earlier one gave out stands in rows of its own."""
+    """Return the rows of a run; rows of an earlier run stay separate."""
     mine = np.asarray(rows["run"]) == run
     return rows if mine.all() else rows.filter(pa.array(mine))
 
@@ -194,7 +195,7 @@ def _of_run(rows: Any, run: int) -> Any:
 def _merge(
     form: StateSchema, state: Any, new: Sequence[Any], run: int, work: AggregateLookup
 ) -> tuple[Any, Any]:
-    """Return the newest parts, and the windows of those that are new, merged as a row of `run`."""
+    """Return the newest parts, and the windows with new parts, merged as a row of `run`."""
     entries = [(0, state), *((1, rows) for rows in new)]
     marked = newest_rows(form, entries)
     is_changed = np.asarray(marked["batch"]) == 1

@@ -68,7 +68,7 @@ def _of_floats(values: NDArray[np.float64]) -> Hashes:
 
 
 def _of_decimals(column: Any) -> Hashes:
-    """Hash decimals; those that have too many digits for a float by both halves of 128 bits."""
+    """Hash decimals; those with too many digits for a float by both halves of 128 bits."""
     low, high = _words(column)
     result = _mixed(_hashed(low) * _MULTIPLIER + _hashed(high))
     small = (high == low >> 63) & (np.abs(low) <= _MOST_UNITS)
@@ -89,7 +89,7 @@ def _words(column: Any) -> tuple[Int64s, Int64s]:
 
 
 def _parts(column: Any, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Return those of the rows whose digits before the point fit 64 bits, these, and the others."""
+    """Return the rows whose whole digits fit 64 bits, these digits, and those after the point."""
     size = pc.abs(column.take(pa.array(rows)))
     whole = pc.trunc(size)
     fits = pc.less(whole, pa.scalar(Decimal(_INT64_END), column.type))
@@ -102,7 +102,7 @@ def _parts(column: Any, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
 def _hash_as_others(
     hashes: Hashes, rows: Int64s, negative: NDArray[np.bool_], whole: Int64s, rest: Int64s
 ) -> None:
-    """Hash decimals in place as whole numbers and as floats where these say all their digits.
+    """Hash decimals in place as whole numbers, or as floats that hold all of their digits.
 
     `whole`: the digits before the point, `rest` the nine behind it, as numbers.
     """

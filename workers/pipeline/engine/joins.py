@@ -1,7 +1,7 @@
 """Windowed equi-joins: the records of two sides, paired where they meet in a window.
 
 A task keeps the records of its windows as a multiset: equal records are one row with a count. When
-a window gets a record it is paired and aggregated anew, so what it gives out is always whole.
+a window gets a record it is paired and aggregated again, so what it emits is always whole.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ class TooManyPairs(QueryFault):
 def join_sides(
     records: Records, computation: Computation, streams: frozenset[int], intake: Intake
 ) -> Panes:
-    """Return the records of a join as rows of its form, each in all of its windows.
+    """Return the records of a join as rows of its state schema, each in all of its windows.
 
     The column `pane` is where the window begins; `stream` is still the record's own.
     """
@@ -61,7 +61,7 @@ def join_sides(
 
 
 def _side(records: Records, computation: Computation, join: Join, side: int, mine: Int64s) -> Any:
-    """Return one side's records; one whose key is null meets nobody and is left out."""
+    """Return the records of one side, without those whose key is null."""
     columns = (join.left, join.right_columns)
     keys = [canonical(_values(records, pair[side], mine)) for pair in join.on]
     valid = np.ones(len(mine), np.bool_)
@@ -99,7 +99,7 @@ def _values(records: Records, expression: Expression, rows: Int64s) -> Any:
 
 
 def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
-    """Return the windows of these rows, by the name of their form: paired and aggregated whole.
+    """Return the windows of these rows by schema name, paired and aggregated as a whole.
 
     `rows`: all of one query and the windows that changed. Raises `TooManyPairs`.
     """

@@ -1,4 +1,4 @@
-"""What the queries of a node take of a batch's records: rows of panes for their tasks."""
+"""Partial aggregation: the records of a batch as rows of panes for the tasks of a node."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def partial_aggregates(
     batch_changes: BatchChanges,
     complete: CompleteWindows | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the rows that a batch adds to the state, by form.
+    """Return the rows that a batch adds to the state, by state schema.
 
     `records`: those of the same columns together; `complete`: which windows need no state, None for
     none.
@@ -73,7 +73,7 @@ def _group_aggregates(
     batch_changes: BatchChanges,
     complete: CompleteWindows | None,
 ) -> Iterator[tuple[str, Any]]:
-    """Yield by form the rows that the queries of one computation take of the records."""
+    """Yield by state schema the rows that the queries of one computation take of the records."""
     started = time.thread_time_ns()
     taken = [part for record in records for part in _evaluated(group, record, batch_changes.faults)]
     for some, part in _without_complete(group, taken, batch_changes, complete):
@@ -91,7 +91,7 @@ def _without_complete(
     batch_changes: BatchChanges,
     complete: CompleteWindows | None,
 ) -> Iterator[tuple[Group, "_Taken"]]:
-    """Yield what goes into the state of which queries; complete windows become blocks."""
+    """Yield the groups and rows that pass through the state; complete windows become blocks."""
     takers, others = (None, group) if complete is None or not taken else complete.takers(group)
     if others is not None:
         yield from ((others, part) for part in taken)
@@ -129,7 +129,7 @@ def _for_each(recipients: Sequence[Subscription], rows: Sequence[Int64s]) -> lis
 
 
 class _Taken(NamedTuple):
-    """What a group takes of records, the forms of its tables, and their key columns."""
+    """The panes of a group, the names of their schemas, and the key columns."""
 
     records: Records
     panes: Panes
@@ -138,7 +138,7 @@ class _Taken(NamedTuple):
 
 
 def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list[_Taken]:
-    """Return what a group takes of records, in slices if memory is short; nothing for a fault."""
+    """Return the panes of a group, in slices if memory is short; nothing for a fault."""
     queries = [subscription.query for subscription in group.subscriptions]
     if queries[0] in faults or not records.streams & group.streams:
         return []
@@ -186,7 +186,7 @@ def _raises(group: Group, records: Records) -> bool:
 def _assigned(
     group: Group, taken: _Taken, batch_changes: BatchChanges
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of the group's tasks by form."""
+    """Yield the rows of the group's tasks by state schema."""
     tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
     for index, (name, rows) in enumerate(tables):
         if rows is None or not len(rows):
@@ -211,7 +211,7 @@ def _owned(
 
 
 def _count(group: Group, taken: _Taken, batch_changes: BatchChanges) -> None:
-    """Count the records that came too late and those that arcs dropped."""
+    """Count late and dropped records."""
     if taken.panes.late is None and taken.panes.gone is None:
         return
     queries = [subscription.query for subscription in group.subscriptions]
@@ -225,7 +225,7 @@ def _count(group: Group, taken: _Taken, batch_changes: BatchChanges) -> None:
 
 
 class _Counted(NamedTuple):
-    """Late records, and dropped ones by split arc (stream, query)."""
+    """Late records, and dropped ones by edge (stream, query)."""
 
     late: int
     dropped: dict[tuple[int, int], int]
@@ -238,7 +238,7 @@ def _counted(group: Group, taken: _Taken) -> _Counted:
 
 
 def _taken(group: Group, records: Records) -> _Taken:
-    """Return what a group takes of records. Raises whatever its computation raises."""
+    """Return the panes of a group. Raises the errors of its computation."""
     computation = group.computation
     if computation.join is None:
         layout = layout_of(computation)

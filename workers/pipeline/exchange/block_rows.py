@@ -1,7 +1,7 @@
 """Blocks of complete windows on their way from a node to the sink.
 
-A block is cut into pieces of `BLOCK_BYTES`, each with whole windows, and written in the form in
-which it is stored; several of them make up a row of the node's output.
+A block is cut into pieces of `BLOCK_BYTES`, each with whole windows, and written in the state
+schema in which it is stored; several of them make up a row of the node's output.
 """
 
 import struct
@@ -28,7 +28,7 @@ Tables = Sequence[tuple[str, StateSchema, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ReceivedBlock:
-    """A block as the sink gets it; `recipients`: query and run of each who has its windows."""
+    """A block as the sink reads it; `recipients`: query and run of each of its queries."""
 
     first_ms: int
     last_ms: int

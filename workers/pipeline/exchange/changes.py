@@ -1,4 +1,4 @@
-"""Changed windows on their way from a node to the sink: tables of rows by form, as bytes."""
+"""Changed windows from a node to the sink: tables of rows by schema, as bytes."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,7 @@ def unpack_changes(data: bytes) -> Changes:
 
 
 def rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
-    """Return the changed windows of each wanted query: the bytes of its rows, by form."""
+    """Return the changed windows of each wanted query: the bytes of its rows, by state schema."""
     result: dict[int, dict[str, list[bytes]]] = {}
     for name, rows in changes.tables:
         query = np.asarray(rows["query"])

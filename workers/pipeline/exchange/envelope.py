@@ -1,4 +1,4 @@
-"""Envelopes: what a split node hands to a node in one batch, each record once.
+"""Envelopes: the records from a split node to a node in one batch, each record once.
 
 A row per record would cost a Python object each on both sides of the shuffle. An envelope is one
 binary value: a JSON head that says which run of records belongs to which stream and what the
@@ -34,7 +34,7 @@ class Envelope:
 
     Run i is `lengths[i]` records of stream `streams[i]`, appended to the log at
     `appended_ms[i]`; the newest event time of its block is `newest_ms[i]`, of the stream before it
-    `marks_ms[i]` (None for none). `records` holds the runs one behind the other, its first column
+    `marks_ms[i]` (None for none). `records` holds the runs one after the other, its first column
     the event time in ms; under which name queries read that, `event_time` says. `extras`: what the
     split node says of each record, by name. `source` is what the split node has to report about
     its own work, in one envelope of each batch; `read_ms`: when the newest of all that it has read
@@ -117,7 +117,7 @@ class Envelope:
         )
 
     def of_streams(self, streams: Sequence[int]) -> "Envelope":
-        """Return the runs of these streams alone."""
+        """Return the runs of these streams."""
         kept = [run for run, stream in enumerate(self.streams) if stream in streams]
         of_record = np.repeat(np.isin(self.streams, streams), self.lengths)
         return replace(
@@ -171,7 +171,7 @@ def _records(event_time: str, envelopes: Sequence[Envelope]) -> Records:
 
 
 def _extras_of(envelopes: Sequence[Envelope]) -> Extras:
-    """Return what split nodes say of the records; what one does not say is 0."""
+    """Return the extra columns of split nodes; 0 if a split node did not send one."""
     names = dict.fromkeys(name for envelope in envelopes for name in envelope.extras)
     return {
         name: np.concatenate(
@@ -194,7 +194,7 @@ def newest_of(envelopes: Sequence[Envelope]) -> Mapping[int, int]:
 
 
 def log_times_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> LogTimes:
-    """Return what these envelopes say of the log: of its newest append and of each stream's."""
+    """Return the append times of these envelopes: of the log and of each stream."""
     streams: dict[int, int] = {}
     for envelope in envelopes:
         for stream, ms in zip(envelope.streams, envelope.appended_ms, strict=True):

@@ -27,10 +27,10 @@ ROUTED_DDL: Final = "nk int, head string, payload binary"
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """What a split node tells every node about a batch.
+    """The header of a batch, which each split node sends to every node.
 
-    `export_version`: the version from which tasks hand their state on in this batch;
-    `import_version`: the one from which they did in the batch before; None where none do.
+    `export_version`: the version from which tasks export their state in this batch;
+    `import_version`: the one from which they did in the batch before; None if none do.
     `clock_ms`: when the batch was planned; `elapsed_ms`: since when the one before was, None for
     the first. `has_backlog`: whether records waited at a node after the batch before. `split`: who
     says so. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
@@ -54,7 +54,7 @@ class BatchHeader:
 def to_rows(
     header: BatchHeader, keys: NodeKeys, envelopes: Sequence[Sequence[Envelope]]
 ) -> pa.RecordBatch:
-    """Return one row per node: what a split node hands it, under the node's grouping key."""
+    """Return one row per node, with the node's grouping key, the header and its envelopes."""
     text = json.dumps(asdict(header), separators=(",", ":"))
     return pa.RecordBatch.from_pydict(
         {
@@ -77,7 +77,7 @@ class NodeInput:
 
 
 def node_input(node: int, frames: "Sequence[pd.DataFrame]") -> NodeInput:
-    """Return what a node got; Spark promises no order within a group."""
+    """Return the input of a node; Spark promises no order within a group."""
     import pandas as pd  # noqa: PLC0415 - 46 MB in each process that only knows this module
 
     rows = pd.concat(frames) if len(frames) > 1 else frames[0]

@@ -1,4 +1,4 @@
-"""What a node says of its own batch; becomes telemetry once the batch is committed."""
+"""The report of a node about its batch; becomes telemetry once the batch is committed."""
 
 import json
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ class NodeReport:
     emulated. `arrivals` pairs the time a block was appended (ms) with its record count, for
     latencies; `sources` is what the split nodes report (in one node's envelopes only). `ended` are
     queries that left the table; `split` those of which other nodes may have tasks, `merged` those
-    that a merge node puts together. `moves` are the tasks that it handed on (query, task, bytes of
+    that an aggregator node combines. `moves` are the tasks that it exported (query, task, bytes of
     state, records that waited); `imported` those it got (query, task). `dropped`: stream, query and
-    records of its split arcs. `faults`: query, run, reason, stage and sample (JSON) of what the
+    records of its query edges. `faults`: query, run, reason, stage and sample (JSON) of what the
     node could not compute, in this batch or before. `emitted`: bytes of windows and
-    states that it gave out. `executor` is where it ran; `elapsed_ms`: since the batch before.
+    states that it emitted. `executor` is where it ran; `elapsed_ms`: since the batch before.
     """
 
     node: int

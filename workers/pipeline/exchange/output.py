@@ -1,4 +1,4 @@
-"""What a node hands to the sink: rows of a few megabytes, whatever the node has changed.
+"""The output of a node: rows of a few megabytes for the sink.
 
 A row passes through the JVM as a whole, several times over, so its size is bounded. Rows of a node
 follow each other: first its report, then blocks of complete windows, changed windows, states and
@@ -49,11 +49,11 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class NodeOutput:
-    """What a node has changed in a batch, and its report.
+    """The changes of a node in a batch, and its report.
 
     `results` are windows of the node's tasks, `merged` of the queries that it merges, `states` of
     tasks that leave; `measures`: rows of its tasks, as int64s; `blocks`: windows of its tasks that
-    were complete at once.
+    were complete immediately.
     """
 
     results: Tables
@@ -161,11 +161,11 @@ def _weights(tables: Sequence[_Ordered]) -> list[tuple[int, float]]:
 
 
 def _states(states: task_states.States, limit: int) -> Iterator[task_states.States]:
-    """Yield states in groups of about `limit` bytes; the forms of a task may be in several."""
+    """Yield states in groups of about `limit` bytes; a group may have a part of a task."""
     group: dict[tuple[int, int], dict[str, bytes]] = {}
     size = 0
     for task, forms in states.items():
-        # A task without state is handed on, too.
+        # A task without state is exported, too.
         group.setdefault(task, {})
         for name, data in forms.items():
             if size and size + len(data) > limit:
@@ -195,7 +195,7 @@ class RowCollector:
         return self.report
 
     def changes(self, row: Mapping[str, Any]) -> Changes | None:
-        """Return the changed windows that a row makes whole; None if its query continues."""
+        """Return the changed windows that a row completes; None if its query continues."""
         result = [*self._begun, *unpack_changes(row["payload"]).tables]
         self._begun = result if row["more"] else []
         return None if row["more"] else Changes(_joined(result))

@@ -1,8 +1,8 @@
 """State on its way from one node to another: written by the sink, read by the next batch.
 
-The batch in which a task is handed on ends with its state in Redis, under the batch's number; the
-next batch is under the same routing version and begins by taking the state in. A replay of either
-writes and reads the same bytes. What was taken in is forgotten once that batch is committed.
+The batch in which a task is exported ends with its state in Redis, under the batch's number; the
+next batch is under the same routing version and begins by importing the state. A replay of either
+writes and reads the same bytes. What was imported is forgotten once that batch is committed.
 """
 
 import json
@@ -17,14 +17,14 @@ from controlplane.wire.routing.state_transfer import TaskTransfer
 from workers.pipeline.engine.assignment.tasks import Task
 
 _HEAD: Final = struct.Struct("<I")
-# Tasks without state are handed on too, so that missing state is told from no state.
+# Tasks without state are exported too, so that missing state is told from no state.
 _MARK: Final = b"."
 
 States = Mapping[Task, Mapping[str, bytes]]
 
 
 class TaskStateMissing(Exception):
-    """The state of a task that was handed on is not in Redis."""
+    """The state of a task that was exported is not in Redis."""
 
     def __init__(self, task_transfer: TaskTransfer, batch: int) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ def unpacked(data: bytes) -> dict[Task, dict[str, bytes]]:
 
 
 def write(client: "redis.Redis", cluster: str, batch: int, states: States) -> None:
-    """Keep the states that tasks hand on in a batch; writing them again changes nothing."""
+    """Store the states that tasks export in a batch; writing them again changes nothing."""
     if not states:
         return
     pipe = client.pipeline(transaction=True)
@@ -75,7 +75,7 @@ def write(client: "redis.Redis", cluster: str, batch: int, states: States) -> No
 def read(
     client: "redis.Redis", cluster: str, batch: int, wanted: Sequence[TaskTransfer]
 ) -> dict[Task, dict[str, bytes]]:
-    """Return the states that tasks handed on in a batch. Raises `TaskStateMissing`."""
+    """Return the states that tasks exported in a batch. Raises `TaskStateMissing`."""
     pipe = client.pipeline(transaction=False)
     for item in wanted:
         pipe.hgetall(keys.transfer_key(cluster, batch, item.query, item.task))
@@ -89,7 +89,7 @@ def read(
 
 
 def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
-    """Give back what batches before the committed one had handed on: it was taken in."""
+    """Give back what batches before the committed one had exported: it was imported."""
     index = keys.transfer_batches_key(cluster)
     for batch in _numbers(client.smembers(index)):
         if batch >= committed:

@@ -1,4 +1,4 @@
-"""A node as merge node: it reads what the tasks of its queries gave out in the batch before."""
+"""An aggregator node: it merges the parts that tasks emitted in the batch before."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def merge_partial_results(
     node_batch: "NodeBatch", watermarks: Mapping[int, int], clock: StreamClock
 ) -> list[tuple[str, StateSchema, Any]]:
-    """Return the windows that the node has merged anew, by form.
+    """Return the windows that the node has merged again, by state schema.
 
-    A part comes to the merge node one batch after it was given out: by then all nodes have written
-    theirs, whoever was first. A replay reads the same. `watermarks`: what the node knew at the end
-    of that batch, as all others did, unless records wait somewhere; then no window is closed.
-    `clock`: what it knew of the log then.
+    A part comes to the aggregator node one batch after it was emitted: by then all nodes have
+    written theirs, whoever was first. A replay reads the same. `watermarks`: what the node knew at
+    the end of that batch, as all others did, unless records wait somewhere; then no window is
+    closed. `clock`: what it knew of the log then.
     """
     every = node_batch.table.aggregated_by_node(node_batch.input.node)
     members = {query: item for query, item in every.items() if query not in node_batch.faults}
@@ -47,7 +47,7 @@ def _widened(
     parts: Mapping[int, dict[str, list[Any]]],
     faults: dict[int, Fault],
 ) -> dict[int, dict[str, list[Any]]]:
-    """Return parts in the present forms of their queries, and bring what is kept into them."""
+    """Return parts in the present schemas of their queries, and convert the stored parts."""
     widen_state(node_batch.store, members, widening, faults)
     result: dict[int, dict[str, list[Any]]] = {}
     for query, tables in parts.items():
@@ -62,7 +62,7 @@ def _widened(
 def _parts(
     node_batch: "NodeBatch", queries: list[int], batch: int, faults: dict[int, Fault]
 ) -> dict[int, dict[str, list[Any]]]:
-    """Return the parts of a batch: by query its tables by form's name."""
+    """Return the parts of a batch: by query its tables by the name of the state schema."""
     pipe = node_batch.client.pipeline(transaction=False)
     owners = [(query, node) for query in queries for node in range(node_batch.input.header.nodes)]
     for query, node in owners:
@@ -77,6 +77,6 @@ def _parts(
 
 
 def _read(rows: list[Any]) -> list[tuple[str, Any]]:
-    """Return name of the form and rows of each part."""
+    """Return name of the state schema and rows of each part."""
     names = [(f.decode().rpartition("#")[0], data) for _, row in rows for f, data in row.items()]
     return [(name, from_bytes(schema_named(name), data)) for name, data in names]

@@ -1,4 +1,4 @@
-"""Records that wait at a node with an emulated capacity, in the order in which they came.
+"""The backlog of a node with an emulated capacity: records in their order of arrival.
 
 A record was routed to the node for the tasks that it had then. If one of them moves on, its
 waiting records are forwarded with it; what the node gets later has nothing to do with them. So each
@@ -22,7 +22,7 @@ AssignedTasks = Mapping[int, TaskOwnership]
 
 @dataclass
 class _Piece:
-    """An envelope in the store: how many of its records are taken, how many it has, for whom.
+    """An envelope in the store: its records, how many of them are processed, and their tasks.
 
     `forwarded`: whether it was forwarded, so that its records may be older than what the node has
     seen.
@@ -57,7 +57,7 @@ class _State:
 
 
 class NodeBacklog:
-    """The queue of one node; `save` keeps what has changed."""
+    """The backlog of one node; `save` writes the changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -85,7 +85,7 @@ class NodeBacklog:
         return whole
 
     def append(self, envelopes: Iterable[Envelope], tasks: AssignedTasks) -> None:
-        """Put envelopes behind all others; an empty one without event times is nothing."""
+        """Append envelopes at the end, except empty ones without event times."""
         result = [envelope for envelope in envelopes if envelope.streams]
         self._state.pieces += [self._kept(item.encode(), _records(item), tasks) for item in result]
 
@@ -118,7 +118,7 @@ class NodeBacklog:
         return self._group_by_tasks(result)
 
     def export(self, task: Task, streams: Sequence[int]) -> list[bytes]:
-        """Return what waits for a task that leaves, as envelopes of its streams, oldest first."""
+        """Return the backlog of a task that moves, as envelopes of its streams, oldest first."""
         query, number = task
         result = []
         for piece in self._state.pieces:
@@ -130,7 +130,7 @@ class NodeBacklog:
         return result
 
     def save(self) -> None:
-        """Keep the queue."""
+        """Write the backlog if it has changed."""
         used = {piece.tasks for piece in self._state.pieces}
         self._state.tasks = {k: tasks for k, tasks in self._state.tasks.items() if k in used}
         written = _written(self._state)

@@ -1,4 +1,4 @@
-"""One node's turn in one batch: from what it got to what it hands to the sink.
+"""One node's turn in one batch: from what it got to what it sends to the sink.
 
 The order is fixed: state that came, then forwarded and new records as far as the node's capacity
 goes, then the windows that the node merges, then state that leaves, with all of this in it.
@@ -52,7 +52,7 @@ _FIRST_MS: Final = 1_000
 
 @dataclass
 class NodeBatch:
-    """What a node has at hand in a batch."""
+    """The inputs and the state of a node in one batch."""
 
     client: "redis.Redis"
     cluster: str
@@ -80,7 +80,7 @@ class NodeBatch:
         self.add_faults(self.excluded)
 
     def run(self) -> NodeOutput:
-        """Take the batch, and return what the sink has to write."""
+        """Evaluate the batch and return the output for the sink."""
         if self.input.header.attempt > FAILURES:
             self.add_faults(find_quarantined(self))
         started, cpu = time.perf_counter(), time.thread_time_ns()
@@ -121,9 +121,9 @@ class NodeBatch:
         }
 
     def _widen(self) -> list[tuple[str, StateSchema, Any]]:
-        """Bring the state of queries into other forms if columns of their streams are wider now.
+        """Convert the state of queries whose streams have wider columns now.
 
-        Return what takes away the windows that were given out under keys of another kind.
+        Return what takes away the windows that were emitted under keys of another kind.
         """
         merges = self.table.aggregated_by_node(self.input.node)
         self.widening = detect_widening(self.store, self.table.kinds, self.tasks, merges)
@@ -135,7 +135,7 @@ class NodeBatch:
         return retired
 
     def _import_states(self) -> list[TaskTransfer]:
-        """Put in the state of tasks that came; it was handed on in the batch before."""
+        """Import the state of tasks that other nodes exported in the batch before."""
         header = self.input.header
         if header.import_version is None:
             return []
@@ -160,7 +160,7 @@ class NodeBatch:
         return mine
 
     def _work_items(self) -> tuple[list[WorkItem], int]:
-        """Return what there is to do now, and how many records the capacity has let through."""
+        """Return the work items that the capacity allows now, and their number of records."""
         per_s = self.table.table.capacities.get(self.input.node)
         envelopes = self.input.envelopes
         if per_s is None and not self.backlog:
@@ -182,7 +182,7 @@ class NodeBatch:
         return min(elapsed, max(0, header.clock_ms - min(appended, default=header.clock_ms)))
 
     def _evaluate(self, items: Sequence[WorkItem]) -> BatchChanges:
-        """Take the work into the state; windows are closed once no older records are to come."""
+        """Aggregate the work items; close windows unless older records are in the backlog."""
         result, holds_windows = BatchChanges(), self.backlog.has_forwarded
         # A batch without work is a turn, too: closed windows leave.
         every = list(items) or [WorkItem([], None)]
@@ -203,12 +203,12 @@ class NodeBatch:
 
     @cached_property
     def _aggregated_queries(self) -> list[int]:
-        """Return the node's queries whose windows a merge node puts together."""
+        """Return the node's queries whose windows an aggregator node merges."""
         queries = self.table.table.queries
         return [query for query in self.tasks.members if queries[query].merge != NOBODY]
 
     def _export_states(self) -> dict[Task, dict[str, bytes]]:
-        """Take out the state of tasks that leave, and what waits for them."""
+        """Export the state and the backlog of tasks that move to another node."""
         header = self.input.header
         if header.export_version is None:
             return {}
@@ -300,7 +300,7 @@ def _bytes_of(exported: Mapping[Task, Mapping[str, bytes]]) -> int:
 
 
 def _moves(exported: Mapping[Task, Mapping[str, bytes]]) -> list[list[int]]:
-    """Return query, task, bytes of state, and records that waited, of each task that left."""
+    """Return query, task, bytes of state and backlogged records of each exported task."""
     result = []
     for (query, task), forms in exported.items():
         waited = [Envelope.decode(data).records.num_rows for name, data in forms.items()

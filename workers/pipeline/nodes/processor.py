@@ -1,4 +1,4 @@
-"""The stateful operator: one call per node and batch, all the node's tasks at once."""
+"""The stateful operator: one call per node and batch, all the node's tasks immediately."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class NodeProcessor(StatefulProcessor):
-    """Evaluates the tasks of the node whose key it is called with."""
+    """Evaluates the tasks of one node per call, by grouping key."""
 
     def __init__(
         self, cluster: str, redis_url: str, partitions: int, seed: Bootstrap | None = None
@@ -44,7 +44,7 @@ class NodeProcessor(StatefulProcessor):
         rows: "Iterator[pd.DataFrame]",
         timerValues: TimerValues,  # noqa: N803
     ) -> "Iterator[pd.DataFrame]":
-        """Evaluate one batch and yield rows: the node's report and what it has changed."""
+        """Evaluate one batch and yield the node's report and its changes."""
         limit_memory()
         batch = node_input(node_keys(self.partitions).node_of(int(key[0])), list(rows))
         store = NodeStore(self._values)

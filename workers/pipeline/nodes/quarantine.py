@@ -1,7 +1,8 @@
 """Quarantine: a node finds the queries that end its process, and evaluates the batch without them.
 
-What is found is kept in Redis under the batch's number at once, so that a driver that is restarted
-meanwhile does not search again; after the batch it is in the node's state, like every fault.
+What is found is kept in Redis under the batch's number immediately, so that a driver that is
+restarted meanwhile does not search again; after the batch it is in the node's state, like every
+fault.
 """
 
 import json
@@ -25,7 +26,7 @@ _NOT_PROBED: Final = Fault("not evaluated in this probe")
 
 
 class _ScratchStore(dict[str, bytes]):
-    """A node's state during a probe; what is written is lost with the child."""
+    """A copy of a node's state for a probe; its changes end with the child."""
 
     def put(self, name: str, value: bytes) -> None:
         self[name] = value

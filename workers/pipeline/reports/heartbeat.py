@@ -1,4 +1,4 @@
-"""The driver's heartbeat: what the agent and the pages know of a running application.
+"""The driver's heartbeat: the state of an application for the agent and the pages.
 
 Two threads: one shows that this Python process lives, the other that its JVM answers. The second
 waits for the JVM as long as that is silent; the first writes when the last answer came.
@@ -60,7 +60,7 @@ class Heartbeat:
         self._thread.join(timeout=5)
 
     def update(self, **fields: str | int) -> None:
-        """Change fields and write them at once; a Redis that is away is tried again."""
+        """Change fields and write them immediately; a Redis that is away is tried again."""
         with self._lock:
             self._fields = {**self._fields, **fields}
         # The thread writes the same fields again in two seconds.
@@ -68,7 +68,7 @@ class Heartbeat:
             self._write()
 
     def watch_jvm(self, ask: Callable[[], str]) -> None:
-        """Call `ask`, which the JVM has to answer with what it does, every two seconds from now on.
+        """Call `ask`, which queries the JVM for its phase, every two seconds from now on.
 
         A daemon thread: a call that a hung JVM never answers does not keep the process from ending.
         """

@@ -11,7 +11,7 @@ from workers.pipeline.exchange.node_report import NodeReport
 def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, Any]:
     """Return the measures of one batch.
 
-    `delivered` counts a record once per node it was handed to; `records_read` counts records of
+    `delivered` counts a record once per node it was sent to; `records_read` counts records of
     streams with at least one query. Their quotient is the replication factor of the batch
     (paper 000, section 6.1). Latencies run from the append to the log to `emitted_ms`.
     """
@@ -118,7 +118,7 @@ def _split_row(source: dict[str, Any]) -> dict[str, int]:
 
 
 def _dropped(reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Return the records that each arc dropped, by `stream` or `stream>query`."""
+    """Return the records that each edge dropped, by `stream` or `stream>query`."""
     result = _by_stream(sources, "dropped")
     for report in reports:
         for stream, query, lost in report.dropped:

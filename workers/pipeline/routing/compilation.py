@@ -1,4 +1,4 @@
-"""What a route computes over the columns that its streams have.
+"""Compilation of routes: the computation of a query over the columns of its streams.
 
 Columns of the streams of one side are unified by name (`schema.common_kinds`). Tables have
 thousands of queries over streams of few schemas, and another version every second: what was
@@ -33,7 +33,7 @@ class SchemaMissing(InvalidRoute):
 
 
 def computation_of_route(route: Route, schemas: Mapping[int, StreamSchema]) -> Computation:
-    """Return what a route's query computes. Raises `InvalidRoute`."""
+    """Return the computation of a route. Raises `InvalidRoute`."""
     right = _right_of(route.text)
     left = [stream for stream in route.streams if stream not in right]
     result = _compiled(route.text, _schemas_of(left, schemas), _schemas_of(right, schemas))
@@ -60,7 +60,7 @@ def _right_of(text: str) -> frozenset[int]:
 def _compiled(
     text: str, left: frozenset[StreamSchema], right: frozenset[StreamSchema]
 ) -> Computation | str:
-    """Return the computation, or why there is none."""
+    """Return the computation, or an error message."""
     try:
         kinds = _common(left), _common(right) if right else None
         return computation_of(QueryText.from_json(json.loads(text)), *kinds)
@@ -75,7 +75,7 @@ def _common(schemas: frozenset[StreamSchema]) -> dict[str, Kind]:
 
 @lru_cache(maxsize=_KEPT)
 def read_columns(computation: Computation, stream: int) -> frozenset[str]:
-    """Return the columns of a stream's records that a computation looks at."""
+    """Return the columns of a stream that a computation reads."""
     join = computation.join
     if join is None:
         expressions = [computation.where, *(item for _, item in computation.key)]

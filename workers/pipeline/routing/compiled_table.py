@@ -38,9 +38,9 @@ _KEPT_TABLES: Final = 4
 
 
 class Keyed(NamedTuple):
-    """Readers of a part each: a record goes to the node of its key's task.
+    """Readers of some keys: a record is sent to the node of its key's task.
 
-    `column`: under which name the record carries the task, empty where the key alone says it.
+    `column`: under which name the record carries the task, empty if the key alone says it.
     """
 
     key: tuple[Expression, ...]
@@ -50,11 +50,12 @@ class Keyed(NamedTuple):
 
 
 class Readers(NamedTuple):
-    """Who reads a stream: nodes that need every record, and those that need some.
+    """The readers of a stream: nodes that need every record, and nodes that need some.
 
     `time_readers`: nodes that need the event times of every block; `needs_sample_hash`: whether the
-    luck of each record is asked for: a query's arc drops, or may when a record that has to wait is
-    taken. `columns`: those that a query of the stream looks at, besides the time of the record.
+    sample hash of each record is needed: a query's edge drops, or may when a record that has to
+    wait is taken. `columns`: those that a query of the stream looks at, besides the time of the
+    record.
     """
 
     whole: tuple[int, ...]
@@ -91,7 +92,7 @@ class CompiledTable:
 
     @property
     def computations(self) -> Mapping[int, Computation]:
-        """Return what each query computes that can be computed."""
+        """Return the computation of each valid query."""
         return self._compiled[0]
 
     @property
@@ -176,12 +177,12 @@ class CompiledTable:
 
     @property
     def has_aggregators(self) -> bool:
-        """Return whether there is a merge node."""
+        """Return whether the table has an aggregator node."""
         return bool(self._merges)
 
     @cached_property
     def uses_node_loads(self) -> bool:
-        """Return whether a scheme looks at what nodes say of their load."""
+        """Return whether a key grouping uses the loads of nodes."""
         return any(route.scheme for route in self.table.queries.values())
 
     @cached_property
@@ -198,7 +199,7 @@ class CompiledTable:
 
     @cached_property
     def nodes(self) -> int:
-        """Return the number of nodes: as the table says, and all that have or merge tasks."""
+        """Return the number of nodes, including all with tasks or aggregators."""
         named = (*self._routes_of_node, *self._merges)
         return max(self.table.node_count, 1 + max(named, default=-1))
 
@@ -220,12 +221,12 @@ class CompiledTable:
         return sorted(stream for stream, owner in self.table.splits.items() if owner == split)
 
     def tasks_of_node(self, node: int) -> Tasks:
-        """Return what a node has to compute."""
+        """Return the tasks of a node."""
         return self._tasks.get(node, NO_TASKS)
 
 
 def aggregator_member(query: int, route: Route, computation: Computation) -> Member:
-    """Return a query as its merge node knows it."""
+    """Return a query as the member of its aggregator node."""
     every = Subscription(query, route.run, route.streams, 1, _WHOLE)
     return Tasks.of([Group.of(computation, [every])]).members[query]
 
@@ -239,7 +240,7 @@ def _keyed(query: int, route: Route, computation: Computation, stream: int) -> K
 
 
 def _column(query: int, route: Route, computation: Computation) -> str:
-    """Return under which name records carry their task of a query; empty: their key says it."""
+    """Return the column with the task of each record; empty if the key decides."""
     return "" if _scheme(route, computation).by_key else task_column(query)
 
 
@@ -251,7 +252,7 @@ def _scheme(route: Route, computation: Computation) -> KeyGrouping:
 def _intake(
     query: int, route: Route, computation: Computation, sheds: Mapping[Edge, Shed]
 ) -> Intake:
-    """Return how records come to a query."""
+    """Return the input of a query: its drop rules, and the column with the task."""
     drop_rules = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
     inputs = [(s, sheds[s, INPUT]) for s in route.streams if (s, INPUT) in sheds]
     # Of other windows than the query's own only records are dropped.
@@ -295,7 +296,7 @@ class TableCache:
             return self._at(version)
 
     def of_batch(self, export_version: int | None, version: int) -> CompiledTable:
-        """Return the table of a batch, in which tasks hand their state on or do not."""
+        """Return the table of a batch, in which tasks export their state or do not."""
         return (
             self.at(version)
             if export_version is None
@@ -311,7 +312,7 @@ class TableCache:
             return self._known[before, version]
 
     def task_transfers(self, before: int, version: int) -> list[TaskTransfer]:
-        """Return which tasks hand their state on between two versions."""
+        """Return which tasks export their state between two versions."""
         with self._lock:
             return list(task_transfers(self._at(before).table, self._at(version).table))
 

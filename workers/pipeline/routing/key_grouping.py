@@ -1,8 +1,8 @@
 """How the keys of a query find their task: the replaceable part that the routing table carries.
 
-A scheme that decides by the key alone is evaluated by every node for itself. One that also looks
-at loads decides at the split node, and the record carries its task; then a key may have tasks on
-several nodes, whose results are merged.
+A key grouping that decides by the key alone is evaluated by every node for itself. One that also
+looks at loads decides at the split node, and the record carries its task; then a key may have tasks
+on several nodes, whose results are merged.
 """
 
 import json
@@ -21,7 +21,7 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """How busy a node said it was: records that wait there, and its share of time at work."""
+    """The load of a node: records in its backlog, and its utilisation."""
 
     waiting: int
     utilisation: float
@@ -32,7 +32,7 @@ NodeLoads = Mapping[int, NodeLoad]
 
 
 class KeyGrouping(Protocol):
-    """Keys to tasks. `by_key`: whether the key alone decides."""
+    """A mapping of keys to tasks. `by_key`: whether it depends on the key only."""
 
     by_key: bool
 
@@ -46,7 +46,7 @@ class HashGrouping:
     by_key = True
 
     def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: NodeLoads) -> Int64s:
-        """Return the tasks; nobody's load matters."""
+        """Return the tasks; loads are not used."""
         return np.asarray((hashes % np.uint64(len(owners))).astype(np.int64))
 
 
@@ -80,7 +80,7 @@ _KEY_GROUPINGS: Final[Mapping[str, Callable[..., KeyGrouping]]] = {
 
 @cache
 def key_grouping_of(text: str) -> KeyGrouping:
-    """Return the scheme that a route names. Raises `LookupError` where there is none."""
+    """Return the key grouping of a route. Raises `LookupError` for an unknown name."""
     row: dict[str, Any] = json.loads(text) if text else {"kind": "hash"}
     kind = row.pop("kind")
     if kind not in _KEY_GROUPINGS:

@@ -16,7 +16,7 @@ _PACKAGES: Final = ("workers/pipeline", "controlplane/wire")
 
 
 def ship_code(spark: SparkSession) -> None:
-    """Let every executor load the pipeline's modules from this driver."""
+    """Send the pipeline's modules from this driver to every executor."""
     # The driver serves the file as long as it runs; Spark removes this directory at its end.
     folder = Path(SparkFiles.getRootDirectory()) / "weir"
     folder.mkdir(exist_ok=True)

@@ -18,7 +18,7 @@ def executor() -> str:
 
 
 def executor_id(environment: Mapping[str, str]) -> str:
-    """Return what a Python worker's environment says of its executor.
+    """Return the executor id from a Python worker's environment.
 
     Kubernetes names it outright, YARN its container, a standalone cluster where its log is read.
     """

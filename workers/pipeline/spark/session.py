@@ -49,7 +49,7 @@ class SettingRejected(ValueError):
 class SparkSettings:
     """Which Spark runs an application.
 
-    `driver_host`: the address at which executors reach the driver; empty: found by itself. `conf`:
+    `driver_host`: the address at which executors reach the driver; empty: found on its own. `conf`:
     further Spark settings, which go before Weir's own.
     """
 
@@ -64,7 +64,7 @@ class SparkSettings:
 
 
 def session(cluster: str, partitions: int, engine: SparkSettings | None = None) -> SparkSession:
-    """Return a session whose stateful operators have so many partitions.
+    """Return a session with this number of partitions for stateful operators.
 
     Raises `SettingRejected`.
     """
@@ -97,7 +97,7 @@ def settings(partitions: int, engine: SparkSettings, folder: str | None = None) 
 
 
 def memory_of(spark: SparkSession) -> str:
-    """Return the memory of a JVM that runs nodes, as Spark's settings say it."""
+    """Return the memory of a JVM that runs nodes, in the notation of Spark's settings."""
     conf = spark.sparkContext.getConf()
     local = (spark.sparkContext.master or "").startswith("local")
     name = "spark.driver.memory" if local else "spark.executor.memory"
@@ -144,7 +144,7 @@ def _loopback() -> dict[str, str]:
 
 
 def _sockets(directory: str | None) -> dict[str, str]:
-    """Return what lets the JVM and Python talk through sockets in a directory; None: by TCP."""
+    """Return the settings for Unix domain sockets between JVM and Python; None: TCP."""
     if directory is None:
         return {}
     return {
@@ -154,7 +154,7 @@ def _sockets(directory: str | None) -> dict[str, str]:
 
 
 def _spread(partitions: int) -> dict[str, str]:
-    """Return what gives every partition an executor of its own, where there is room."""
+    """Return the settings that give each partition an executor, if the cluster has room."""
     # Users' functions are looked up, and their limits hold, on the executors, too.
     inherited = {name: os.environ.get(name, "") for name in (_FUNCTIONS, *limits.SETTINGS)}
     return {
@@ -174,7 +174,7 @@ def _spread(partitions: int) -> dict[str, str]:
 
 
 def _reachable(engine: SparkSettings) -> dict[str, str]:
-    """Return at which address executors reach the driver; nothing where Spark has to find it."""
+    """Return at which address executors reach the driver; nothing if Spark has to find it."""
     if engine.driver_host:
         # The name may be that of a gateway or a service, which is no address of this machine.
         return {"spark.driver.host": engine.driver_host, "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
@@ -183,7 +183,7 @@ def _reachable(engine: SparkSettings) -> dict[str, str]:
 
 
 def _address_towards(master: str) -> str:
-    """Return this machine's address on the way to the master, "" where that is unknown."""
+    """Return this machine's address on the way to the master, "" if that is unknown."""
     parts = urlsplit(master.removeprefix("k8s://") if "://" in master else "")
     # Of several masters any will do.
     host, _, port = parts.netloc.partition(",")[0].rpartition(":")

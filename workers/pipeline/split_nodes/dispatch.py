@@ -24,7 +24,7 @@ REPORTING_NODE: Final = 0
 
 
 class StreamRecords(NamedTuple):
-    """Records of one stream's entries, one behind the other, with what is said of each record.
+    """Records of one stream, entry after entry, with extra columns of split nodes.
 
     `records`: the first column is the event time (`projection.TIME_COLUMN`); `lengths`: how many
     are of each entry; `event_time`: under which name queries read the event time.
@@ -79,7 +79,7 @@ class NodeRecords(NamedTuple):
 
 
 class Dispatched(NamedTuple):
-    """What a split node makes of its entries: the envelopes of each node, and the dead letters."""
+    """The output of a split node: the envelopes of each node, and the dead letters."""
 
     envelopes: list[list[Envelope]]
     dead: DeadLetterBuffer
@@ -133,7 +133,7 @@ def _read_stream(
     dropped: dict[int, int],
     dead: DeadLetterBuffer,
 ) -> StreamRecords | None:
-    """Return the records that the stream's input arc lets through; None: nobody wants to know."""
+    """Return the records that the stream's input edge keeps; None without readers."""
     rule = table.table.sheds.get((stream, INPUT))
     readers = table.readers_of_stream.get(stream)
     schema = table.table.schemas.get(stream)
@@ -225,7 +225,7 @@ def _newest(entries: Mapping[int, Sequence[Entry]]) -> dict[int, int]:
 def _envelopes(
     parts: Sequence[NodeRecords], source: Mapping[str, Any], read_ms: int
 ) -> list[Envelope]:
-    """Return an envelope for each kind of columns, one where there is none."""
+    """Return one envelope per set of columns, an empty one without records."""
     same: dict[tuple[pa.Schema, str], list[NodeRecords]] = {}
     for part in parts:
         kind = part.blocks.records.schema, part.blocks.event_time

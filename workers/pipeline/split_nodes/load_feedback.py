@@ -1,4 +1,4 @@
-"""What the nodes reported of their load in the last batches that were done."""
+"""The loads that nodes reported in the last finished batches."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class LoadFeedback:
 
 
 def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
-    """Return what the newest telemetry row says; nothing before the first."""
+    """Return the loads in the newest telemetry row; nothing before the first."""
     result = _rows(client, cluster, 1)
     if not result:
         return LoadFeedback()
@@ -34,7 +34,7 @@ def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
 
 
 def recent_loads(client: "redis.Redis", cluster: str) -> list[BatchLoad]:
-    """Return what the last batches read and became, oldest first."""
+    """Return the loads of the last batches, oldest first."""
     return [BatchLoad.of(row) for row in reversed(_rows(client, cluster, RECENT_BATCHES))]
 
 

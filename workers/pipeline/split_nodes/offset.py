@@ -27,11 +27,11 @@ class Offset:
 
     `batch`: a number of our own (it outlives a checkpoint); `position`, `total`: place in the log;
     `version`: of the routing. `export_version`: the version from which tasks have handed their
-    state on in this batch; the next batch takes it in. None where none has. `clock_ms`: when it was
-    planned, 0 for never. `merge_pending`: whether a merge node has to look at what this batch gives
-    out. `has_backlog`: whether records waited at a node when it was planned. `signals`: waiting
-    records and utilisation by node, where a key scheme looks at them. `restored`: the loss of Redis
-    (wire.generation) after which the rows of open windows were written again.
+    state on in this batch; the next batch imports it. None if none has. `clock_ms`: when it was
+    planned, 0 for never. `merge_pending`: whether an aggregator node has to look at what this batch
+    gives out. `has_backlog`: whether records waited at a node when it was planned. `signals`:
+    waiting records and utilisation by node, where a key grouping looks at them. `restored`: the
+    loss of Redis (wire.generation) after which the rows of open windows were written again.
     """
 
     batch: int
@@ -60,15 +60,15 @@ class Offset:
         return cls(**{_FIELDS.get(name, name): value for name, value in row.items()})
 
     def node_loads(self) -> NodeLoads:
-        """Return what the nodes said of their load."""
+        """Return the loads that the nodes reported."""
         return {
             int(node): NodeLoad(int(n), float(used)) for node, (n, used) in self.signals.items()
         }
 
     def next(self, inputs: "BatchInputs") -> "Offset":
-        """Return the offset that ends the next batch; this one where there is nothing to do.
+        """Return the offset at the end of the next batch; this one if no batch is needed.
 
-        State that was handed on is taken in by the very next batch, under the same version.
+        State that was exported is imported by the very next batch, under the same version.
         """
         moved = inputs.log_position.position != self.position or inputs.has_backlog
         following = replace(
@@ -89,17 +89,17 @@ class Offset:
             return replace(following, version=inputs.version, export_version=inputs.export_version)
         if inputs.restored != self.restored:
             return following
-        # What the last batch gave out is still to be merged; nothing new comes of that.
+        # What the last batch emitted is still to be merged; nothing new comes of that.
         return replace(following, merge_pending=False) if self.merge_pending else self
 
 
 @dataclass(frozen=True, slots=True)
 class BatchInputs:
-    """What there is when a batch is planned.
+    """The inputs for the planning of a batch.
 
     `log_position`: how far the log goes now; `version`: the newest routing; `export_version`: the
-    version before where tasks hand their state on; `has_backlog`: whether records wait at a node;
-    `has_aggregators`: whether there is a merge node; `restored`: the newest loss of Redis.
+    version before where tasks export their state; `has_backlog`: whether records wait at a node;
+    `has_aggregators`: whether there is an aggregator node; `restored`: the newest loss of Redis.
     """
 
     log_position: LogPosition

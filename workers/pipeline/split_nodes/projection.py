@@ -1,4 +1,4 @@
-"""Projection: blocks of a stream, made into one batch of the columns that queries read.
+"""Projection: blocks of a stream as one batch of the columns that queries read.
 
 What no query looks at is left behind here, before records travel. A field of a struct becomes a
 column `column.field`. The first column of the result is the event time in milliseconds. Records
@@ -41,7 +41,7 @@ class Projected(NamedTuple):
 
     `records`: one batch, its first column the event time in ms; `lengths`: how many are of each
     entry; `good`: which can be evaluated (None: all). `event_time`: under which name queries read
-    the event time, empty where none does.
+    the event time, empty if none does.
     """
 
     records: Any
@@ -108,7 +108,7 @@ class Projection:
     def _decoded(
         self, entry: Entry, legacy_schema: BlockSchema, fits: dict[int, str], dead: DeadLetterBuffer
     ) -> DecodedBlock | None:
-        """Return a block's records; `fits`: what was found of descriptions, by identity."""
+        """Return a block's records; `fits`: the mismatch of each known schema, by identity."""
         try:
             block = decode_block(entry.block, legacy_schema)
         except InvalidBlock as error:
@@ -225,7 +225,7 @@ class Projection:
 def schema_mismatch(
     description: BlockSchema, schema: StreamSchema, columns: tuple[str, ...]
 ) -> str:
-    """Return why queries of these columns cannot read such a block; empty where they can."""
+    """Return why queries of these columns cannot read such a block; empty if they can."""
     if description.event_time != schema.event_time:
         return (
             f"its event time is {description.event_time or 'that of the append'}, that of the "

@@ -87,7 +87,7 @@ class WeirLog(DataSource):
 
 @dataclass
 class SplitPartition(InputPartition):
-    """What one split node reads in one batch, and what it tells the nodes."""
+    """The input of one split node in one batch, and the header for the nodes."""
 
     header: BatchHeader
     start: str
@@ -113,7 +113,7 @@ class LogReader(DataSourceStreamReader):
     seed: str = ""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where a new checkpoint starts: behind what an earlier one committed."""
+        """Return the start of a new checkpoint: the end of what an earlier one committed."""
         if self.seed:
             return Offset.from_json(json.loads(self.seed)).to_json()
         client = client_of(self.redis_url)
@@ -168,18 +168,18 @@ class LogReader(DataSourceStreamReader):
         return log_of(self.log_url, self.redis_url, self.cluster)
 
     def _table(self, version: int) -> CompiledTable | None:
-        """Return the routing table, None where Redis has lost it."""
+        """Return the routing table, None if Redis has lost it."""
         try:
             return tables_of(self.redis_url, self.cluster).at(version)
         except RoutingMissing:
             return None
 
     def _export_version(self, before: int, version: int) -> int | None:
-        """Return the version before where tasks hand their state on from it, else None."""
+        """Return the version before where tasks export their state from it, else None."""
         try:
             moved = tables_of(self.redis_url, self.cluster).task_transfers(before, version)
         except RoutingMissing:
-            # Redis was emptied and has only the present table: nobody knows who had what.
+            # Redis was emptied and has only the present table: it is unknown who had what.
             logger.warning("routing %s is gone: tasks that moved since begin anew", before)
             return None
         return before if moved else None
@@ -219,22 +219,22 @@ class LogReader(DataSourceStreamReader):
         return count, skipped
 
     def _nodes_in(self, *versions: int | None) -> int:
-        """Return how many nodes take part in a batch that hands state on between versions.
+        """Return how many nodes take part in a batch that exports state between versions.
 
-        A node that a version removes gives out its tasks' state in the batch that leads there, and
-        what it has given out is merged in the next one.
+        A node that a version removes emits its tasks' state in the batch that leads there, and
+        what it has emitted is merged in the next one.
         """
         return max(self._nodes_at(version) for version in versions if version is not None)
 
     def _nodes_at(self, version: int) -> int:
-        """Return the number of nodes at a version; the driver's where the table does not say it."""
+        """Return the number of nodes at a version; the driver's if the table has none."""
         table = self._table(version)
         if table is None:
             return self.nodes
         return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
     def _splits_at(self, version: int) -> int:
-        """Return how many split nodes there are: as the table says, and all that read a stream.
+        """Return the number of split nodes: that of the table, and all that read a stream.
 
         One that a plan has left without a stream reads nothing.
         """
@@ -272,7 +272,7 @@ class LogReader(DataSourceStreamReader):
         yield to_rows(header, node_keys(self.state_partitions), result.envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Give back the log that no replay can ask for any more."""
+        """Release the log, routing and states that no replay needs."""
         offset = Offset.from_json(end)
         self._log().mark_committed(offset.log_position)
         client = client_of(self.redis_url)

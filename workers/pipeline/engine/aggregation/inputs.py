@@ -22,7 +22,7 @@ from workers.pipeline.engine.kernels.types import canonical
 
 
 class Inputs(NamedTuple):
-    """What is aggregated of a batch.
+    """The input of the aggregation of a batch.
 
     `table`: a row per selected record with `stream`, `pane`, `task` if any, the keys `k…` and what
     the slots `s…` take; `sketched`: by sketch the values that it takes.
@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
 def inputs_of(
     records: Records, computation: Computation, layout: Layout, task: str, kept: Any
 ) -> Inputs:
-    """Return what is aggregated of the records in `kept` (bool[n], None: all).
+    """Return the aggregation input of the records in `kept` (bool[n], None: all).
 
     `task`: under which name the records carry their task, if they do. Raises `QueryFault`.
     """
@@ -59,7 +59,7 @@ def _inputs(
     task: str,
     rows: Rows | None = None,
 ) -> Inputs:
-    """Return what is aggregated of these rows; `evaluator` is of the same."""
+    """Return the aggregation input of these rows; `evaluator` is over the same rows."""
     only = slice(None) if rows is None else rows
     pane_ms = computation.window.pane_ms
     panes = records.ts_ms[only] // pane_ms * pane_ms

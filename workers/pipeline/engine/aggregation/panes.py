@@ -27,11 +27,11 @@ _PLACE: Final = ("stream", "pane")
 
 @dataclass(frozen=True)
 class Panes:
-    """What a batch adds to a computation.
+    """The panes of a batch for one computation.
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
     of its sketches and `blobs` one of the states of users' aggregates, None without any.
-    `selected`: how many records went in; `late`: which came too late, `gone`: which arcs dropped
+    `selected`: how many records went in; `late`: which came too late, `gone`: which edges dropped
     before (None: none).
     """
 

@@ -1,4 +1,4 @@
-"""Slots of a batch: what each takes of a record, and the aggregates of each pane and key."""
+"""Slots of a batch: the input per record, and the aggregates of each pane and key."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -22,7 +22,7 @@ _PARTIALS: Final = {Merge.SUM: "sum", Merge.MIN: "min", Merge.MAX: "max", Merge.
 
 
 def slot_input(evaluator: Evaluator, expression: Expression, slot: Slot) -> Any:
-    """Return what a slot takes of each record."""
+    """Return the input of a slot for each record."""
     value = evaluator.array(expression)
     if slot.of == "values":
         return value

@@ -7,7 +7,7 @@ from controlplane.wire.query import Window
 
 @dataclass(frozen=True)
 class WindowClosing:
-    """When windows of a query end for good: its windows, and its allowed lateness."""
+    """When windows of a query end permanently: its windows, and its allowed lateness."""
 
     window: Window
     lateness_ms: int

@@ -1,4 +1,4 @@
-"""Which queries of a node take what a computation yields, and for which of their tasks."""
+"""Subscriptions: the queries and tasks of a node that use the panes of a computation."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +19,11 @@ DropRules = tuple[tuple[int, Shed], ...]
 
 @dataclass(frozen=True)
 class Intake:
-    """How records come to a group of queries.
+    """The input of a group of queries: its drop rules, and the column with the task.
 
-    `column`: what says the task of each record, empty where its key does. `drop_rules`: what the
-    split arcs from streams to the group drop; `windows`: by which drops whole windows go, on these
-    arcs or on the streams' input arcs.
+    `column`: what says the task of each record, empty if its key does. `drop_rules`: what the
+    edges from streams to the group drop; `windows`: by which drops whole windows go, on these
+    edges or on the streams' input edges.
     """
 
     column: str = ""
@@ -35,9 +35,9 @@ DIRECT: Final = Intake()
 
 
 class TaskOwnership(NamedTuple):
-    """What a node had of a query when records came that wait: its run, its tasks.
+    """The tasks of a query that a node owned when records joined its backlog.
 
-    `column`: what says the task of each of these records, empty where their key does.
+    `column`: what says the task of each of these records, empty if their key does.
     """
 
     run: int
@@ -59,7 +59,7 @@ class Subscription:
     mine: NDArray[np.bool_]
 
     def within(self, ownership: TaskOwnership) -> "Subscription | None":
-        """Return this one with these of its tasks alone, in this run; None where it has none."""
+        """Return the subscription limited to owned tasks of the same run; None without any."""
         allowed = np.zeros(self.tasks, np.bool_)
         allowed[[task for task in ownership.tasks if task < self.tasks]] = True
         mine = self.mine & allowed

@@ -1,4 +1,4 @@
-"""What a node has to compute: its queries, and which of their tasks are its own."""
+"""The work of a node: its queries, and the tasks of each that the node owns."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Task = tuple[int, int]
 
 @dataclass(frozen=True)
 class Member:
-    """A query as a node knows it: its subscription, windows, and aggregates of users by place."""
+    """A query on a node: its subscription, windows, and user aggregates by place."""
 
     subscription: Subscription
     closing: WindowClosing
@@ -40,14 +40,14 @@ class Member:
 
 @dataclass(frozen=True)
 class Tasks:
-    """What a node has to compute: groups of queries, and each query."""
+    """The work of a node: groups of queries, and each query."""
 
     groups: tuple[Group, ...]
     members: Mapping[int, Member]
 
     @classmethod
     def of(cls, groups: Iterable[Group]) -> "Tasks":
-        """Put the groups of a node together."""
+        """Combine the groups of a node."""
         kept = tuple(groups)
         return cls(kept, {subscription.query: _member(group, subscription) for group in kept
                           for subscription in group.subscriptions})  # fmt: skip
@@ -73,11 +73,11 @@ class Tasks:
 
     @property
     def split(self) -> list[int]:
-        """Return the queries of which other nodes may have tasks."""
+        """Return the queries with several tasks, which other nodes may own."""
         return [query for query, member in self.members.items() if member.subscription.tasks > 1]
 
     def within(self, allowed: Mapping[int, TaskOwnership]) -> "Tasks":
-        """Return these tasks alone that are allowed, with records that find them as they did."""
+        """Return the allowed tasks, with the task column that their records carry."""
         groups = []
         for group in self.groups:
             kept: dict[str, list[Subscription]] = {}
@@ -107,7 +107,7 @@ class Tasks:
         return Tasks.of(groups)
 
     def owned(self) -> dict[int, TaskOwnership]:
-        """Return by query what the node has of it."""
+        """Return by query the tasks that the node owns."""
         return {
             subscription.query: TaskOwnership(
                 subscription.run, np.flatnonzero(subscription.mine).tolist(), group.intake.column
@@ -132,7 +132,7 @@ def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
 
 @lru_cache(maxsize=1024)
 def counted_by(computation: Computation) -> dict[int, Kind]:
-    """Return the kinds of what a computation's `top_k` over numbers count, by their places."""
+    """Return by place the kinds of numbers that a computation's `top_k` counts."""
     return {
         sketch.at: sketch.aggregate.argument.kind
         for sketch in layout_of(computation).sketches

@@ -14,7 +14,7 @@ SampleHashes = NDArray[np.uint64]
 
 
 def sample_hashes(stream: int, position: str, records: int) -> SampleHashes:
-    """Return a number for each record of a block that depends on its id alone.
+    """Return a hash for each record of a block that depends on the record's id only.
 
     The id of a record is its stream, the position of its block, and its place there.
     """
@@ -26,7 +26,7 @@ def sample_hashes(stream: int, position: str, records: int) -> SampleHashes:
 
 
 def is_dropped(rule: Shed, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[np.bool_]:
-    """Return which records an arc drops: those of bad luck, or of dropped windows alone."""
+    """Return which records a rule drops: a random sample, or the records of dropped windows."""
     if not rule.window_ms:
         return _is_sampled(_with_seed(hashes, rule.seed), _shares(rule, ts_ms))
     if not len(ts_ms):
@@ -42,7 +42,7 @@ def is_dropped(rule: Shed, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[np.bo
 
 
 def is_window_dropped(rule: Shed, starts: Int64s) -> NDArray[np.bool_]:
-    """Return which windows, by their starts (ms), an arc drops whole."""
+    """Return which windows, by their starts (ms), an edge drops whole."""
     if not rule.window_ms:
         return np.zeros(len(starts), np.bool_)
     group = starts // (rule.slide_ms * rule.batch)

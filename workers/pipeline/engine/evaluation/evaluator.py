@@ -57,7 +57,7 @@ class Evaluator:
         return result
 
     def within(self, rows: Rows) -> "Evaluator":
-        """Return an evaluator of these records alone, which evaluates branches by themselves."""
+        """Return an evaluator of these records, which evaluates each branch separately."""
         return Evaluator(_Taken(self._columns, pa.array(rows)), len(rows), branches=True)
 
     def hashable(self, key: Sequence[Expression], where: Expression | None) -> list[Value]:
@@ -158,7 +158,7 @@ class Evaluator:
         return parts.together()
 
     def _connected(self, call: Call) -> Value:
-        """Evaluate the right side of `and` and `or` only where the left does not decide."""
+        """Evaluate the right side of `and` and `or` only if the left does not decide."""
         left = self.array(call.arguments[0]).cast(pa.bool_())
         decides = pc.invert(left) if call.function == "and" else left
         open_ = np.flatnonzero(~_holds(decides))
@@ -178,7 +178,7 @@ _BRANCHES: Final = {
 
 
 class _Parts:
-    """Values of some records each, put together to those of all."""
+    """Values of some records each, combined to those of all."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
@@ -197,7 +197,7 @@ class _Parts:
 
 
 class _Taken(Mapping[str, Any]):
-    """The columns of some records; a column is cut when it is asked for."""
+    """The columns of some records; a column is cut when it is requested."""
 
     def __init__(self, columns: Mapping[str, Any], rows: Any) -> None:
         self._whole = columns
@@ -226,7 +226,7 @@ def _unfit(what: str, kind: Kind, error: Exception) -> QueryFault:
 
 
 def _by_python(call: Call, arrays: list[Value]) -> Value:
-    """Call a registered function. Raises `LookupError` where this process has none of the name."""
+    """Call a registered function. Raises `LookupError` if this process does not have it."""
     result = registered(call.function)
     if result is None:
         raise LookupError(f"no module registers the function {call.function} here")
@@ -242,7 +242,7 @@ def _by_python(call: Call, arrays: list[Value]) -> Value:
 
 
 def _result(given: Any, valid: Any, kind: Any) -> Value:
-    """Return what a function gave as an array. Raises `ValueError` for another length."""
+    """Return the result of a function as an array. Raises `ValueError` for another length."""
     values = np.asarray(given)
     if values.shape != valid.shape:
         raise ValueError(f"gave {values.shape} values for {len(valid)} records")

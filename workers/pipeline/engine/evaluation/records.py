@@ -13,13 +13,13 @@ from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
 
 Int64s = NDArray[np.int64]
-# What a split node says of each record, uint64[n] by name: its luck, its task of a query.
+# What a split node says of each record, uint64[n] by name: its sample hash, its task of a query.
 Extras = Mapping[str, NDArray[np.uint64]]
 SAMPLE_HASH = "luck"
 
 
 def task_column(query: int) -> str:
-    """Return under which name records carry their task of a query, where not their key says it."""
+    """Return the name of the column that holds the task of a query for each record."""
     return f"task of {query}"
 
 
@@ -30,7 +30,7 @@ NO_WATERMARK = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class BlockRun:
-    """Records of one block: how many, of which stream, and the newest event time before them."""
+    """Records of one block: their number, stream, and the newest event time before them."""
 
     stream: int
     records: int
@@ -39,7 +39,7 @@ class BlockRun:
 
 @dataclass(frozen=True)
 class Records:
-    """Records of streams with the same columns, run behind run.
+    """Records of streams with the same columns, block after block.
 
     `columns`: an Arrow table of what queries read, the fields of structs as `column.field`;
     `ts_ms`: the event times (int64[n], ms); `stream`, `mark_ms` int64[n]; `streams`: those that
@@ -64,7 +64,7 @@ class Records:
         extras: Extras | None = None,
         event_time: str = "",
     ) -> "Records":
-        """Put the records of these runs together; there are as many rows as they say."""
+        """Combine the records of these blocks, in the order of the rows."""
         lengths = [run.records for run in runs]
         watermarks = [NO_WATERMARK if run.mark_ms is None else run.mark_ms for run in runs]
         streams = np.array([run.stream for run in runs], np.int64)
@@ -105,7 +105,7 @@ class Records:
         return _evaluator(columns, self.ts_ms, self.event_time, self.stream)
 
     def is_late(self, lateness_ms: int) -> NDArray[np.bool_]:
-        """Return which records are older than what came before them allows.
+        """Return which records are older than the watermark of their block allows.
 
         The newest event time before a block is part of the log, so that what is late does not
         depend on how the log was cut into batches.

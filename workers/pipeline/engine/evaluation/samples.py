@@ -31,7 +31,7 @@ def sample_of(rows: Any) -> str:
 
 
 def _row(row: Mapping[str, Any], longest: int) -> str:
-    """Return a row as JSON; columns that do not fit are left out."""
+    """Return a row as JSON, without columns that do not fit."""
     text = ""
     for name, value in row.items():
         pair = f"{json.dumps(name)}: {json.dumps(_plain(value))}"
@@ -41,7 +41,7 @@ def _row(row: Mapping[str, Any], longest: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; what is long or unknown to JSON as shortened text."""
+    """Return a value for JSON; a value that is long or has no JSON type becomes short text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):

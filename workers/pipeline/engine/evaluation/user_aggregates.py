@@ -21,7 +21,7 @@ AggregateLookup = Callable[[int, int], Any]
 
 
 def user_aggregate(name: str) -> Any:
-    """Return a user's aggregate. Raises `LookupError` where this process has none of the name."""
+    """Return a user's aggregate. Raises `LookupError` if this process does not have it."""
     return _registered(name).work
 
 
@@ -38,7 +38,7 @@ def is_user_aggregate(sketch: SketchAggregate) -> bool:
 
 
 def partial_states(sketch: SketchAggregate, places: Any, values: Any) -> Any:
-    """Return one row per place and key: what the user's `partial` makes of its values."""
+    """Return one row per place and key: the partial state of its values."""
     work = user_aggregate(sketch.aggregate.kept.sketch)
     names, wanted = places.column_names, _registered(sketch.aggregate.kept.sketch).takes
     values = in_kind(values, wanted)
@@ -54,7 +54,7 @@ def partial_states(sketch: SketchAggregate, places: Any, values: Any) -> Any:
 
 
 def merge_user_states(rows: Any, work: AggregateLookup) -> Any:
-    """Return rows whose `state` is a list of states with the merge of each list instead.
+    """Return rows with each list in `state` replaced by its merged state.
 
     Raises `QueryFault`, with the query whose aggregate cannot.
     """

@@ -1,6 +1,6 @@
 """Faults of queries: what cannot be computed ends its query, not the batch of all the others.
 
-A node remembers a query that failed until it leaves the table, so that its windows do not go on
+A node remembers a query that failed until it leaves the table, so that its windows do not continue
 with records missing, and reports it in every batch, so that the control plane can end the query.
 """
 
@@ -26,7 +26,7 @@ class Fault(NamedTuple):
     """Why a query cannot be computed.
 
     `why`: type and message of the exception; `stage` of the engine; `sample`: the input there, a
-    JSON array of records or of rows of state, empty where there is none.
+    JSON array of records or of rows of state, empty if there is none.
     """
 
     why: str
@@ -39,7 +39,7 @@ Faults = dict[int, tuple[int, Fault]]
 
 
 class QueryFault(Exception):
-    """Something that a query asks for cannot be computed.
+    """Something that a query requests cannot be computed.
 
     `queries`: of which one, empty for all that share the computation.
     """
@@ -58,7 +58,7 @@ def reason_of(error: BaseException) -> str:
 
 @contextmanager
 def user_code(name: str, query: int | None = None) -> Iterator[None]:
-    """Make what a user's function or aggregate raises a fault of its query.
+    """Convert what a user's function or aggregate raises to a fault of its query.
 
     The calls on one batch of records together have a time limit (`limits.call_seconds`).
     """
@@ -89,7 +89,7 @@ def _fault(told: Any) -> Fault:
 
 
 def write_faults(store: "Store", faults: Faults) -> None:
-    """Keep the faults in the node's state for the batches to come."""
+    """Write the faults to the node's state."""
     kept = {
         query: (run, fault if index < _KEPT_SAMPLES else fault._replace(sample=""))
         for index, (query, (run, fault)) in enumerate(faults.items())

@@ -47,7 +47,7 @@ _POSITION: Final = _Position()
 
 
 def enter_stage(stage: str, queries: Sequence[int] | None = None) -> None:
-    """Note that a stage begins for these queries (None: as before): a fault names the stage."""
+    """Record the current stage and its queries (None: unchanged), for faults to name."""
     _POSITION.stage = stage
     if queries is not None:
         _POSITION.queries = queries

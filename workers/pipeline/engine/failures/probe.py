@@ -118,7 +118,7 @@ def run_probe(queries: Collection[int], evaluate: Evaluate) -> ProbeResult:
 
 
 def _run(queries: Collection[int], evaluate: Evaluate, writing: int, parent: int) -> None:
-    """Evaluate the queries and leave the process."""
+    """Evaluate the queries and end the process."""
     code = _FAILED
     try:
         gc.disable()
@@ -142,7 +142,7 @@ def _report(writing: int, stage: str, queries: Sequence[int]) -> None:
 
 
 def _wait_for_child(child: int, reading: int) -> ProbeResult:
-    """Read the child's reports until it ends; kill it where none comes for too long."""
+    """Read the child's reports until it ends; kill it after too long a silence."""
     seconds = _TIMEOUT_FACTOR * call_seconds()
     last, rest, hung = b"", b"", False
     while True:

@@ -33,7 +33,7 @@ def _equal(left: Value, right: Value) -> Value:
 
 
 def _less(left: Value, right: Value) -> Value:
-    """Compare floats; a constant on the right that is a number needs no look at NaN."""
+    """Compare floats; a constant number on the right needs no check for NaN."""
     result = pc.less(left, right)
     if isinstance(right, pa.Scalar) and not has_nan(right):
         return result

@@ -93,7 +93,7 @@ def floor_divide(left: Value, right: Value) -> Value:
 
 @on_arrays
 def remainder(left: Value, right: Value) -> Value:
-    """Return what is left of a floored quotient, with the divisor's sign; null for 0."""
+    """Return the remainder of a floored quotient, with the divisor's sign; null for 0."""
     up, down = units_of(left, _SMALL), units_of(right, _SMALL)
     if up is None or down is None:
         return _by_python(_rest, left, right)

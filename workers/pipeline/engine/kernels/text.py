@@ -7,7 +7,7 @@ from workers.pipeline.engine.kernels.types import Kernel, Value, nothing_like
 
 
 def _text_test(kernel: Kernel) -> Kernel:
-    """Apply a kernel that knows constant patterns only, pattern by pattern where they differ."""
+    """Apply a kernel for constant patterns to each distinct pattern."""
 
     def call(value: Value, pattern: Value) -> Value:
         if isinstance(pattern, pa.Scalar):

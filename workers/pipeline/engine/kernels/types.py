@@ -1,4 +1,4 @@
-"""Values of kernels: arrays and constants, and how their types are made alike."""
+"""Values of kernels: arrays and constants, and the conversion of their types."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -105,12 +105,12 @@ def canonical(value: Value) -> Value:
 
 
 def rows_of(values: Sequence[Value]) -> int:
-    """Return how many records these values are of; 1 for constants alone."""
+    """Return the number of records of these values; 1 for constants only."""
     return next((len(value) for value in values if not isinstance(value, pa.Scalar)), 1)
 
 
 def on_arrays(kernel: Kernel) -> Kernel:
-    """Return a kernel for arrays alone as one that takes constants, too."""
+    """Return a kernel for arrays as one that also accepts constants."""
 
     def call(*values: Value) -> Value:
         if not any(isinstance(value, pa.Scalar) for value in values):

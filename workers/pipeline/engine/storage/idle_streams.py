@@ -24,7 +24,7 @@ CLOSED: Final = "closed"
 
 @dataclass(frozen=True)
 class LogTimes:
-    """What a batch says of the log: its newest append, and of each stream the newest (ms).
+    """The append times of a batch: the newest of the log, and the newest of each stream (ms).
 
     `idle_ms`: after how long a stream is idle; streams that are not there never are.
     """
@@ -36,7 +36,7 @@ class LogTimes:
 
 @dataclass
 class StreamClock:
-    """What a node knows of the log: the newest append, of each stream its newest, and since when.
+    """The append times that a node has seen: of the log, of each stream, and the first.
 
     `closed_until`: up to where (event time, ms) the windows of each join are closed; `started_ms`:
     what the clock was when the node first had it.
@@ -51,7 +51,7 @@ class StreamClock:
 
     @classmethod
     def read(cls, store: "Store", log_times: LogTimes | None = None) -> "StreamClock":
-        """Return what the node knows, with what the batch says."""
+        """Return the stored clock, advanced by the append times of a batch."""
         row = json.loads(store.get(CLOCK) or b"[0, 0, [], []]")
         # Rows of earlier releases do not say when queries began.
         now_ms, since_ms, last_append_ms, closed_until, *more = row
@@ -78,13 +78,13 @@ class StreamClock:
             store.put(CLOCK, data)
 
     def export_query(self, query: int) -> bytes | None:
-        """Return what a task of a query takes to another node, None where nothing is known."""
+        """Return the clock of a query for export with a task, None if it is empty."""
         if query not in self.closed_until and query not in self.started_ms:
             return None
         return json.dumps([self.closed_until.get(query), self.started_ms.get(query)]).encode()
 
     def import_query(self, query: int, data: bytes) -> None:
-        """Take what a task brought from another node: what was closed there is closed here."""
+        """Import the clock of a task from another node; windows closed there stay closed."""
         closed_until, started_ms = json.loads(data)
         if closed_until is not None:
             self.closed_until[query] = max(closed_until, self.closed_until.get(query, closed_until))
@@ -101,7 +101,7 @@ class StreamClock:
     def slowest(
         self, watermarks: Mapping[int, int], streams: tuple[int, ...], begun_ms: int = 0
     ) -> int:
-        """Return up to where the streams have come that are not idle; all of them if all are."""
+        """Return the least watermark of the active streams; of all streams if all are idle."""
         active = [stream for stream in streams if not self.is_idle(stream, begun_ms)] or streams
         return min(
             (watermarks.get(stream, NO_WATERMARK) for stream in active), default=NO_WATERMARK

@@ -1,8 +1,8 @@
-"""Pages: how the rows of many small tasks lie in the state store.
+"""Pages: the layout of the rows of many small tasks in the state store.
 
 One value per task would cost a round trip to the JVM per task and batch. A node's tasks share a
-fixed number of pages per form of rows instead; the rows of one task are found in its page, so a
-single task can still be taken out and handed on.
+fixed number of pages per state schema of rows instead; the rows of one task are found in its page,
+so a single task can still be taken out and exported.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def page_of(query: Int64s, task: Int64s) -> Int64s:
 
 @dataclass
 class Pages:
-    """The pages of one form of rows in a store; what is read is remembered for one batch."""
+    """The pages of one state schema in a store."""
 
     store: Store
     form: StateSchema

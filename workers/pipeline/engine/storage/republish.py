@@ -26,7 +26,7 @@ def windows_to_republish(
     closing: Mapping[int, WindowClosing],
     watermarks: Watermarks,
 ) -> list[Any]:
-    """Return the windows to emit: of all, those that were open; of the changed ones, the others.
+    """Return the windows to emit: all that were open, and the changed ones of the others.
 
     `again`: tables of all windows that have an open pane. A sliding window that was closed shares
     panes with open ones, but the state no longer has all of its panes: its row, which is final,

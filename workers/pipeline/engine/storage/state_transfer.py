@@ -28,7 +28,7 @@ from workers.pipeline.engine.store import Store
 def export_state(
     store: Store, leaving: Sequence[Task], faults: dict[int, Fault] | None = None
 ) -> dict[Task, dict[str, bytes]]:
-    """Take the state of tasks out of the store: by task, the bytes of its rows by form.
+    """Take the state of tasks out of the store: by task, the bytes of its rows by state schema.
 
     Of a join also up to where its windows are closed. The tasks of a query whose state cannot be
     written leave without it; the query gets into `faults`.
@@ -103,7 +103,7 @@ def _import_rows(query: int, name: str, data: bytes, faults: dict[int, Fault]) -
 
 
 def merge_into_pages(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fault]) -> None:
-    """Merge rows into pages of their form; queries of which that raises get into `faults`."""
+    """Merge rows into pages of their schema; queries that raise get into `faults`."""
     touched = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
     visited = sorted(np.unique(touched).tolist())
     state = pages.load(visited)

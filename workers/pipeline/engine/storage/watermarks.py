@@ -18,7 +18,7 @@ def read_watermarks(store: Store) -> dict[int, int]:
 
 
 def advance_watermarks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
-    """Return the newest event time of each stream so far, and keep it."""
+    """Advance the stored watermarks by the newest event times, and return them."""
     watermarks = read_watermarks(store)
     grown = {s: ms for s, ms in newest.items() if ms > watermarks.get(s, ms - 1)}
     if grown:

@@ -1,9 +1,9 @@
 """Columns that become wider while windows are open: state as if they had always been so.
 
 A column of whole numbers may become one of decimals or floats, one of decimals one of floats. Then
-the queries over it keep their rows in another form, and name the cells of `top_k` by other values.
-In the first batch under the wider schema each node brings the rows that it has into the new forms,
-and gives out all open windows again.
+the queries over it keep their rows in another state schema, and name the cells of `top_k` by other
+values. In the first batch under the wider schema each node brings the rows that it has into the new
+state schemas, and emits all open windows again.
 """
 
 import json
@@ -43,7 +43,7 @@ from workers.pipeline.engine.store import Store
 KINDS: Final = "kinds"
 # By place among the aggregates of a query, the kind of what a `top_k` over numbers counts.
 Counted = Mapping[int, Kind]
-# Windows by the name of their form, and the form.
+# Windows by the name of their state schema, and the state schema.
 Window = tuple[str, StateSchema, Any]
 
 
@@ -57,7 +57,7 @@ class Widening:
     counted: Mapping[int, Counted] = field(default_factory=dict)
 
     def to_current_schema(self, name: str, rows: Any, query: int, computation: Computation) -> Any:
-        """Return rows of a query's former form as they are in its present one."""
+        """Return rows of a query's former state schema as they are in its present one."""
         rows = convert_rows(rows, name, current_schema_name(name, computation))
         before = self.counted.get(query, {})
         if name[0] == "c" and before:
@@ -67,7 +67,7 @@ class Widening:
     def convert_parts(
         self, tables: Mapping[str, Sequence[Any]], query: int, computation: Computation
     ) -> dict[str, list[Any]]:
-        """Return parts of a query's windows by the names of their present forms."""
+        """Return parts of a query's windows by the names of their present state schemas."""
         result: dict[str, list[Any]] = {}
         for name, some in tables.items():
             into = result.setdefault(current_schema_name(name, computation), [])
@@ -75,9 +75,9 @@ class Widening:
         return result
 
     def migrate(self, store: Store, tasks: Tasks, faults: dict[int, Fault]) -> list[Window]:
-        """Bring the state of a node's tasks into their present forms.
+        """Convert the state of a node's tasks to the present state schemas.
 
-        Return windows with less than no records, which take away those that were given out under
+        Return windows with less than no records, which take away those that were emitted under
         keys of another kind. A query whose rows cannot be converted gets into `faults`.
         """
         retired: list[Window] = []
@@ -95,7 +95,7 @@ class Widening:
         return retired
 
     def _changes(self, name: str, query: int, member: Member) -> bool:
-        """Return whether rows of a form, if the query has some there, must be converted."""
+        """Return whether rows of a state schema, if the query has some there, must be converted."""
         assert member.computation is not None
         if current_schema_name(name, member.computation) != name:
             return True
@@ -132,9 +132,9 @@ def _sample(rows: Any, _error: Exception) -> str:
 
 
 def _retired(pages: Pages, rows: Any, member: Member) -> Iterator[Window]:
-    """Yield the open windows that a query gave out under keys of another kind, to be taken away.
+    """Yield the open windows that a query emitted under keys of another kind, to be taken away.
 
-    They have less than no records, also where a merge node adds them up.
+    They have less than no records, also where an aggregator node adds them up.
     """
     computation, form = member.computation, pages.form
     assert computation is not None
@@ -158,7 +158,7 @@ def _keys_of(name: str) -> tuple[Kind, ...]:
 def detect_widening(
     store: Store, kinds: int, tasks: Tasks, merges: Mapping[int, Member]
 ) -> Widening | None:
-    """Return what has become wider since the batch before, None where nothing has.
+    """Return what has become wider since the batch before, None if nothing has.
 
     `kinds`: a number that says which kinds the columns of the streams have. It is kept, with what
     the queries count.
@@ -176,7 +176,7 @@ def detect_widening(
 
 
 def current_schema_name(name: str, computation: Computation) -> str:
-    """Return the form in which a query has the rows now that it had in the form `name`."""
+    """Return the present schema name for rows of a query in the schema `name`."""
     if is_pairs(name):
         wanted = pairs_name(computation) if computation.join is not None else name
     else:

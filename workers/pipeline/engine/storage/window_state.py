@@ -1,7 +1,7 @@
 """The state of many tasks of one shape: a table of panes, merged batch by batch.
 
 A row is one pane of one key of one stream, as one task has it. Rows merge in any order; so a task
-can be taken out, handed on, and put in elsewhere.
+can be taken out, exported, and put in elsewhere.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class MergedState:
 def merge_state(
     form: StateSchema, state: Any, added: Any, work: AggregateLookup | None = None
 ) -> MergedState:
-    """Merge rows into the state of the same tasks; both are tables of the form's schema.
+    """Merge rows into the state of the same tasks; both are tables of the state schema's schema.
 
     `work` is needed for the states of users' aggregates.
     """
@@ -87,7 +87,7 @@ def changed_windows_of(
     window: Window,
     work: AggregateLookup | None = None,
 ) -> Any:
-    """Return the windows that changed, put together from all their panes.
+    """Return the windows that changed, combined from all their panes.
 
     The window-level part of a query (paper 001, section 4.2): a table like the state's, with
     `pane` being where the window begins.
@@ -117,7 +117,7 @@ def merge_equal_rows(
 def complete_changed_windows(form: StateSchema, merged_state: MergedState) -> Any:
     """Return the changed rows, and of a sketch that changed all others of the same window.
 
-    Who reads a window must not have to look for its other cells in what was written before.
+    Whoever reads a window must not have to look for its other cells in what was written before.
     """
     rows, is_changed = merged_state.rows, merged_state.is_changed
     names = [name for name in form.identity if name not in CELL]
@@ -133,7 +133,7 @@ def complete_changed_windows(form: StateSchema, merged_state: MergedState) -> An
 
 
 def windows_containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
-    """Return, for panes that begin at `pane`, every window they are in: (which pane, its start)."""
+    """Return the windows of panes that begin at `pane`: (which pane, start of the window)."""
     return _spread(pane, window, window.pane_ms)
 
 
