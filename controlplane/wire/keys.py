@@ -4,35 +4,68 @@ The braces around the cluster's slug are literal: on a Redis Cluster they keep a
 Weir cluster on one node, which the atomic append of `controlplane.wire.log` needs.
 """
 
+from collections.abc import Callable
+
 
 def cluster_prefix(cluster: str) -> str:
     """Return the prefix of all keys of `cluster`."""
     return f"weir:{{{cluster}}}:"
 
 
+def _key(name: str) -> Callable[[str], str]:
+    """Return a function that returns the key `name` of a cluster."""
+    return lambda cluster: f"{cluster_prefix(cluster)}{name}"
+
+
+# The log's index: one entry per append, over all streams.
+index_key = _key("index")
+# The newest event time of each stream: hash of milliseconds by stream.
+newest_key = _key("newest")
+# The records that each stream was ever given: hash by stream.
+counts_key = _key("counts")
+# The committed position and total of the pipeline: a hash.
+committed_key = _key("committed")
+# The newest published routing version (an integer).
+route_latest_key = _key("route:latest")
+# The streams' schemas, for producers: hash of JSON by stream.
+schemas_key = _key("schemas")
+# The sorted set of versions that have a snapshot.
+route_snapshots_key = _key("route:snapshots")
+# How far each stream has been committed: hash of event times (ms).
+watermarks_key = _key("watermarks")
+# The set of queries that have windows in Redis.
+stored_key = _key("stored")
+# The followed queries: sorted set of ids by until when (ms).
+followers_key = _key("followers")
+# The telemetry stream: one entry per micro-batch.
+telemetry_key = _key("telemetry")
+# The stream of Spark's own progress reports.
+progress_key = _key("progress")
+# The driver's heartbeat hash.
+driver_key = _key("driver")
+# The attempts at the micro-batch in progress: hash, see `attempts`.
+attempts_key = _key("attempts")
+# The number of the micro-batch that reads no records.
+skip_key = _key("skip")
+# The steps of micro-batches that were done: hash of count and batches.
+activity_key = _key("activity")
+# What identifies the contents of this Redis: a hash, see `generation`.
+generation_key = _key("generation")
+# The set of batches with exported states.
+transfer_batches_key = _key("transfers")
+# The sorted set of dead letters: ids by number.
+dead_order_key = _key("dead:order")
+# The dead letters themselves: hash of bytes by id.
+dead_data_key = _key("dead:data")
+# The newest number and the bytes of the dead letters: a hash.
+dead_state_key = _key("dead:state")
+# The dead letters ever counted: hash by `stream:reason`, and `batch`.
+dead_counts_key = _key("dead:counts")
+
+
 def log_key(cluster: str, stream: int) -> str:
     """Return the key of one stream's durable log (a Redis Stream of Arrow blocks)."""
     return f"{log_prefix(cluster)}{stream}"
-
-
-def index_key(cluster: str) -> str:
-    """Return the key of the log's index: one entry per append, over all streams."""
-    return f"{cluster_prefix(cluster)}index"
-
-
-def newest_key(cluster: str) -> str:
-    """Return the key of the newest event time of each stream: hash of milliseconds by stream."""
-    return f"{cluster_prefix(cluster)}newest"
-
-
-def counts_key(cluster: str) -> str:
-    """Return the key of the records that each stream was ever given: hash by stream."""
-    return f"{cluster_prefix(cluster)}counts"
-
-
-def committed_key(cluster: str) -> str:
-    """Return the key of the committed position and total of the pipeline: a hash."""
-    return f"{cluster_prefix(cluster)}committed"
 
 
 def log_prefix(cluster: str) -> str:
@@ -55,16 +88,6 @@ def kafka_committed_key(cluster: str, topic: str) -> str:
     return f"{cluster_prefix(cluster)}kafka:{topic}:committed"
 
 
-def route_latest_key(cluster: str) -> str:
-    """Return the key of the newest published routing version (an integer)."""
-    return f"{cluster_prefix(cluster)}route:latest"
-
-
-def schemas_key(cluster: str) -> str:
-    """Return the key of the streams' schemas, for producers: hash of JSON by stream."""
-    return f"{cluster_prefix(cluster)}schemas"
-
-
 def route_delta_key(cluster: str, version: int) -> str:
     """Return the key of the immutable delta that leads to `version`."""
     return f"{cluster_prefix(cluster)}route:{version}"
@@ -73,11 +96,6 @@ def route_delta_key(cluster: str, version: int) -> str:
 def route_snapshot_key(cluster: str, version: int) -> str:
     """Return the key of the whole routing table at `version`."""
     return f"{cluster_prefix(cluster)}route:{version}:full"
-
-
-def route_snapshots_key(cluster: str) -> str:
-    """Return the key of the sorted set of versions that have a snapshot."""
-    return f"{cluster_prefix(cluster)}route:snapshots"
 
 
 def windows_key(cluster: str, query: int) -> str:
@@ -120,24 +138,9 @@ def part_key(cluster: str, query: int, node: int) -> str:
     return f"{cluster_prefix(cluster)}parts:{query}:{node}"
 
 
-def watermarks_key(cluster: str) -> str:
-    """Return the key of how far each stream has been committed: hash of event times (ms)."""
-    return f"{cluster_prefix(cluster)}watermarks"
-
-
-def stored_key(cluster: str) -> str:
-    """Return the key of the set of queries that have windows in Redis."""
-    return f"{cluster_prefix(cluster)}stored"
-
-
 def feed_key(cluster: str, query: int) -> str:
     """Return the key of one query's change feed (a Redis Stream), written while followed."""
     return f"{cluster_prefix(cluster)}windows:{query}:feed"
-
-
-def followers_key(cluster: str) -> str:
-    """Return the key of the followed queries: sorted set of ids by until when (ms)."""
-    return f"{cluster_prefix(cluster)}followers"
 
 
 def measures_key(cluster: str, node: int) -> str:
@@ -145,44 +148,9 @@ def measures_key(cluster: str, node: int) -> str:
     return f"{cluster_prefix(cluster)}measures:{node}"
 
 
-def telemetry_key(cluster: str) -> str:
-    """Return the key of the telemetry stream: one entry per micro-batch."""
-    return f"{cluster_prefix(cluster)}telemetry"
-
-
-def progress_key(cluster: str) -> str:
-    """Return the key of the stream of Spark's own progress reports."""
-    return f"{cluster_prefix(cluster)}progress"
-
-
-def driver_key(cluster: str) -> str:
-    """Return the key of the driver's heartbeat hash."""
-    return f"{cluster_prefix(cluster)}driver"
-
-
-def attempts_key(cluster: str) -> str:
-    """Return the key of the attempts at the micro-batch in progress: hash, see `attempts`."""
-    return f"{cluster_prefix(cluster)}attempts"
-
-
-def skip_key(cluster: str) -> str:
-    """Return the key of the number of the micro-batch that reads no records."""
-    return f"{cluster_prefix(cluster)}skip"
-
-
 def quarantine_key(cluster: str, batch: int) -> str:
     """Return the key of the queries that nodes must not evaluate in a batch: hash by node."""
     return f"{cluster_prefix(cluster)}quarantine:{batch}"
-
-
-def activity_key(cluster: str) -> str:
-    """Return the key of the steps of micro-batches that were done: hash of count and batches."""
-    return f"{cluster_prefix(cluster)}activity"
-
-
-def generation_key(cluster: str) -> str:
-    """Return the key of what identifies the contents of this Redis: a hash, see `generation`."""
-    return f"{cluster_prefix(cluster)}generation"
 
 
 def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
@@ -193,28 +161,3 @@ def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
 def transfers_key(cluster: str, batch: int) -> str:
     """Return the key of the set of tasks that were exported in a batch."""
     return f"{cluster_prefix(cluster)}transfers:{batch}"
-
-
-def transfer_batches_key(cluster: str) -> str:
-    """Return the key of the set of batches with exported states."""
-    return f"{cluster_prefix(cluster)}transfers"
-
-
-def dead_order_key(cluster: str) -> str:
-    """Return the key of the sorted set of dead letters: ids by number."""
-    return f"{cluster_prefix(cluster)}dead:order"
-
-
-def dead_data_key(cluster: str) -> str:
-    """Return the key of the dead letters themselves: hash of bytes by id."""
-    return f"{cluster_prefix(cluster)}dead:data"
-
-
-def dead_state_key(cluster: str) -> str:
-    """Return the key of the newest number and the bytes of the dead letters: a hash."""
-    return f"{cluster_prefix(cluster)}dead:state"
-
-
-def dead_counts_key(cluster: str) -> str:
-    """Return the key of the dead letters ever counted: hash by `stream:reason`, and `batch`."""
-    return f"{cluster_prefix(cluster)}dead:counts"

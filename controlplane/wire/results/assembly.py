@@ -19,7 +19,7 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.query import Computation
 from controlplane.wire.results.block_reader import Found
-from controlplane.wire.results.places import PART_BYTES, place_of, start_of
+from controlplane.wire.results.places import PART_BYTES, place_of, start_of, whole_column
 from controlplane.wire.results.rows import (
     HEAD,
     SLOTS,
@@ -174,16 +174,12 @@ def _tables(
         if section_of(name) == SLOTS:
             identity |= {column: table[column] for column in key_columns(form)}
         rows_of_each = np.repeat(there, lengths)
-        mine = {column: pa.chunked_array([_whole(all_).take(pa.array(rows_of_each))])
+        mine = {column: pa.chunked_array([whole_column(all_).take(pa.array(rows_of_each))])
                 for column, all_ in identity.items()
                 if section_of(name) != SLOTS or column not in table.column_names}  # fmt: skip
         whole = with_identity(form, table, mine)
         result[name] = _kept(whole.append_column("batch", pa.array(np.repeat(batches, lengths))))
     return result
-
-
-def _whole(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _decoded(

@@ -48,7 +48,7 @@ def members_of(table: Any, keys: Sequence[str]) -> list[bytes]:
     """
     starts = _big_endian(np.asarray(table["pane"]))
     part = [_big_endian(np.asarray(table[name]), size) for name, size in _PART]
-    columns = [_whole(table[name]) for name in keys]
+    columns = [whole_column(table[name]) for name in keys]
     if all(_is_fixed(column.type) for column in columns):
         matrix = np.concatenate([starts, *(_fixed_key(item) for item in columns), *part], axis=1)
         return split(matrix)
@@ -80,7 +80,8 @@ def split(matrix: Bytes2D) -> list[bytes]:
     return [data[index : index + width] for index in range(0, len(data), width)]
 
 
-def _whole(column: Any) -> Any:
+def whole_column(column: Any) -> Any:
+    """Return a column in one chunk."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 

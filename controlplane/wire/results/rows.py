@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.aggregates.state_schema import PLACE, StateSchema
-from controlplane.wire.results.places import Bytes2D, raw_bytes, split
+from controlplane.wire.results.places import Bytes2D, raw_bytes, split, whole_column
 
 # Batch, number of the state schema, rows.
 HEAD: Final = struct.Struct(">QII")
@@ -49,7 +49,7 @@ def packed(
     name: str, form: StateSchema, table: Any, lengths: Sequence[int], batch: int
 ) -> list[bytes]:
     """Return the rows of a table as bytes: the first `lengths[0]` together, and so on."""
-    columns = [_whole(table[column]) for column in columns_of(name, form)]
+    columns = [whole_column(table[column]) for column in columns_of(name, form)]
     fixed = _matrix([column for column in columns if _is_fixed(column.type)], len(table))
     other = [_cells(column) for column in columns if not _is_fixed(column.type)]
     number = number_of(name)
@@ -96,10 +96,6 @@ def with_identity(form: StateSchema, table: Any, identity: dict[str, Any]) -> An
     for name, values in identity.items():
         table = table.append_column(name, values)
     return table.select(form.arrow.names)
-
-
-def _whole(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _is_fixed(kind: Any) -> bool:

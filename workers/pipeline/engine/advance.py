@@ -36,7 +36,7 @@ from workers.pipeline.engine.failures.isolation import (
 from workers.pipeline.engine.joins import join_windows
 from workers.pipeline.engine.partial_aggregation import partial_aggregates, task_bytes
 from workers.pipeline.engine.storage.idle_streams import LogTimes, StreamClock
-from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages, page_of
+from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages, page_of, rows_of
 from workers.pipeline.engine.storage.republish import mark_open_changed, windows_to_republish
 from workers.pipeline.engine.storage.watermarks import advance_watermarks, read_watermarks
 from workers.pipeline.engine.storage.window_state import (
@@ -181,8 +181,8 @@ def _advance_pages(
     state, faults = state.filter(pa.array(live)), dict(batch_changes.faults)
     queries = list(tasks.members)
     parts = run_isolated(
-        MERGE, queries, lambda some: _advance_queries(pages, tasks, context, _of(some, state),
-        _of(some, added)), faults, lambda query: sample_of_query(query, added, state), reraise,
+        MERGE, queries, lambda some: _advance_queries(pages, tasks, context, rows_of(some, state),
+        rows_of(some, added)), faults, lambda query: sample_of_query(query, added, state), reraise,
     )  # fmt: skip
     saved = _save_rows(pages, visited, [part.rows for part in parts], faults, reraise)
     batch_changes.faults |= faults
@@ -225,17 +225,11 @@ def _save_rows(
         raise
     except Exception:  # noqa: BLE001 - found below, by query
         queries = np.unique(np.asarray(rows["query"])).tolist()
-    run_isolated(SAVE, queries, lambda some: to_bytes(_of(some, rows)), faults,
+    run_isolated(SAVE, queries, lambda some: to_bytes(rows_of(some, rows)), faults,
              lambda query: sample_of_query(query, rows))  # fmt: skip
-    rows = _of([query for query in queries if query not in faults], rows)
+    rows = rows_of([query for query in queries if query not in faults], rows)
     pages.save(rows, visited)
     return rows
-
-
-def _of(queries: Collection[int], rows: Any) -> Any:
-    """Return the rows of these queries."""
-    mine = np.isin(np.asarray(rows["query"]), list(queries))
-    return rows if mine.all() else rows.filter(pa.array(mine))
 
 
 def _merged_form(

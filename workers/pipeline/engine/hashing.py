@@ -33,7 +33,7 @@ def hash_rows(columns: Sequence[Any], records: int) -> Hashes:
     result = np.zeros(records, np.uint64)
     with np.errstate(over="ignore"):
         for column in columns:
-            result = _mixed(result * _MULTIPLIER + _hashes(column))
+            result = mix_bits(result * _MULTIPLIER + _hashes(column))
     return result
 
 
@@ -70,7 +70,7 @@ def _of_floats(values: NDArray[np.float64]) -> Hashes:
 def _of_decimals(column: Any) -> Hashes:
     """Hash decimals; those with too many digits for a float by both halves of 128 bits."""
     low, high = _words(column)
-    result = _mixed(_hashed(low) * _MULTIPLIER + _hashed(high))
+    result = mix_bits(_hashed(low) * _MULTIPLIER + _hashed(high))
     small = (high == low >> 63) & (np.abs(low) <= _MOST_UNITS)
     rows = np.flatnonzero(small)
     _hash_as_others(result, rows, high[rows] < 0, *np.divmod(np.abs(low[rows]), _PER_ONE))
@@ -134,7 +134,7 @@ def _of_texts(column: Any) -> Hashes:
     return result
 
 
-def _mixed(values: Hashes) -> Hashes:
+def mix_bits(values: Hashes) -> Hashes:
     """Spread what differs in any bit over all bits (the finaliser of MurmurHash3)."""
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)

@@ -1,10 +1,13 @@
 """The telemetry row of a micro-batch, aggregated from the reports of its nodes."""
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import redis
 
+from controlplane.wire import keys
 from workers.pipeline.exchange.node_report import NodeReport
 
 
@@ -146,3 +149,9 @@ def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
         "latency": latency([report], emitted_ms),
         "executor": report.executor,
     }
+
+
+def newest_telemetry(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:
+    """Return the newest telemetry rows, newest first."""
+    result = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=count))
+    return [json.loads(fields[b"t"]) for _, fields in result]

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.arrow import pc
 from workers.pipeline.engine.assignment.subscriptions import DropRules, Intake
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped
+from workers.pipeline.engine.evaluation.evaluator import holds
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 
@@ -75,7 +75,7 @@ def _selected(records: Records, where: Expression, candidates: Any, late: Mask) 
     Raises `QueryFault` if it cannot be computed for a candidate that is on time.
     """
     try:
-        selected = _holds(records.evaluator.array(where))
+        selected = holds(records.evaluator.array(where))
     except QueryFault:
         mine = np.ones(len(records), np.bool_) if candidates is None else candidates
         return _selected_apart(records, where, mine, late)
@@ -86,13 +86,9 @@ def _selected_apart(records: Records, where: Expression, mine: Mask, late: Mask)
     """Evaluate the condition for the records in `mine`: first those on time, then late ones."""
     selected = np.zeros(len(records), np.bool_)
     on_time = np.flatnonzero(mine & ~late)
-    selected[on_time] = _holds(records.evaluator.within(on_time).array(where))
+    selected[on_time] = holds(records.evaluator.within(on_time).array(where))
     rest = np.flatnonzero(mine & late)
     # Late records are counted, not aggregated: they cannot end a query.
     with suppress(QueryFault):
-        selected[rest] = _holds(records.evaluator.within(rest).array(where))
+        selected[rest] = holds(records.evaluator.within(rest).array(where))
     return selected
-
-
-def _holds(condition: Any) -> Mask:
-    return np.asarray(pc.fill_null(condition, fill_value=False))

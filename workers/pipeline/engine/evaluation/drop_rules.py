@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from controlplane.wire.routing.drop_rules import Shed
 from workers.pipeline.engine.evaluation.records import Int64s
+from workers.pipeline.engine.hashing import mix_bits
 
-_MIX: Final = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 SampleHashes = NDArray[np.uint64]
 
@@ -19,10 +19,10 @@ def sample_hashes(stream: int, position: str, records: int) -> SampleHashes:
     The id of a record is its stream, the position of its block, and its place there.
     """
     ms, _, sequence = position.partition("-")
-    block = _mixed(np.array([stream, int(ms), int(sequence)], np.uint64))
+    block = mix_bits(np.array([stream, int(ms), int(sequence)], np.uint64))
     with np.errstate(over="ignore"):
         base = (block * np.array([1, 3, 5], np.uint64)).sum(dtype=np.uint64)
-        return _mixed(base + np.arange(records, dtype=np.uint64) * _GOLDEN)
+        return mix_bits(base + np.arange(records, dtype=np.uint64) * _GOLDEN)
 
 
 def is_dropped(rule: Shed, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[np.bool_]:
@@ -64,11 +64,4 @@ def _is_sampled(hashes: SampleHashes, shares: NDArray[np.float64]) -> NDArray[np
 
 def _with_seed(hashes: SampleHashes, seed: int) -> SampleHashes:
     with np.errstate(over="ignore"):
-        return _mixed(hashes + np.uint64(seed) * _GOLDEN)
-
-
-def _mixed(values: SampleHashes) -> SampleHashes:
-    with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(33))) * _MIX[0]
-        values = (values ^ (values >> np.uint64(33))) * _MIX[1]
-    return np.asarray(values ^ (values >> np.uint64(33)))
+        return mix_bits(hashes + np.uint64(seed) * _GOLDEN)

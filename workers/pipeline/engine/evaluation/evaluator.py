@@ -75,7 +75,7 @@ class Evaluator:
         everyone = np.arange(self._records)
         try:
             selected = self.within(everyone).array(where) if where is not None else None
-            rows = everyone if selected is None else np.flatnonzero(_holds(selected))
+            rows = everyone if selected is None else np.flatnonzero(holds(selected))
             some = self.within(rows)
             place = np.full(self._records, -1)
             place[rows] = np.arange(len(rows))
@@ -142,9 +142,9 @@ class Evaluator:
         parts, left = _Parts(call.kind), np.arange(self._records)
         *branches, default = call.arguments
         for condition, value in zip(branches[::2], branches[1::2], strict=True):
-            holds = _holds(self.within(left).array(condition))
-            parts.add(self, value, left[holds])
-            left = left[~holds]
+            is_true = holds(self.within(left).array(condition))
+            parts.add(self, value, left[is_true])
+            left = left[~is_true]
         parts.add(self, default, left)
         return parts.together()
 
@@ -161,7 +161,7 @@ class Evaluator:
         """Evaluate the right side of `and` and `or` only if the left does not decide."""
         left = self.array(call.arguments[0]).cast(pa.bool_())
         decides = pc.invert(left) if call.function == "and" else left
-        open_ = np.flatnonzero(~_holds(decides))
+        open_ = np.flatnonzero(~holds(decides))
         right = self.within(open_).array(call.arguments[1]).cast(pa.bool_())
         spread = np.full(self._records, -1)
         spread[open_] = np.arange(len(open_))
@@ -213,7 +213,8 @@ class _Taken(Mapping[str, Any]):
         return len(self._whole)
 
 
-def _holds(condition: Value) -> NDArray[np.bool_]:
+def holds(condition: Value) -> NDArray[np.bool_]:
+    """Return for which records a condition is true; null counts as false."""
     return np.asarray(pc.fill_null(condition.cast(pa.bool_()), fill_value=False))
 
 

@@ -5,7 +5,7 @@ fixed number of pages per state schema of rows instead; the rows of one task are
 so a single task can still be taken out and exported.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +23,12 @@ SIZES: Final = "sizes"
 def page_of(query: Int64s, task: Int64s) -> Int64s:
     """Return the page of each task."""
     return np.asarray((query + task) % PAGES)
+
+
+def rows_of(queries: Collection[int], rows: Any) -> Any:
+    """Return the rows of these queries."""
+    mine = np.isin(np.asarray(rows["query"]), list(queries))
+    return rows if mine.all() else rows.filter(pa.array(mine))
 
 
 @dataclass

@@ -19,7 +19,7 @@ from workers.pipeline.engine.failures.isolation import (
     run_stage,
 )
 from workers.pipeline.engine.storage.idle_streams import CLOSED, StreamClock
-from workers.pipeline.engine.storage.pages import SIZES, Pages, page_of
+from workers.pipeline.engine.storage.pages import SIZES, Pages, page_of, rows_of
 from workers.pipeline.engine.storage.watermarks import advance_watermarks, newest_panes
 from workers.pipeline.engine.storage.window_state import merge_state
 from workers.pipeline.engine.store import Store
@@ -111,12 +111,8 @@ def merge_into_pages(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fa
     queries = np.unique(np.asarray(rows["query"])).tolist()
     parts = run_isolated(
         IMPORT, queries,
-        lambda some: merge_state(pages.form, _of(state, some), _of(rows, some), work),
+        lambda some: merge_state(pages.form, rows_of(some, state), rows_of(some, rows), work),
         faults, lambda query: sample_of_query(query, rows),
     )  # fmt: skip
     others = state.filter(pa.array(~np.isin(np.asarray(state["query"]), queries)))
     pages.save(pa.concat_tables([others, *(part.rows for part in parts)]), visited)
-
-
-def _of(rows: Any, queries: Sequence[int]) -> Any:
-    return rows.filter(pa.array(np.isin(np.asarray(rows["query"]), queries)))
