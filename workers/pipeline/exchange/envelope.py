@@ -19,9 +19,10 @@ from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.records.record_codec import descriptor_of, parse_descriptor
 from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
 from workers.pipeline.engine.storage.idle_streams import LogTimes
-from workers.pipeline.split_nodes.projection import TIME_COLUMN
 
 _HEAD: Final = struct.Struct("<I")
+# The column of event times; no column of a stream has such a name.
+TIME_COLUMN: Final = "@ts"
 # From values Arrow would make it with the help of pandas, which not every process has.
 EMPTY: Final = pa.RecordBatch.from_arrays(
     [pa.nulls(0, pa.int64())], schema=pa.schema([pa.field(TIME_COLUMN, pa.int64())])

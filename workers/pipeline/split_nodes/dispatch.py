@@ -14,10 +14,10 @@ from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_has
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.failures.probe import probe_call
 from workers.pipeline.engine.hashing import hash_rows
-from workers.pipeline.exchange.envelope import EMPTY, Envelope
+from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope
 from workers.pipeline.routing.compiled_table import CompiledTable, Readers
 from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.split_nodes.projection import TIME_COLUMN, DeadLetterBuffer, Projection
+from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection
 
 # The node whose envelope also carries what the split node reports; node 0 always exists.
 REPORTING_NODE: Final = 0

@@ -28,11 +28,10 @@ from controlplane.wire.records.record_codec import (
 from controlplane.wire.schema import StreamSchema, widest
 from controlplane.wire.types import kind_of
 from workers.pipeline.engine.arrow import pa
+from workers.pipeline.exchange.envelope import TIME_COLUMN
 
 Int64s = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-# No stream's column has such a name.
-TIME_COLUMN: Final = "@ts"
 _MS: Final = pa.timestamp("ms", tz="UTC")
 
 
