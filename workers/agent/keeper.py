@@ -8,14 +8,7 @@ from controlplane.runtime.checks import is_full
 from workers.agent import causes
 from workers.agent.backoff import HEALTHY_S, BackOff
 from workers.agent.deaths import KEPT, Death, Loop, loop_of
-from workers.agent.driver import (
-    CommandFactory,
-    Driver,
-    DriverSpec,
-    Site,
-    checkpoint_of,
-    end_strays,
-)
+from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, checkpoint_of, end_strays
 from workers.agent.heartbeats import Look, Seen, Unknown
 from workers.agent.progress import Patience, Progress, Wrong
 from workers.agent.report import Report, behind
@@ -232,12 +225,7 @@ class Keeper:
         return self._retry_later(death, now)
 
     def _death(
-        self,
-        life: _Life | None,
-        cause: str,
-        detail: str,
-        code: int | None = None,
-        now: float = 0.0,
+        self, life: _Life | None, cause: str, detail: str, code: int | None = None, now: float = 0.0
     ) -> Death:
         log_url = life.driver.spec.log_url if life else ""
         try:

@@ -126,9 +126,7 @@ class Progress:
             return None
         grows = (last.unread - first.unread) / seconds
         return Pace(
-            (last.total - first.total) / seconds,
-            grows,
-            last.unread / -grows if grows < 0 else None,
+            (last.total - first.total) / seconds, grows, last.unread / -grows if grows < 0 else None
         )
 
     def _note_beat(self, beat: Heartbeat, now: float) -> None:

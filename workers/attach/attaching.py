@@ -67,12 +67,7 @@ class Attachment:
 
 
 def attach(
-    spark: SparkSession,
-    url: str,
-    token: str,
-    name: str | None = None,
-    *,
-    error_text: bool = True,
+    spark: SparkSession, url: str, token: str, name: str | None = None, *, error_text: bool = True
 ) -> Attachment | None:
     """Report the streaming queries of a session to Weir, from a background thread.
 

@@ -30,7 +30,7 @@ from workers.pipeline.exchange.changes import changed_queries, rows_by_query, wi
 from workers.pipeline.exchange.node_report import NodeReport
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
-from workers.pipeline.spark.connections import client_of, freeze_garbage_collector
+from workers.pipeline.spark.connections import client_of, freeze_heap
 
 TELEMETRY_KEPT: Final = 4096
 # Batches of which parts are kept for an aggregator node.
@@ -82,7 +82,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                     written.reports.append(row["payload"].decode())
                 self._write_row(client, row, collector, blocks)
         blocks.write_references()
-        freeze_garbage_collector()
+        freeze_heap()
         return written
 
     def _write_row(

@@ -56,9 +56,7 @@ class _Dialect(DuckDB):
 
         FUNCTIONS: Mapping[str, Any] = {}
         NO_PAREN_FUNCTIONS: Mapping[Any, Any] = {}
-        NO_PAREN_FUNCTION_PARSERS = {
-            "CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"],
-        }
+        NO_PAREN_FUNCTION_PARSERS = {"CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
         FUNCTION_PARSERS = {"CAST": DuckDB.Parser.FUNCTION_PARSERS["CAST"]}
 
 

@@ -22,13 +22,7 @@ from controlplane.wire.errors import (
 )
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
-from controlplane.wire.log.kafka_message import (
-    HEADER,
-    Append,
-    encode,
-    offset_at,
-    position_behind,
-)
+from controlplane.wire.log.kafka_message import HEADER, Append, encode, offset_at, position_behind
 from controlplane.wire.log.kafka_prefix import PrefixStore
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, PARTITION, TIMEOUT_S, KafkaReader
 from controlplane.wire.log.values import (

@@ -21,18 +21,8 @@ from controlplane.wire.results.block_reader import (
     rows_of,
 )
 from controlplane.wire.results.blocks import Ref
-from controlplane.wire.results.places import (
-    START_BYTES,
-    key_bytes,
-    start_bytes,
-    start_of,
-)
-from controlplane.wire.results.rows import (
-    HEAD,
-    key_columns,
-    number_of,
-    section_of,
-)
+from controlplane.wire.results.places import START_BYTES, key_bytes, start_bytes, start_of
+from controlplane.wire.results.rows import HEAD, key_columns, number_of, section_of
 from controlplane.wire.results.scripts import PAGE
 
 MAX_WINDOWS: Final = 1000
@@ -167,11 +157,7 @@ class _Asked:
 
 
 def _page_of(
-    client: "redis.Redis",
-    cluster: str,
-    query: int,
-    asked: _Asked,
-    answer: Sequence[Any],
+    client: "redis.Redis", cluster: str, query: int, asked: _Asked, answer: Sequence[Any]
 ) -> tuple[WindowsPage, Piece]:
     """Return a page without its windows, and the data of its windows."""
     final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer

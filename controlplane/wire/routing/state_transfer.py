@@ -44,15 +44,13 @@ def transition_table(before: RoutingTable, after: RoutingTable) -> RoutingTable:
     this batch's records there, and their state, with all of them in it, goes to the next batch.
     """
     queries = dict(after.queries)
-    for task_transfer in task_transfers(before, after):
-        route = queries[task_transfer.query]
-        if task_transfer.task == AGGREGATOR_TASK:
-            queries[task_transfer.query] = replace(route, merge=task_transfer.source)
+    for transfer in task_transfers(before, after):
+        route = queries[transfer.query]
+        if transfer.task == AGGREGATOR_TASK:
+            queries[transfer.query] = replace(route, merge=transfer.source)
             continue
-        queries[task_transfer.query] = with_moves(
-            task_transfer.query,
-            route,
-            [(task_transfer.source, task_transfer.task, task_transfer.task + 1)],
+        queries[transfer.query] = with_moves(
+            transfer.query, route, [(transfer.source, transfer.task, transfer.task + 1)]
         )
     # A node that is removed by the later table still emits the state of its tasks.
     return replace(after, queries=queries, node_count=max(before.node_count, after.node_count))

@@ -23,7 +23,7 @@ from workers.pipeline.engine.complete_windows import CompleteWindows
 from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped
 from workers.pipeline.engine.evaluation.records import Records
 from workers.pipeline.engine.evaluation.samples import sample_of_query
-from workers.pipeline.engine.evaluation.user_aggregates import AggregateLookup
+from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import (
     JOIN,
@@ -41,7 +41,7 @@ from workers.pipeline.engine.storage.republish import mark_open_changed, windows
 from workers.pipeline.engine.storage.watermarks import advance_watermarks, read_watermarks
 from workers.pipeline.engine.storage.window_state import (
     MergedState,
-    changed_windows_of,
+    changed_windows,
     is_closed,
     merge_state,
 )
@@ -59,21 +59,21 @@ def advance_state(
     closes: bool = True,
     republish: bool = False,
     log_times: LogTimes | None = None,
-    aggregated_elsewhere: Collection[int] = (),
+    merged_elsewhere: Collection[int] = (),
 ) -> BatchChanges:
     """Update the state of a node's tasks with the records of a batch, and return the changes.
 
     `records`: one `Records` per set of columns. `newest`: the newest event time of each stream.
     `record_tasks`: the tasks that the records are for, None for all. `closes`: False if older
     records are still to come. `republish`: emit all windows that were open before this batch.
-    `aggregated_elsewhere`: queries whose windows an aggregator node merges.
+    `merged_elsewhere`: queries whose windows an aggregator node merges.
     """
     result = BatchChanges()
     before = read_watermarks(store)
     watermarks = advance_watermarks(store, newest)
     # Records from a backlog may be for other tasks: their windows pass through the state.
     emits_complete = closes and (record_tasks is None or record_tasks is tasks)
-    complete = CompleteWindows(before, watermarks, frozenset(aggregated_elsewhere))
+    complete = CompleteWindows(before, watermarks, frozenset(merged_elsewhere))
     emitted = complete if emits_complete else None
     added = partial_aggregates(record_tasks or tasks, records, result, emitted)
     started = time.thread_time_ns()
@@ -95,7 +95,7 @@ def _advance_schemas(
     tasks: Tasks,
     added: Mapping[str, Sequence[Any]],
     context: "_BatchContext",
-    batch_changes: BatchChanges,
+    changes: BatchChanges,
 ) -> None:
     """Merge the added rows into the pages of each state schema, and sum up the bytes of all pages.
 
@@ -108,10 +108,10 @@ def _advance_schemas(
         schema = schema_named(name)
         pages = Pages(store, schema, name, sizes)
         rows = pa.concat_tables([schema.arrow.empty_table(), *added.get(name, [])])
-        _advance_schema(pages, tasks, rows, context, batch_changes)
+        _advance_schema(pages, tasks, rows, context, changes)
     if sizes != old_sizes:
         store.put(SIZES, json.dumps(sizes).encode())
-    batch_changes.state_bytes = sum(sizes.values())
+    changes.state_bytes = sum(sizes.values())
 
 
 @dataclass(frozen=True)
@@ -119,51 +119,48 @@ class _BatchContext:
     """One batch, as every state schema of rows meets it.
 
     `joins`: by join up to where its windows are closed, `closed_until`: up to where they were
-    before. `republish_watermarks`: by stream the newest event time before a batch that republishes,
+    before. `reopen_from`: by stream the newest event time before a batch that republishes,
     None in all others.
     """
 
     watermarks: Mapping[int, int]
     joins: Mapping[int, int]
     batch: int
-    republish_watermarks: Mapping[int, int] | None
+    reopen_from: Mapping[int, int] | None
     closed_until: Mapping[int, int]
 
 
 def _remove_late_rows(
-    added: dict[str, list[Any]],
-    tasks: Tasks,
-    closed: Mapping[int, int],
-    batch_changes: BatchChanges,
+    added: dict[str, list[Any]], tasks: Tasks, closed: Mapping[int, int], changes: BatchChanges
 ) -> None:
     """Remove rows for closed windows of joins: records of a stream that was idle."""
     for name in filter(is_pairs, list(added)):
         kept = []
         for rows in added[name]:
             late = is_closed(rows, tasks.closing, closed)
-            batch_changes.late += int(np.asarray(rows["s0"])[late].sum())
+            changes.late += int(np.asarray(rows["s0"])[late].sum())
             kept.append(rows.filter(pa.array(~late)) if late.any() else rows)
         added[name] = kept
 
 
 def _advance_schema(
-    pages: Pages, tasks: Tasks, added: Any, context: _BatchContext, batch_changes: BatchChanges
+    pages: Pages, tasks: Tasks, added: Any, context: _BatchContext, changes: BatchChanges
 ) -> None:
     """Merge added rows into the pages of a schema; page by page if memory is short."""
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
     visited = sorted({*np.unique(touched).tolist(), context.batch % PAGES})
-    if context.republish_watermarks is not None:
+    if context.reopen_from is not None:
         visited = list(range(PAGES))
     try:
         reraise = (MemoryError,) if len(visited) > 1 else ()
-        _advance_pages(pages, visited, tasks, added, context, batch_changes, reraise)
+        _advance_pages(pages, visited, tasks, added, context, changes, reraise)
         return
     except MemoryError:
         if len(visited) == 1:
             raise
     for page in visited:
         mine = added.filter(pa.array(touched == page))
-        _advance_pages(pages, [page], tasks, mine, context, batch_changes)
+        _advance_pages(pages, [page], tasks, mine, context, changes)
 
 
 def _advance_pages(
@@ -172,23 +169,23 @@ def _advance_pages(
     tasks: Tasks,
     added: Any,
     context: _BatchContext,
-    batch_changes: BatchChanges,
+    changes: BatchChanges,
     reraise: tuple[type[Exception], ...] = (),
 ) -> None:
     state = pages.load(visited)
     live = is_live(state, tasks.members)
     ended = set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
-    state, faults = state.filter(pa.array(live)), dict(batch_changes.faults)
+    state, faults = state.filter(pa.array(live)), dict(changes.faults)
     queries = list(tasks.members)
     parts = run_isolated(
         MERGE, queries, lambda some: _advance_queries(pages, tasks, context, rows_of(some, state),
         rows_of(some, added)), faults, lambda query: sample_of_query(query, added, state), reraise,
     )  # fmt: skip
     saved = _save_rows(pages, visited, [part.rows for part in parts], faults, reraise)
-    batch_changes.faults |= faults
-    batch_changes.ended |= ended
-    batch_changes.windows += [window for part in parts for window in part.windows]
-    batch_changes.tasks.append(task_bytes(saved, pages.size_of(visited)))
+    changes.faults |= faults
+    changes.ended |= ended
+    changes.windows += [window for part in parts for window in part.windows]
+    changes.tasks.append(task_bytes(saved, pages.size_of(visited)))
 
 
 class _Advanced(NamedTuple):
@@ -240,8 +237,8 @@ def _merged_form(
     result = merge_state(pages.form, state, added, work)
     queries = np.unique(np.asarray(result.rows["query"])).tolist()
     shown, watermarks = result, None
-    if context.republish_watermarks is not None:
-        watermarks = context.closed_until if is_pairs(pages.name) else context.republish_watermarks
+    if context.reopen_from is not None:
+        watermarks = context.closed_until if is_pairs(pages.name) else context.reopen_from
         shown = mark_open_changed(result, tasks.closing, watermarks)
     if is_pairs(pages.name):
         enter_stage(JOIN, queries)
@@ -295,7 +292,7 @@ def _join_windows(tasks: Tasks, merged_state: MergedState) -> Iterable[tuple[str
 
 
 def _windows(
-    form: StateSchema, tasks: Tasks, merged_state: MergedState, work: AggregateLookup | None
+    form: StateSchema, tasks: Tasks, merged_state: MergedState, work: UserAggregates | None
 ) -> Iterable[Any]:
     """Yield the changed windows, queries with the same windows together."""
     query = np.asarray(merged_state.rows["query"])
@@ -306,7 +303,7 @@ def _windows(
     for kind, queries in groups.items():
         mine = np.isin(query, queries)
         part = MergedState(merged_state.rows.filter(pa.array(mine)), merged_state.is_changed[mine])
-        rows = changed_windows_of(form, part, kind or Window(1, 1), work)
+        rows = changed_windows(form, part, kind or Window(1, 1), work)
         yield _without_dropped(rows, {item: tasks.members[item].windows for item in queries})
 
 

@@ -29,29 +29,27 @@ class CompleteWindows:
     """Between which event times windows of a batch are complete.
 
     `before`, `after`: the newest event time (ms) of each stream that the node had met before and
-    after this batch. `aggregated_elsewhere`: queries whose windows somebody else combines.
+    after this batch. `merged_elsewhere`: queries whose windows somebody else combines.
     """
 
     before: Mapping[int, int]
     after: Mapping[int, int]
-    aggregated_elsewhere: Collection[int] = ()
+    merged_elsewhere: Collection[int] = ()
 
     def takers(self, group: Group) -> tuple[Group | None, Group | None]:
         """Return the group of the queries that emit complete windows, and that of all others."""
         window = group.computation.window
         if group.computation.join is not None or window.panes != 1 or group.intake.windows:
             return None, group
-        aggregated_elsewhere = [
-            item.query for item in group.subscriptions if item.query in self.aggregated_elsewhere
+        merged_elsewhere = [
+            item.query for item in group.subscriptions if item.query in self.merged_elsewhere
         ]
-        if not aggregated_elsewhere:
+        if not merged_elsewhere:
             return group, None
         others = {subscription.query for subscription in group.subscriptions}.difference(
-            aggregated_elsewhere
+            merged_elsewhere
         )
-        return (group.of_queries(others) if others else None), group.of_queries(
-            aggregated_elsewhere
-        )
+        return (group.of_queries(others) if others else None), group.of_queries(merged_elsewhere)
 
     def is_complete(self, rows: Any, computation: Computation) -> NDArray[np.bool_]:
         """Return which rows of panes are whole windows that are complete, bool[rows]."""

@@ -24,16 +24,16 @@ from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Member
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 from workers.pipeline.engine.evaluation.samples import sample_of
-from workers.pipeline.engine.evaluation.user_aggregates import AggregateLookup, user_aggregate
+from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, user_aggregate
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
 from workers.pipeline.engine.storage.idle_streams import StreamClock
 from workers.pipeline.engine.storage.widening import Widening
 from workers.pipeline.engine.storage.window_state import (
     MergedState,
-    complete_changed_windows,
     is_closed,
     merge_equal_rows,
+    whole_windows,
 )
 from workers.pipeline.engine.store import Store
 
@@ -193,7 +193,7 @@ def _of_run(rows: Any, run: int) -> Any:
 
 
 def _merge(
-    form: StateSchema, state: Any, new: Sequence[Any], run: int, work: AggregateLookup
+    form: StateSchema, state: Any, new: Sequence[Any], run: int, work: UserAggregates
 ) -> tuple[Any, Any]:
     """Return the newest parts, and the windows with new parts, merged as a row of `run`."""
     entries = [(0, state), *((1, rows) for rows in new)]
@@ -205,9 +205,7 @@ def _merge(
         column = pa.array(np.full(len(rows), value, np.int64))
         same = same.set_column(same.schema.get_field_index(name), name, column)
     users = work if "state" in form.arrow.names else None
-    return rows, complete_changed_windows(
-        form, merge_equal_rows(form, MergedState(same, is_changed), users)
-    )
+    return rows, whole_windows(form, merge_equal_rows(form, MergedState(same, is_changed), users))
 
 
 def _open(rows: Any, member: Member, until_ms: int) -> Any:
@@ -219,5 +217,5 @@ def _open(rows: Any, member: Member, until_ms: int) -> Any:
     return rows.filter(pa.array(~closed)) if closed.any() else rows
 
 
-def _work(member: Member) -> AggregateLookup:
+def _work(member: Member) -> UserAggregates:
     return lambda _, at: user_aggregate(member.user_aggregates[at])

@@ -48,7 +48,7 @@ _SEARCH_SECONDS: Final = 1.0
 def partial_aggregates(
     tasks: Tasks,
     records: Records | Sequence[Records] | None,
-    batch_changes: BatchChanges,
+    changes: BatchChanges,
     complete: CompleteWindows | None = None,
 ) -> dict[str, list[Any]]:
     """Return the rows that a batch adds to the state, by state schema.
@@ -62,7 +62,7 @@ def partial_aggregates(
         # Records of other streams may lack its columns, and what split nodes add for this query.
         mine = [item for item in every if item.streams & group.streams]
         if mine:
-            for name, rows in _group_aggregates(group, mine, batch_changes, complete):
+            for name, rows in _group_aggregates(group, mine, changes, complete):
                 added.setdefault(name, []).append(rows)
     return added
 
@@ -70,26 +70,23 @@ def partial_aggregates(
 def _group_aggregates(
     group: Group,
     records: Sequence[Records],
-    batch_changes: BatchChanges,
+    changes: BatchChanges,
     complete: CompleteWindows | None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield by state schema the rows that the queries of one computation take of the records."""
     started = time.thread_time_ns()
-    taken = [part for record in records for part in _evaluated(group, record, batch_changes.faults)]
-    for some, part in _without_complete(group, taken, batch_changes, complete):
-        yield from _assigned(some, part, batch_changes)
+    taken = [part for record in records for part in _evaluated(group, record, changes.faults)]
+    for some, part in _without_complete(group, taken, changes, complete):
+        yield from _assigned(some, part, changes)
     for part in taken:
-        _count(group, part, batch_changes)
+        _count(group, part, changes)
     if taken:
         spent = (time.thread_time_ns() - started) // 1000
-        batch_changes.operators.append(_operator(group, records, taken, spent))
+        changes.operators.append(_operator(group, records, taken, spent))
 
 
 def _without_complete(
-    group: Group,
-    taken: Sequence["_Taken"],
-    batch_changes: BatchChanges,
-    complete: CompleteWindows | None,
+    group: Group, taken: Sequence["_Taken"], changes: BatchChanges, complete: CompleteWindows | None
 ) -> Iterator[tuple[Group, "_Taken"]]:
     """Yield the groups and rows that pass through the state; complete windows become blocks."""
     takers, others = (None, group) if complete is None or not taken else complete.takers(group)
@@ -100,21 +97,21 @@ def _without_complete(
     parts = split_complete(complete, group.computation, [part.panes for part in taken])
     for part, (whole, rest) in zip(taken, parts, strict=True):
         if whole is not None:
-            _add_blocks(takers, part._replace(panes=whole), batch_changes)
+            _add_blocks(takers, part._replace(panes=whole), changes)
         if rest is not None:
             yield takers, part._replace(panes=rest)
 
 
-def _add_blocks(group: Group, complete: "_Taken", batch_changes: BatchChanges) -> None:
+def _add_blocks(group: Group, complete: "_Taken", changes: BatchChanges) -> None:
     """Add complete windows, once for all queries with the same streams and tasks."""
     for item, recipients in group_alike(group):
         counts = BatchChanges()
         # Of a query that is split, other nodes may have all of these windows.
         tables = [(name, rows) for name, rows in _assigned(item, complete, counts) if len(rows)]
-        batch_changes.faults |= counts.faults
+        changes.faults |= counts.faults
         if tables:
-            batch_changes.blocks.append(block_of(recipients, tables))
-            batch_changes.tasks += _for_each(recipients, counts.tasks)
+            changes.blocks.append(block_of(recipients, tables))
+            changes.tasks += _for_each(recipients, counts.tasks)
 
 
 def _for_each(recipients: Sequence[Subscription], rows: Sequence[Int64s]) -> list[Int64s]:
@@ -183,17 +180,15 @@ def _raises(group: Group, records: Records) -> bool:
     return False
 
 
-def _assigned(
-    group: Group, taken: _Taken, batch_changes: BatchChanges
-) -> Iterator[tuple[str, Any]]:
+def _assigned(group: Group, taken: _Taken, changes: BatchChanges) -> Iterator[tuple[str, Any]]:
     """Yield the rows of the group's tasks by state schema."""
     tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
     for index, (name, rows) in enumerate(tables):
         if rows is None or not len(rows):
             continue
-        for owned in _owned(group, name, rows, taken.keys, batch_changes.faults):
+        for owned in _owned(group, name, rows, taken.keys, changes.faults):
             if index == 0:
-                batch_changes.tasks.append(_task_records(owned))
+                changes.tasks.append(_task_records(owned))
             yield name, owned.select(schema_named(name).arrow.names)
 
 
@@ -210,18 +205,18 @@ def _owned(
     return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
 
 
-def _count(group: Group, taken: _Taken, batch_changes: BatchChanges) -> None:
+def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
     """Count late and dropped records."""
     if taken.panes.late is None and taken.panes.gone is None:
         return
     queries = [subscription.query for subscription in group.subscriptions]
     counts = run_isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
-                      batch_changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
+                      changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
-    batch_changes.late += counts[0].late if counts else 0
+    changes.late += counts[0].late if counts else 0
     for count in counts:
         for arc, lost in count.dropped.items():
-            batch_changes.dropped[arc] = batch_changes.dropped.get(arc, 0) + lost
+            changes.dropped[arc] = changes.dropped.get(arc, 0) + lost
 
 
 class _Counted(NamedTuple):

@@ -26,11 +26,11 @@ States = Mapping[Task, Mapping[str, bytes]]
 class TaskStateMissing(Exception):
     """The state of a task that was exported is not in Redis."""
 
-    def __init__(self, task_transfer: TaskTransfer, batch: int) -> None:
+    def __init__(self, transfer: TaskTransfer, batch: int) -> None:
         super().__init__(
-            f"the state of task {task_transfer.query}.{task_transfer.task}, exported by node "
-            f"{task_transfer.source} to node "
-            f"{task_transfer.target} in batch {batch}, is not in Redis: it has lost data"
+            f"the state of task {transfer.query}.{transfer.task}, exported by node "
+            f"{transfer.source} to node "
+            f"{transfer.target} in batch {batch}, is not in Redis: it has lost data"
         )
 
 

@@ -195,7 +195,7 @@ class NodeBatch:
                 self.input.header.batch, takers, closes=index == len(every) and not holds_windows,
                 republish=index == 1 and (self.input.header.republish or self.widening is not None),
                 log_times=log_times_of(work.envelopes, self.table.idle_ms),
-                aggregated_elsewhere=self._aggregated_queries,
+                merged_elsewhere=self._aggregated_queries,
             )  # fmt: skip
             result.take(part)
             self.add_faults(part.faults)

@@ -15,7 +15,7 @@ from workers.pipeline.exchange.messages import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
-from workers.pipeline.spark.connections import client_of, freeze_garbage_collector, tables_of
+from workers.pipeline.spark.connections import client_of, freeze_heap, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 
 if TYPE_CHECKING:
@@ -54,5 +54,5 @@ class NodeProcessor(StatefulProcessor):
         output = NodeBatch(client, self.cluster, tables, store, batch).run()
         store.save()
         count_step(client, self.cluster)
-        freeze_garbage_collector()
+        freeze_heap()
         yield from output.frames()

@@ -31,7 +31,7 @@ def tables_of(redis_url: str, cluster: str) -> TableCache:
 
 
 @cache
-def freeze_garbage_collector() -> None:
+def freeze_heap() -> None:
     """Exclude all objects that this process has loaded from garbage collection, once.
 
     Spark's Python workers collect garbage in full after every task: with pandas and pyarrow loaded

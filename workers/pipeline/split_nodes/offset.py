@@ -13,11 +13,7 @@ from controlplane.wire.log import LogPosition
 from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
 
 # Names in the JSON of stored offsets that differ from the fields.
-_JSON_NAMES: Final = {
-    "export_version": "before",
-    "merge_pending": "owes",
-    "has_backlog": "waits",
-}
+_JSON_NAMES: Final = {"export_version": "before", "merge_pending": "owes", "has_backlog": "waits"}
 _FIELDS: Final = {json_name: name for name, json_name in _JSON_NAMES.items()}
 
 

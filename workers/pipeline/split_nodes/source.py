@@ -28,12 +28,7 @@ from workers.pipeline.exchange.messages import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.spark.connections import (
-    client_of,
-    freeze_garbage_collector,
-    log_of,
-    tables_of,
-)
+from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_limits import record_limit
 from workers.pipeline.split_nodes.dispatch import dispatch, source_report
@@ -267,7 +262,7 @@ class LogReader(DataSourceStreamReader):
             entries, table, header.nodes, source, partition.signals, probe_first=probe_first
         )
         dead_letters.keep(client_of(self.redis_url), self.cluster, result.dead.letters)
-        freeze_garbage_collector()
+        freeze_heap()
         count_step(client_of(self.redis_url), self.cluster)
         yield to_rows(header, node_keys(self.state_partitions), result.envelopes)
 

@@ -54,8 +54,8 @@ def tasks_of(owned: Collection[tuple[int, int]]) -> Tasks:
 class Nodes:
     """Three nodes, and the newest that they have given out of each window; `blocks` in all."""
 
-    def __init__(self, aggregated_elsewhere: Collection[int] = ()) -> None:
-        self._apart = aggregated_elsewhere
+    def __init__(self, merged_elsewhere: Collection[int] = ()) -> None:
+        self._apart = merged_elsewhere
         self._stores = [Memory() for _ in range(3)]
         self._owner = {task: at % 3 for at, task in enumerate(TASKS)}
         self._newest_ms: int | None = None
@@ -72,7 +72,7 @@ class Nodes:
             mine = tasks_of([task for task, node in self._owner.items() if node == at])
             self._keep(
                 advance_state(
-                    store, mine, records, newest, self._batch, aggregated_elsewhere=self._apart
+                    store, mine, records, newest, self._batch, merged_elsewhere=self._apart
                 )
             )
         self._newest_ms = max([self._newest_ms or 0, *newest.values()])
@@ -109,7 +109,7 @@ def test_blocks_are_what_the_state_would_give(
     steps: Sequence[tuple[Sequence[Row], Sequence[tuple[tuple[int, int], int]], int]],
 ) -> None:
     """Whatever the batches, gaps of event time, late records and moves of tasks with state."""
-    at_once, by_state = Nodes(), Nodes(aggregated_elsewhere=QUERIES)
+    at_once, by_state = Nodes(), Nodes(merged_elsewhere=QUERIES)
     base_ms = 0
     for rows, moves, gap_s in steps:
         later = [(stream, base_ms + ms, *rest) for stream, ms, *rest in rows]

@@ -18,10 +18,7 @@ Mask = NDArray[np.bool_]
 
 
 def select_records(
-    records: Records,
-    computation: Computation,
-    streams: frozenset[int] | None,
-    intake: Intake,
+    records: Records, computation: Computation, streams: frozenset[int] | None, intake: Intake
 ) -> tuple[Any, Any, Any]:
     """Return which records are aggregated (None: all), which were late, and which ones edges drop.
 

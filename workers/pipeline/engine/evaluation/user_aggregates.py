@@ -17,7 +17,7 @@ from workers.pipeline.engine.failures.fault import user_code
 from workers.pipeline.engine.kernels.types import in_kind
 
 # The user's aggregate by query and place among the query's aggregates.
-AggregateLookup = Callable[[int, int], Any]
+UserAggregates = Callable[[int, int], Any]
 
 
 def user_aggregate(name: str) -> Any:
@@ -53,7 +53,7 @@ def partial_states(sketch: SketchAggregate, places: Any, values: Any) -> Any:
     return bare.append_column("state", pa.array(states, pa.binary()))
 
 
-def merge_user_states(rows: Any, work: AggregateLookup) -> Any:
+def merge_user_states(rows: Any, work: UserAggregates) -> Any:
     """Return rows with each list in `state` replaced by its merged state.
 
     Raises `QueryFault`, with the query whose aggregate cannot.

@@ -37,7 +37,7 @@ from workers.pipeline.engine.kernels.types import in_kind
 from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages
 from workers.pipeline.engine.storage.state_transfer import merge_into_pages
 from workers.pipeline.engine.storage.watermarks import read_watermarks
-from workers.pipeline.engine.storage.window_state import MergedState, changed_windows_of, is_closed
+from workers.pipeline.engine.storage.window_state import MergedState, changed_windows, is_closed
 from workers.pipeline.engine.store import Store
 
 KINDS: Final = "kinds"
@@ -103,11 +103,7 @@ class Widening:
         return name[0] == "c" and bool(before) and before != counted_by(member.computation)
 
     def _migrate_form(
-        self,
-        pages: Pages,
-        tasks: Tasks,
-        members: Mapping[int, Member],
-        faults: dict[int, Fault],
+        self, pages: Pages, tasks: Tasks, members: Mapping[int, Member], faults: dict[int, Fault]
     ) -> Iterator[Window]:
         every = range(PAGES)
         rows = pages.load(every)
@@ -142,7 +138,7 @@ def _retired(pages: Pages, rows: Any, member: Member) -> Iterator[Window]:
         schema_names(layout_of(computation))[0]
     ):
         return
-    windows = changed_windows_of(
+    windows = changed_windows(
         form, MergedState(rows, np.ones(len(rows), np.bool_)), computation.window
     )
     closing = {member.subscription.query: member.closing}

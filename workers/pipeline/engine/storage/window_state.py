@@ -17,7 +17,7 @@ from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.closing import WindowClosing
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Int64s
-from workers.pipeline.engine.evaluation.user_aggregates import AggregateLookup, merge_user_states
+from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, merge_user_states
 
 _FRESH: Final = "fresh"
 
@@ -31,7 +31,7 @@ class MergedState:
 
 
 def merge_state(
-    form: StateSchema, state: Any, added: Any, work: AggregateLookup | None = None
+    form: StateSchema, state: Any, added: Any, work: UserAggregates | None = None
 ) -> MergedState:
     """Merge rows into the state of the same tasks; both are tables of the state schema's schema.
 
@@ -48,7 +48,7 @@ def merge_state(
     return MergedState(plain.select(form.arrow.names), is_changed)
 
 
-def _grouped(form: StateSchema, marked: Any, work: AggregateLookup | None) -> Any:
+def _grouped(form: StateSchema, marked: Any, work: UserAggregates | None) -> Any:
     """Merge equal rows, of which `is_changed` is 1 where any row had it."""
     plain = merge_rows(form, marked, form.identity, [(_FRESH, "max", _FRESH)])
     return plain if work is None else merge_user_states(plain, work)
@@ -81,11 +81,8 @@ def is_closed(
     )
 
 
-def changed_windows_of(
-    form: StateSchema,
-    merged_state: MergedState,
-    window: Window,
-    work: AggregateLookup | None = None,
+def changed_windows(
+    form: StateSchema, merged_state: MergedState, window: Window, work: UserAggregates | None = None
 ) -> Any:
     """Return the windows that changed, combined from all their panes.
 
@@ -93,18 +90,18 @@ def changed_windows_of(
     `pane` being where the window begins.
     """
     if window.panes == 1:
-        return complete_changed_windows(form, merged_state)
+        return whole_windows(form, merged_state)
     row, start = windows_containing(np.asarray(merged_state.rows["pane"]), window)
     spread = merged_state.rows.take(pa.array(row))
     column_index = spread.schema.get_field_index("pane")
     moved = MergedState(
         spread.set_column(column_index, "pane", pa.array(start)), merged_state.is_changed[row]
     )
-    return complete_changed_windows(form, merge_equal_rows(form, moved, work))
+    return whole_windows(form, merge_equal_rows(form, moved, work))
 
 
 def merge_equal_rows(
-    form: StateSchema, merged_state: MergedState, work: AggregateLookup | None = None
+    form: StateSchema, merged_state: MergedState, work: UserAggregates | None = None
 ) -> MergedState:
     """Merge rows that have become equal."""
     rows = merged_state.rows.append_column(
@@ -114,7 +111,7 @@ def merge_equal_rows(
     return MergedState(plain.select(form.arrow.names), np.asarray(plain[_FRESH]).astype(np.bool_))
 
 
-def complete_changed_windows(form: StateSchema, merged_state: MergedState) -> Any:
+def whole_windows(form: StateSchema, merged_state: MergedState) -> Any:
     """Return the changed rows, and of a sketch that changed all others of the same window.
 
     Whoever reads a window must not have to look for its other cells in what was written before.

@@ -14,7 +14,7 @@ from controlplane.wire.query import QueryText, computation_of
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, owned_rows, records_of
 from workers.pipeline.engine.aggregation.panes import panes_of
 from workers.pipeline.engine.evaluation.user_aggregates import user_aggregate
-from workers.pipeline.engine.storage.window_state import changed_windows_of, merge_state
+from workers.pipeline.engine.storage.window_state import changed_windows, merge_state
 
 ROWS = [(1, 100 * at, at % 2, "ab"[at % 3 == 0], at - 10) for at in range(40)]
 QUERY = QueryText(
@@ -57,7 +57,7 @@ def test_a_users_aggregate_is_merged_over_panes_and_batches() -> None:
         blobs = panes_of(records_of(batch, None), computation).blobs
         found = merge_state(form, state, owned_rows(blobs), lambda *_: work)
         state = found.rows
-        for row in changed_windows_of(form, found, computation.window, lambda *_: work).to_pylist():
+        for row in changed_windows(form, found, computation.window, lambda *_: work).to_pylist():
             assert row["a"] == 1
             seen[row["pane"], row["k0"]] = work.result(row["state"])
     assert len(seen) == 10
@@ -74,7 +74,7 @@ def test_cells_are_merged_over_panes_and_batches() -> None:
         state = found.rows
     everything = type(found)(found.rows, np.ones(len(found.rows), np.bool_))
     counted: Counter[tuple[int, int, str]] = Counter()
-    for row in changed_windows_of(form, everything, computation.window).to_pylist():
+    for row in changed_windows(form, everything, computation.window).to_pylist():
         if row["a"] == 0:
             counted[row["pane"], row["k0"], row["t"]] = row["added"]
             assert row["largest"] is None

@@ -84,7 +84,7 @@ STAGES: dict[str, tuple[Any, str, Callable[[int], Guilty]]] = {
         serves(group, query))),
     "merge": (advance, "merge_state", lambda query: lambda _, state, added, *__: (
         has(query, state) or has(query, added))),
-    "window": (advance, "changed_windows_of", lambda query: lambda _, state, *__: (
+    "window": (advance, "changed_windows", lambda query: lambda _, state, *__: (
         has(query, state.rows))),
     "join": (advance, "join_windows", lambda query: lambda _, one, __: one == query),
 }  # fmt: skip

@@ -19,7 +19,7 @@ from workers.pipeline.engine.assignment.closing import WindowClosing
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
 from workers.pipeline.engine.storage.window_state import (
     MergedState,
-    changed_windows_of,
+    changed_windows,
     is_closed,
     merge_state,
     windows_containing,
@@ -118,7 +118,7 @@ def test_windows_are_those_of_all_records_however_they_were_cut(
     for batch in batches:
         found = merge_state(form, state, owned(panes_of(records_of(batch, None), computation)))
         state = found.rows
-        for window in changed_windows_of(form, found, computation.window).to_pylist():
+        for window in changed_windows(form, found, computation.window).to_pylist():
             identity = tuple(window[name] for name in ("stream", "pane", "k0", "k1"))
             seen[identity] = [window[f"s{at}"] for at in range(5)]
     assert seen == expected([row for batch in batches for row in batch])
