@@ -120,6 +120,11 @@ def blocks_key(cluster: str, query: int) -> str:
     return f"{cluster_prefix(cluster)}windows:{query}:blocks"
 
 
+def page_keys(cluster: str, query: int) -> list[str]:
+    """Return the keys of the order, the rows and the blocks of one query's windows."""
+    return [windows_key(cluster, query), rows_key(cluster, query), blocks_key(cluster, query)]
+
+
 def block_key(cluster: str, block: bytes) -> str:
     """Return the key of one block of windows: hash of its `data` and the number of its `refs`."""
     return f"{block_prefix(cluster)}{block.hex()}"

@@ -101,14 +101,6 @@ def times_ms(column: Any) -> NDArray[np.int64]:
     return ticks if per_s == 10**3 else ticks // (per_s // 1000)
 
 
-def event_times_ms(decoded: DecodedBlock, appended_ms: int) -> NDArray[np.int64]:
-    """Return the event time of each record of a block in milliseconds."""
-    name = decoded.description.event_time
-    if name:
-        return times_ms(decoded.records.column(name))
-    return np.full(decoded.records.num_rows, appended_ms, np.int64)
-
-
 def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
     """Return the bytes of one block."""
     descriptor = descriptor_of(batch.schema, event_time)

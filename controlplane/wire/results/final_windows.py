@@ -38,8 +38,7 @@ def freeze(
     script = client.register_script(FREEZE)
     pipe = client.pipeline(transaction=False)
     for query, start_ms in until.items():
-        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-                 keys.blocks_key(cluster, query)]  # fmt: skip
+        names = keys.page_keys(cluster, query)
         moment = "" if final_at_ms is None else final_at_ms
         script(keys=names, args=[start_ms, moment], client=pipe)
     outcomes = cast("list[int]", pipe.execute()) if until else []

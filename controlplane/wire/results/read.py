@@ -95,8 +95,7 @@ def read_pages(
     pipe = client.pipeline(transaction=False)
     asked = {query: _Asked.of(*item) for query, item in wanted.items()}
     for query, element in asked.items():
-        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-                 keys.blocks_key(cluster, query)]  # fmt: skip
+        names = keys.page_keys(cluster, query)
         script(keys=names, args=element.arguments(cluster), client=pipe)
     answers: list[Any] = pipe.execute() if asked else []
     pages, pieces = {}, {}
@@ -234,8 +233,7 @@ def read_places(
     sections = _sections(computation)
     script = client.register_script(PAGE)
     pipe = client.pipeline(transaction=False)
-    names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-             keys.blocks_key(cluster, query)]  # fmt: skip
+    names = keys.page_keys(cluster, query)
     for place in places:
         bounds = b"[" + place, b"[" + place + b"\xff"
         # Without blocks, of which many places may be in one: they are read once.

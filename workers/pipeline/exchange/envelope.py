@@ -168,18 +168,15 @@ def _records(event_time: str, envelopes: Sequence[Envelope]) -> Records:
     ts_ms = np.asarray(columns[TIME_COLUMN])
     runs = [run for envelope in envelopes for run in envelope.runs()]
     rest = columns.drop_columns([TIME_COLUMN])
-    return Records.of(rest, ts_ms, runs, _extras_of(envelopes), event_time)
+    return Records.of(rest, ts_ms, runs, join_extras(envelopes), event_time)
 
 
-def _extras_of(envelopes: Sequence[Envelope]) -> Extras:
-    """Return the extra columns of split nodes; 0 if a split node did not send one."""
-    names = dict.fromkeys(name for envelope in envelopes for name in envelope.extras)
+def join_extras(parts: Sequence[Any]) -> Extras:
+    """Return the extra columns of envelopes or stream records; 0 if a part does not have one."""
+    names = dict.fromkeys(name for part in parts for name in part.extras)
     return {
         name: np.concatenate(
-            [
-                envelope.extras.get(name, np.zeros(envelope.records.num_rows, np.uint64))
-                for envelope in envelopes
-            ]
+            [part.extras.get(name, np.zeros(part.records.num_rows, np.uint64)) for part in parts]
         )
         for name in names
     }

@@ -14,10 +14,10 @@ from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_has
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.failures.probe import probe_call
 from workers.pipeline.engine.hashing import hash_rows
-from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope
+from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, join_extras
 from workers.pipeline.routing.compiled_table import CompiledTable, Readers
 from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection
+from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection, concatenate
 
 # The node whose envelope also carries what the split node reports; node 0 always exists.
 REPORTING_NODE: Final = 0
@@ -243,29 +243,9 @@ def _envelope(parts: Sequence[NodeRecords], source: Mapping[str, Any], read_ms: 
         lengths=[length for part in parts for length in part.blocks.lengths.tolist()],
         newest_ms=[entry.newest_ms for entry in entries],
         marks_ms=[entry.mark_ms for entry in entries],
-        records=_concatenated([blocks.records for blocks in filled]),
-        extras=_extras(filled),
+        records=concatenate([blocks.records for blocks in filled]) if filled else EMPTY,
+        extras=join_extras(filled),
         source=dict(source),
         event_time=filled[0].event_time if filled else "",
         read_ms=read_ms,
     )
-
-
-def _extras(filled: Sequence[StreamRecords]) -> Extras:
-    names = dict.fromkeys(name for blocks in filled for name in blocks.extras)
-    return {
-        name: np.concatenate(
-            [
-                blocks.extras.get(name, np.zeros(blocks.records.num_rows, np.uint64))
-                for blocks in filled
-            ]
-        )
-        for name in names
-    }
-
-
-def _concatenated(present: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(present) == 1:
-        return present[0]
-    # The stubs are older than the function.
-    return pa.concat_batches(present) if present else EMPTY  # type: ignore[attr-defined]

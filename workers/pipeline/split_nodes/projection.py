@@ -138,7 +138,7 @@ class Projection:
         if len({id(block.description) for block in blocks}) <= 1:
             # As they are: what reads them casts them.
             needed = self._needed(blocks[0].records.schema) if blocks else []
-            raw = _concatenated([value.records.select(needed) for value in blocks])
+            raw = concatenate([value.records.select(needed) for value in blocks])
             return self._batch(raw, appended, unified=False)
         starts = np.cumsum([0, *(item.records.num_rows for item in blocks)])
         parts = [
@@ -150,7 +150,7 @@ class Projection:
         gaps = [np.zeros(len(ts), np.bool_) if no is None else no for _, ts, no in parts]
         missing = np.concatenate(gaps) if any(no is not None for _, _, no in parts) else None
         times = np.concatenate([ts for _, ts, _ in parts])
-        return _concatenated([batch for batch, _, _ in parts]), times, missing
+        return concatenate([batch for batch, _, _ in parts]), times, missing
 
     def _needed(self, schema: Any) -> list[int]:
         """Return the places of the columns that are needed: the others are not even copied."""
@@ -245,7 +245,8 @@ def _empty(schema: Any) -> Any:
     return pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema)
 
 
-def _concatenated(batches: Sequence[Any]) -> Any:
+def concatenate(batches: Sequence[Any]) -> Any:
+    """Return record batches of the same columns as one."""
     if len(batches) == 1:
         return batches[0]
     return pa.concat_batches(batches) if batches else pa.RecordBatch.from_arrays([], [])
