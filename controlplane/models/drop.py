@@ -5,13 +5,13 @@ from django.db import models
 from controlplane.models.cluster import Cluster
 from controlplane.models.query import Query
 from controlplane.models.stream import Stream
-from controlplane.wire.routing.drop_rules import INPUT, Edge, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 
 
 class Drop(models.Model):
     """What one arc drops: the input arc of a stream, or its split arc to a query.
 
-    shed is the wire's value (controlplane.wire.routing.drop_rules.Shed) as JSON. The row lives
+    shed is the wire's value (controlplane.wire.routing.drop_rules.DropRule) as JSON. The row lives
     while the routing table has the drop. dropped counts the records since the row was made, per_s
     follows how many a second they are. settles: from which step on (since, ms) the drop is kept
     once the pipeline has processed the log up to position; null while no step can go.
@@ -55,6 +55,6 @@ class Drop(models.Model):
         return self.stream_id, self.query_id or INPUT
 
     @property
-    def value(self) -> Shed:
+    def value(self) -> DropRule:
         """Return what the arc drops as the wire has it."""
-        return Shed.from_json(self.shed)
+        return DropRule.from_json(self.shed)

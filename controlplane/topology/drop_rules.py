@@ -18,7 +18,7 @@ from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetDropRule
 from controlplane.wire.routing.drop_rule_steps import add_step, first_group
-from controlplane.wire.routing.drop_rules import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
 
 # Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
 MAX_STEPS: Final = 32
@@ -53,7 +53,7 @@ def arc_told(drop: Drop) -> str:
     return f"{drop.stream.name} to {drop.query.name}" if drop.query else drop.stream.name
 
 
-def windows_told(shed: Shed) -> str:
+def windows_told(shed: DropRule) -> str:
     """Return what goes: records, or windows of so many seconds."""
     if not shed.window_ms:
         return "records"
@@ -120,10 +120,10 @@ def _reader(cluster: Cluster, stream: Stream, name: str) -> Query:
     return found
 
 
-def _shed(spec: DropSpec, query: Query | None) -> Shed:
+def _shed(spec: DropSpec, query: Query | None) -> DropRule:
     """Return what is asked for, from always on. Raises `Invalid`."""
     # An arc of its own luck: what the input arc lets through is drawn from anew.
-    shed = Shed.of(spec.share, INPUT if query is None else query.pk)
+    shed = DropRule.of(spec.share, INPUT if query is None else query.pk)
     if spec.window_s is None:
         return shed
     window_ms = round(spec.window_s * 1000)
@@ -139,8 +139,8 @@ def _shed(spec: DropSpec, query: Query | None) -> Shed:
 
 
 def _following(
-    before: Shed, wanted: Shed, spec: DropSpec, cluster: Cluster, stream: Stream
-) -> Shed:
+    before: DropRule, wanted: DropRule, spec: DropSpec, cluster: Cluster, stream: Stream
+) -> DropRule:
     """Return what an arc drops that dropped something before."""
     if not before.window_ms:
         if not wanted.window_ms:
@@ -154,11 +154,11 @@ def _following(
     return after
 
 
-def _begin(shed: Shed, cluster: Cluster, stream: Stream) -> int:
+def _begin(shed: DropRule, cluster: Cluster, stream: Stream) -> int:
     return first_group(shed, ahead_of(cluster, stream))
 
 
-def _bounded(shed: Shed | None) -> Shed | None:
+def _bounded(shed: DropRule | None) -> DropRule | None:
     if shed is not None and len(shed.steps) > MAX_STEPS:
         told = f"It was changed {MAX_STEPS} times, and windows are open that know of each"
         raise Conflict("too_many_steps", told, {"steps": MAX_STEPS})
@@ -166,7 +166,7 @@ def _bounded(shed: Shed | None) -> Shed | None:
 
 
 def _write(
-    actor: Actor, cluster: Cluster, drop: Drop, shed: Shed | None, told: str, reason: str
+    actor: Actor, cluster: Cluster, drop: Drop, shed: DropRule | None, told: str, reason: str
 ) -> None:
     change = Change(
         told,

@@ -15,8 +15,8 @@ from controlplane.wire.routing import (
     NodeState,
     Route,
     RoutingTable,
-    Span,
     TableDraft,
+    TaskRange,
     spans_from,
 )
 from controlplane.wire.routing.drop_rules import Edge
@@ -119,7 +119,7 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
     }
 
 
-def _spans(condition: Q) -> dict[int, tuple[Span, ...]]:
+def _spans(condition: Q) -> dict[int, tuple[TaskRange, ...]]:
     """Return the ranges of tasks of the queries that have several."""
     split = Task.objects.filter(condition, query__task_count__gt=1)
     columns = ("query_id", "query__task_count", "index", "node__index")

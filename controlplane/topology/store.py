@@ -16,7 +16,7 @@ from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
 from controlplane.selectors.computations import schema_of
 from controlplane.topology.schemas.evolution import retired_after
-from controlplane.wire.routing import NOBODY, NodeState, Route, Span, TableDraft
+from controlplane.wire.routing import NOBODY, NodeState, Route, TableDraft, TaskRange
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.key_groupings import key_grouping_name
 
@@ -175,7 +175,7 @@ class _QueryRows:
         Task.objects.bulk_create(self._tasks(query, route))
 
     def _tasks(self, query: int, route: Route) -> Iterator[Task]:
-        ranges: tuple[Span, ...] = route.spans or ((route.node, 0, 1),)
+        ranges: tuple[TaskRange, ...] = route.spans or ((route.node, 0, 1),)
         for node, first, _ in ranges:
             yield Task(
                 query_id=query, index=first, node_id=self._nodes[node], since_version=self._version

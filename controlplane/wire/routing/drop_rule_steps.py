@@ -8,10 +8,10 @@ them; after that the step that decided it can go.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controlplane.wire.routing.drop_rules import ALWAYS, Shed, Step
+from controlplane.wire.routing.drop_rules import ALWAYS, DropRule, Step
 
 
-def first_group(shed: Shed, after_ms: int | None) -> int:
+def first_group(shed: DropRule, after_ms: int | None) -> int:
     """Return the start (ms) of the first group of windows without records up to `after_ms`.
 
     None: no record was ever seen.
@@ -22,7 +22,7 @@ def first_group(shed: Shed, after_ms: int | None) -> int:
     return (after_ms // group + 1) * group
 
 
-def add_step(shed: Shed, since_ms: int, share: float) -> Shed | None:
+def add_step(shed: DropRule, since_ms: int, share: float) -> DropRule | None:
     """Return the drop with another share from `since_ms` on; None if it drops nothing any more.
 
     Steps from there on go: no record they speak of has been seen.
@@ -31,12 +31,12 @@ def add_step(shed: Shed, since_ms: int, share: float) -> Shed | None:
     return _of(shed, [*before, (since_ms, share)])
 
 
-def remove_old_steps(shed: Shed, since_ms: int) -> Shed | None:
+def remove_old_steps(shed: DropRule, since_ms: int) -> DropRule | None:
     """Return the drop with the steps from `since_ms` on; None if it drops nothing any more."""
     return _of(shed, [step for step in shed.steps if step[0] >= since_ms])
 
 
-def needed_since(shed: Shed, oldest_ms: int) -> int | None:
+def needed_since(shed: DropRule, oldest_ms: int) -> int | None:
     """Return the first needed step (ms) if no record before `oldest_ms` comes.
 
     A group of windows that begins before a step has records up to the end of its last window.
@@ -48,7 +48,7 @@ def needed_since(shed: Shed, oldest_ms: int) -> int | None:
     return stop[-1] if stop and (len(stop) > 1 or shed.steps[0][1] == 0) else None
 
 
-def _of(shed: Shed, steps: Sequence[Step]) -> Shed | None:
+def _of(shed: DropRule, steps: Sequence[Step]) -> DropRule | None:
     kept: list[Step] = []
     for step in steps:
         # Before the first step nothing is dropped, and the same share is no change.

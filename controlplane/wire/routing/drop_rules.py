@@ -19,7 +19,7 @@ ALWAYS: Final = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class Shed:
+class DropRule:
     """What an edge drops.
 
     `steps`: from which event time (ms) on which share in [0, 1]; nothing before the first. A change
@@ -35,7 +35,7 @@ class Shed:
     batch: int = 1
 
     @classmethod
-    def of(cls, share: float, seed: int = 0) -> "Shed":
+    def of(cls, share: float, seed: int = 0) -> "DropRule":
         """Return a random drop of a share of all records."""
         return cls(((ALWAYS, share),), seed)
 
@@ -44,7 +44,7 @@ class Shed:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "Shed":
+    def from_json(cls, row: Mapping[str, Any]) -> "DropRule":
         """Return the drop that `to_json` wrote."""
         steps = tuple((int(since), float(share)) for since, share in row["steps"])
         return cls(**{**row, "steps": steps})

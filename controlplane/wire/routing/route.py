@@ -7,7 +7,7 @@ from typing import Final
 from controlplane.wire.errors import InconsistentDelta
 
 # Consecutive tasks of one node: (node, first, past the last).
-Span = tuple[int, int, int]
+TaskRange = tuple[int, int, int]
 # The node that merges a query whose parts are merged by whoever reads them.
 NOBODY: Final = -1
 
@@ -26,7 +26,7 @@ class Route:
     node: int
     streams: tuple[int, ...]
     text: str
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TaskRange, ...] = ()
     scheme: str = ""
     merge: int = NOBODY
 
@@ -37,7 +37,7 @@ class Route:
         return tuple(node for node, first, stop in self.spans for _ in range(first, stop))
 
 
-def check_spans(query: int, spans: Sequence[Span]) -> None:
+def check_spans(query: int, spans: Sequence[TaskRange]) -> None:
     """Raise unless spans hold tasks 0, 1, … without gap or overlap."""
     offset = 0
     for _, first, stop in spans:
@@ -48,9 +48,9 @@ def check_spans(query: int, spans: Sequence[Span]) -> None:
         offset = stop
 
 
-def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
+def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[TaskRange, ...]:
     """Return (node, first, stop) of tasks with their nodes, sorted by task, neighbours as one."""
-    ranges: list[Span] = []
+    ranges: list[TaskRange] = []
     for task, node in owners:
         if ranges and ranges[-1][0] == node and ranges[-1][2] == task:
             ranges[-1] = (node, ranges[-1][1], task + 1)
@@ -59,12 +59,12 @@ def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
     return tuple(ranges)
 
 
-def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
+def spans_of(owners: Sequence[int]) -> tuple[TaskRange, ...]:
     """Return (node, first, stop) of tasks 0, 1, … by their nodes, neighbours on one node as one."""
     return ranges_of(list(enumerate(owners)))
 
 
-def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
+def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[TaskRange, ...]:
     """Return the ranges of `count` tasks from their beginnings, by (first task, node).
 
     Each ends where the next one begins.
@@ -73,7 +73,7 @@ def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...
     return tuple((node, first, stop) for (first, node), stop in zip(begins, ends, strict=True))
 
 
-def with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
+def with_moves(query: int, route: Route, moves: Sequence[TaskRange]) -> Route:
     """Return the route with tasks on other nodes. Raises `InconsistentDelta`."""
     owners = list(route.owners())
     for node, first, stop in moves:

@@ -11,8 +11,8 @@ from controlplane.wire.errors import RoutingGap
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, schema_of
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.draft import NodeState, TableDraft
-from controlplane.wire.routing.drop_rules import Edge, Shed
-from controlplane.wire.routing.route import NOBODY, Route, Span
+from controlplane.wire.routing.drop_rules import DropRule, Edge
+from controlplane.wire.routing.route import NOBODY, Route, TaskRange
 from controlplane.wire.routing.upgrade import upgraded_row, upgraded_table
 from controlplane.wire.schema import StreamSchema
 
@@ -49,7 +49,7 @@ class RoutingTable:
     queries: Mapping[int, Route] = field(default_factory=dict)
     splits: Mapping[int, int] = field(default_factory=dict)
     schemas: Mapping[int, StreamSchema] = field(default_factory=dict)
-    sheds: Mapping[Edge, Shed] = field(default_factory=dict)
+    sheds: Mapping[Edge, DropRule] = field(default_factory=dict)
     nodes: Mapping[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0
@@ -119,7 +119,7 @@ class RoutingTable:
             },
             dict(row["splits"]),
             {stream: schema_of(schema) for schema, streams in row["schemas"] for stream in streams},
-            {(stream, query): Shed.from_json(item) for stream, query, item in row["sheds"]},
+            {(stream, query): DropRule.from_json(item) for stream, query, item in row["sheds"]},
             {index: NodeState(*state) for index, *state in row["nodes"]},
             row["node_count"],
             row["split_count"],
@@ -142,5 +142,5 @@ def _route_row(route: Route) -> list[Any]:
 
 def _optional(
     spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
-) -> tuple[tuple[Span, ...], str, int]:
+) -> tuple[tuple[TaskRange, ...], str, int]:
     return tuple((node, first, stop) for node, first, stop in spans), scheme, merge

@@ -16,7 +16,7 @@ import redis
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
 from controlplane.wire.routing import NOBODY, Route, RoutingTable
-from controlplane.wire.routing.drop_rules import INPUT, Edge, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from controlplane.wire.routing.publication import read_table
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Group, Intake, Subscription
@@ -250,7 +250,7 @@ def _scheme(route: Route, computation: Computation) -> KeyGrouping:
 
 
 def _intake(
-    query: int, route: Route, computation: Computation, sheds: Mapping[Edge, Shed]
+    query: int, route: Route, computation: Computation, sheds: Mapping[Edge, DropRule]
 ) -> Intake:
     """Return the input of a query: its drop rules, and the column with the task."""
     drop_rules = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)

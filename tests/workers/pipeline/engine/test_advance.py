@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.routing.drop_rules import ALWAYS, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, DropRule
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
@@ -163,7 +163,7 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
     query = QueryText({"n": "count(*)", "sum": "sum(speed)"}, key=["car"],
                       window_s=size / 1000, slide_s=0.2)  # fmt: skip
     computation = computation_of(query, COLUMNS)
-    shed = Shed(((ALWAYS, 0.5),), seed, size, 200, batch)
+    shed = DropRule(((ALWAYS, 0.5),), seed, size, 200, batch)
     records = records_of(rows, None)
     records = replace(records, extras={"luck": sample_hashes(1, "1-0", len(records))})
     one = Subscription(9, 0, (1,), 1, np.array([True]))
@@ -189,7 +189,7 @@ def test_what_an_arc_drops_is_counted_on_one_node() -> None:
     rows: list[Row] = [(1, at, int(rng.integers(0, 40)), "a", 1) for at in range(400)]
     records = records_of(rows, None)
     records = replace(records, extras={"luck": sample_hashes(1, "1-0", len(records))})
-    intake = Intake(drop_rules=((1, Shed.of(0.4, seed=3)),))
+    intake = Intake(drop_rules=((1, DropRule.of(0.4, seed=3)),))
     found = []
     for mine in ([True, False, True], [False, True, False]):
         one = Subscription(9, 0, (1,), 3, np.array(mine))
@@ -234,7 +234,7 @@ def test_records_of_streams_that_no_arc_drops_need_no_luck() -> None:
     """They come alone where nobody has reported on the other streams."""
     rows: list[Row] = [(1, at, at, "a", 1) for at in range(10)]
     one = Subscription(9, 0, (1, 2), 1, np.array([True]))
-    tasks = Tasks.of([Group.of(SPREAD, [one], Intake(drop_rules=((2, Shed.of(0.4)),)))])
+    tasks = Tasks.of([Group.of(SPREAD, [one], Intake(drop_rules=((2, DropRule.of(0.4)),)))])
     found = advance_state(Memory(), tasks, records_of(rows, None), {}, 1)
     assert _taken_records(found).sum() == 10
     assert not any(found.dropped.values())

@@ -10,7 +10,7 @@ from controlplane.wire.log import Entry
 from controlplane.wire.query import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing import AddQuery, AssignStream, SetDropRule
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT
@@ -170,8 +170,8 @@ def test_an_input_arc_counts_what_it_drops() -> None:
         AssignStream(1, 0),
         AssignStream(3, 0),
         AddQuery(10, 0, 1, (1,), SUMMARY_TEXT),
-        SetDropRule(1, shed=Shed.of(0.3, seed=4)),
-        SetDropRule(3, shed=Shed.of(1.0)),
+        SetDropRule(1, shed=DropRule.of(0.3, seed=4)),
+        SetDropRule(3, shed=DropRule.of(1.0)),
     )
     entries = {1: [entry("5-0", *range(500)), entry("6-0", *range(300))], 3: [entry("6-0", 5, 6)]}
     report_stages, reader, _ = only(dispatch(entries, table, 3, {}))

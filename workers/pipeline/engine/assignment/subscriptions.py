@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.wire.query import Computation
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.hashing import hash_rows
 
 # What a stream's records or windows are dropped by.
-DropRules = tuple[tuple[int, Shed], ...]
+DropRules = tuple[tuple[int, DropRule], ...]
 
 
 @dataclass(frozen=True)

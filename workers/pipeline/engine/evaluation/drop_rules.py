@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.hashing import mix_bits
 
@@ -25,7 +25,7 @@ def sample_hashes(stream: int, position: str, records: int) -> SampleHashes:
         return mix_bits(base + np.arange(records, dtype=np.uint64) * _GOLDEN)
 
 
-def is_dropped(rule: Shed, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[np.bool_]:
+def is_dropped(rule: DropRule, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[np.bool_]:
     """Return which records a rule drops: a random sample, or the records of dropped windows."""
     if not rule.window_ms:
         return _is_sampled(_with_seed(hashes, rule.seed), _shares(rule, ts_ms))
@@ -41,7 +41,7 @@ def is_dropped(rule: Shed, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[np.bo
     return np.asarray(before[last + 1 - low] - before[first - low] == last + 1 - first)
 
 
-def is_window_dropped(rule: Shed, starts: Int64s) -> NDArray[np.bool_]:
+def is_window_dropped(rule: DropRule, starts: Int64s) -> NDArray[np.bool_]:
     """Return which windows, by their starts (ms), an edge drops whole."""
     if not rule.window_ms:
         return np.zeros(len(starts), np.bool_)
@@ -51,7 +51,7 @@ def is_window_dropped(rule: Shed, starts: Int64s) -> NDArray[np.bool_]:
     return _is_sampled(hashes, _shares(rule, group * rule.slide_ms * rule.batch))
 
 
-def _shares(rule: Shed, times: Int64s) -> NDArray[np.float64]:
+def _shares(rule: DropRule, times: Int64s) -> NDArray[np.float64]:
     since = np.array([step[0] for step in rule.steps])
     shares = np.array([0.0, *(step[1] for step in rule.steps)])
     return np.asarray(shares[np.searchsorted(since, times, "right")])

@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.wire.aggregates.state_schema import from_bytes, schema_named
 from controlplane.wire.language.registered import aggregate, function
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
@@ -30,7 +30,7 @@ SHARED = computation({"n": "count(*)", "heavy": "max(grams)", "boxes": "count_di
 SPLIT = computation({"total": "sum(grams)"}, window_s=2.0, slide_s=1.0)
 PAIRS = computation({"n": "count(*)"}, key=["a.shelf"], right=[2], on=[["shelf", "shelf"]],
                     where="a.box % 5 = b.box % 5")  # fmt: skip
-DROPS = Intake(drop_rules=((1, Shed.of(0.5, seed=2)),))
+DROPS = Intake(drop_rules=((1, DropRule.of(0.5, seed=2)),))
 
 
 @aggregate(takes="float", gives="float", name="test_heaviest")
