@@ -1,4 +1,4 @@
-"""Where a query runs: its node, its tasks in intervals, and how these change."""
+"""The route of a query: its node, and the ranges of its tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,9 +6,9 @@ from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
 
-# Consecutive tasks of one node: (node, first, past the last).
+# Consecutive tasks of one node: (node, first, stop).
 TaskRange = tuple[int, int, int]
-# The node that merges a query whose parts are merged by whoever reads them.
+# The aggregator node of a query without one: readers merge its parts.
 NOBODY: Final = -1
 
 
@@ -16,10 +16,10 @@ NOBODY: Final = -1
 class Route:
     """The node, tasks and computation of one query.
 
-    `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
-    the query as JSON (`query.QueryText`). `spans`: task intervals (node, first, past) in order;
-    empty for one task on `node`. `scheme`: how keys find their task, as JSON; empty for the hash of
-    the key. `merge`: the node that merges what the tasks have of a window.
+    `run`: the incarnation of the query, which a move without state increments. `text`: the query
+    as JSON (`query.QueryText`). `spans`: task ranges (node, first, stop) in order; empty for one
+    task on `node`. `scheme`: the key grouping as JSON; empty for the hash of the key. `merge`: the
+    aggregator node.
     """
 
     run: int

@@ -19,15 +19,15 @@ _FIELDS: Final = {json_name: name for name, json_name in _JSON_NAMES.items()}
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Where a batch ends.
+    """The end of a batch.
 
-    `batch`: a number of our own (it outlives a checkpoint); `position`, `total`: place in the log;
-    `version`: of the routing. `export_version`: the version from which tasks have handed their
-    state on in this batch; the next batch imports it. None if none has. `clock_ms`: when it was
-    planned, 0 for never. `merge_pending`: whether an aggregator node has to look at what this batch
-    gives out. `has_backlog`: whether records waited at a node when it was planned. `signals`:
-    waiting records and utilisation by node, where a key grouping looks at them. `restored`: the
-    loss of Redis (wire.generation) after which the rows of open windows were written again.
+    `batch`: a number that outlives the checkpoint; `position`, `total`: position in the log;
+    `version`: routing version. `export_version`: the version from which tasks export their state in
+    this batch, for import in the next one; None without. `clock_ms`: when the batch was planned, 0
+    for never. `merge_pending`: partial results of this batch still have to be merged.
+    `has_backlog`: a node had a backlog when the batch was planned. `signals`: backlog and
+    utilisation by node, if a key grouping uses them. `restored`: the loss of Redis
+    (`wire.generation`) after which the rows of open windows were written again.
     """
 
     batch: int
@@ -43,7 +43,7 @@ class Offset:
 
     @property
     def log_position(self) -> LogPosition:
-        """Return the place in the log."""
+        """Return the position in the log."""
         return LogPosition(self.position, self.total)
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Offset:
     def next(self, inputs: "BatchInputs") -> "Offset":
         """Return the offset at the end of the next batch; this one if no batch is needed.
 
-        State that was exported is imported by the very next batch, under the same version.
+        The very next batch imports exported state, under the same version.
         """
         moved = inputs.log_position.position != self.position or inputs.has_backlog
         following = replace(
@@ -85,7 +85,7 @@ class Offset:
             return replace(following, version=inputs.version, export_version=inputs.export_version)
         if inputs.restored != self.restored:
             return following
-        # What the last batch emitted is still to be merged; nothing new comes of that.
+        # Partial results of the last batch are merged without new records.
         return replace(following, merge_pending=False) if self.merge_pending else self
 
 
@@ -93,9 +93,10 @@ class Offset:
 class BatchInputs:
     """The inputs for the planning of a batch.
 
-    `log_position`: how far the log goes now; `version`: the newest routing; `export_version`: the
-    version before where tasks export their state; `has_backlog`: whether records wait at a node;
-    `has_aggregators`: whether there is an aggregator node; `restored`: the newest loss of Redis.
+    `log_position`: the end of the batch in the log; `version`: the newest routing;
+    `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
+    backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
+    Redis.
     """
 
     log_position: LogPosition

@@ -22,6 +22,11 @@ def test_new_records_or_a_new_version_make_the_next_batch() -> None:
 
 def test_offset_comes_back_from_sparks_log() -> None:
     """JSON in, JSON out; so does one that an older version wrote."""
+    stored = {"before": 2, "owes": True, "waits": True}
+    row = {"batch": 4, "position": "1-0", "total": 5, "version": 3, **stored}
+    restored = Offset.from_json(row)
+    assert (restored.export_version, restored.merge_pending, restored.has_backlog) == (2, 1, 1)
+    assert restored.to_json().items() >= row.items()
     inputs = BatchInputs(FURTHER, 4, 1_000, has_aggregators=True, signals={"1": (7, 0.5)})
     offset = OFFSET.next(inputs)
     again = Offset.from_json(json.loads(json.dumps(offset.to_json())))
